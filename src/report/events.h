@@ -1,0 +1,114 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "run/experiment.h"
+
+namespace unflake {
+
+// What all runs of one test in one session say together.
+enum class Verdict { passed, failed, flaky, skipped, not_run };
+
+std::string_view to_string(Verdict verdict);
+
+struct Tally {
+  int passes = 0;
+  int failures = 0;  // fail, crash and timeout
+  int skips = 0;
+  int runs() const { return passes + failures + skips; }
+};
+
+Verdict verdict_of(const Tally& tally);
+
+// Where and from what a session's runs are made; history keeps it with every run.
+struct Surroundings {
+  std::string commit;
+  std::string branch;
+  bool dirty = false;  // the work tree differs from the commit
+  std::string machine;
+  std::string unflake_version;
+};
+
+struct SessionStarted {
+  std::chrono::system_clock::time_point at;
+  std::string command_line;
+  Surroundings surroundings;
+  std::string target;
+  std::vector<std::shared_ptr<const Test>> tests;
+  int repeat = 1;   // runs wanted of every test; 0: until the session's time is over
+  int retries = 0;  // more tries for a test that fails
+  bool until_fail = false;
+  std::optional<Duration> duration;
+  std::optional<uint64_t> seed;  // when shuffled
+  size_t jobs = 1;
+};
+
+struct RunStarted {
+  std::shared_ptr<const Test> test;
+  int attempt = 1;
+};
+
+struct RunEnded {
+  std::shared_ptr<const Test> test;
+  int attempt = 1;  // counts from 1 for each test
+  Plan plan;
+  ExperimentResult result;
+  bool will_retry = false;
+};
+
+struct TestEnded {
+  std::shared_ptr<const Test> test;
+  Verdict verdict = Verdict::not_run;
+  Tally tally;
+  std::string reason;  // not_run and skipped: why
+};
+
+// Something that the user should know and that is no run: what happened and what to do next.
+struct Note {
+  enum class Level { info, warning, error };
+  Level level = Level::info;
+  std::string text;
+  std::string next;
+};
+
+struct StatusRequested {};  // SIGUSR1
+struct Ticked {};           // time went by; a live display may refresh
+
+struct SessionEnded {
+  Duration elapsed{};
+  bool interrupted = false;
+  int passed = 0;
+  int failed = 0;
+  int flaky = 0;
+  int skipped = 0;
+  int not_run = 0;
+  Tally runs;
+};
+
+using Event = std::variant<SessionStarted, RunStarted, RunEnded, TestEnded, Note, StatusRequested,
+                           Ticked, SessionEnded>;
+
+class Consumer {
+ public:
+  virtual ~Consumer() = default;
+  virtual void on(const Event& event) = 0;
+};
+
+// The one stream: everything that a session has to tell goes to every consumer, in order.
+class EventStream {
+ public:
+  void add(Consumer& consumer) { consumers_.push_back(&consumer); }
+  void emit(const Event& event) {
+    for (Consumer* consumer : consumers_) consumer->on(event);
+  }
+
+ private:
+  std::vector<Consumer*> consumers_;
+};
+
+}  // namespace unflake

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "run/experiment.h"
+
+namespace unflake {
+
+using Ticket = uint64_t;
+
+struct Finished {
+  Ticket ticket = 0;
+  ExperimentResult result;
+};
+struct Stopped {};      // somebody asked to stop (Ctrl-C, SIGTERM)
+struct StatusAsked {};  // somebody wants to see the live state (SIGUSR1)
+struct Tick {};         // nothing happened for as long as the caller wanted to wait
+struct Broken {         // no run can be made any more
+  Error error;
+};
+
+using Wakeup = std::variant<Finished, Stopped, StatusAsked, Tick, Broken>;
+
+// Runs experiments. The only door from a search to the world: it has no other process, file or
+// clock.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  virtual size_t slots() const = 0;
+  virtual size_t free_slots() const = 0;
+  virtual Ticket start(const Experiment& experiment) = 0;  // needs a free slot
+  virtual Wakeup wait(std::optional<Duration> at_most = std::nullopt) = 0;
+  virtual void cancel_all() = 0;  // what runs ends as `cancelled` and is still reported by wait()
+  virtual Duration elapsed() const = 0;  // since this executor was made
+
+  // For callers that run one experiment at a time.
+  Result<ExperimentResult> run(const Experiment& experiment);
+};
+
+}  // namespace unflake

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "suite/test.h"
+#include "util/process_result.h"
+#include "util/result.h"
+
+namespace unflake {
+
+struct Target {
+  std::string name;  // the `target` of every TestId in it
+  Framework framework = Framework::command;
+  std::string path;               // the executable or the CTest build folder; absolute
+  std::vector<std::string> argv;  // of a plain command; else arguments for the test executable
+};
+
+struct ListOptions {
+  bool open_cases = false;   // open a CTest entry that is a test executable into its cases
+  std::string ctest_config;  // as for `ctest -C`
+  Duration timeout{std::chrono::seconds(60)};  // for the target to list its tests
+};
+
+// Starts a program and waits for its end; how adapters ask a suite for its tests. Standard error
+// is kept apart from standard output.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual ProcessResult launch(const Command& command, Duration timeout) = 0;
+};
+
+// How one kind of suite lists its tests and runs one of them alone.
+class Adapter {
+ public:
+  virtual ~Adapter() = default;
+  virtual Framework framework() const = 0;
+  virtual Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
+                                         Launcher& launcher) const = 0;
+};
+
+const Adapter& adapter_for(Framework framework);
+
+// Reads the file only; a program that is not a test suite is never started to find out.
+Result<Framework> recognise(const std::string& path);
+
+}  // namespace unflake

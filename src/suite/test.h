@@ -1,0 +1,75 @@
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/duration.h"
+
+namespace unflake {
+
+enum class Framework { command, gtest, catch2, doctest, boost_test, ctest };
+
+std::string_view to_string(Framework framework);
+std::optional<Framework> framework_from(std::string_view name);
+
+// `target:name`, the same on every machine: no part of it is an absolute path.
+struct TestId {
+  std::string target;
+  std::string name;
+  auto operator<=>(const TestId&) const = default;
+};
+
+std::string to_string(const TestId& id);
+
+struct EnvChange {
+  std::string name;
+  std::optional<std::string> value;  // none: the variable is taken out
+};
+
+struct Command {
+  std::vector<std::string> argv;
+  std::vector<EnvChange> env;  // on top of unflake's own environment, in order
+  std::string cwd;             // empty: unflake's own
+};
+
+// What CTest lets a test declare about how its end is to be read. Patterns are CMake regular
+// expressions.
+struct PassRule {
+  bool will_fail = false;
+  std::optional<int> skip_return_code;
+  std::vector<std::string> pass_patterns;
+  std::vector<std::string> fail_patterns;
+  std::vector<std::string> skip_patterns;
+};
+
+struct Fixtures {
+  std::vector<std::string> required;
+  std::vector<std::string> setup;    // this test sets these up
+  std::vector<std::string> cleanup;  // this test cleans these up
+};
+
+// One named case that can be run alone.
+struct Test {
+  TestId id;
+  Framework framework = Framework::command;
+  Command command;
+  PassRule rule;
+  std::optional<Duration> timeout;  // as the suite declares it
+  bool disabled = false;            // listed, and run only on request
+  std::string disabled_reason;
+  std::string file;  // where the test is defined, when the suite tells
+  int line = 0;
+  std::vector<std::string> labels;
+
+  // Scheduling.
+  bool serial = false;
+  std::vector<std::string> locks;
+  int processors = 1;
+  Fixtures fixtures;
+  std::vector<std::string> depends;  // names of tests of the same target that run before
+};
+
+}  // namespace unflake

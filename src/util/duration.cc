@@ -1,0 +1,59 @@
+#include "util/duration.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double microseconds;
+};
+
+constexpr Unit units[] = {{"us", 1},   {"ms", 1e3},   {"s", 1e6},    {"", 1e6},
+                          {"m", 60e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}};
+
+Error not_a_duration(std::string_view text) {
+  return usage_error(fmt::format("'{}' is not a duration", printable(text)), "",
+                     "write a number with a unit: 80us, 250ms, 1.5s, 5m, 2h");
+}
+
+}  // namespace
+
+Result<Duration> parse_duration(std::string_view text) {
+  text = trim(text);
+  double number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = failed == std::errc() && std::isfinite(number) && number >= 0;
+  if (!is_number) return not_a_duration(text);
+  const std::string_view suffix = trim(text.substr(static_cast<size_t>(end - text.data())));
+  for (const Unit& unit : units) {
+    if (unit.name != suffix) continue;
+    const double total = number * unit.microseconds;
+    if (total > 1e15) return not_a_duration(text);
+    return Duration(std::llround(total));
+  }
+  return not_a_duration(text);
+}
+
+std::string format_duration(Duration duration) {
+  const double us = static_cast<double>(duration.count());
+  const auto three_digits = [](double value, std::string_view unit) {
+    const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    return fmt::format("{:.{}f} {}", value, decimals, unit);
+  };
+  if (us < 999.5) return fmt::format("{} us", duration.count());
+  if (us < 999.5e3) return three_digits(us / 1e3, "ms");
+  if (us < 99.5e6) return three_digits(us / 1e6, "s");
+  const auto seconds = std::llround(us / 1e6);
+  if (seconds < 3600) return fmt::format("{}m {:02}s", seconds / 60, seconds % 60);
+  return fmt::format("{}h {:02}m", seconds / 3600, seconds % 3600 / 60);
+}
+
+}  // namespace unflake

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "util/duration.h"
+
+namespace unflake {
+
+// What a process wrote. When the stream was longer than the limits, its middle is missing.
+struct CapturedOutput {
+  std::string head;
+  std::string tail;    // empty unless something was dropped between the two
+  uint64_t total = 0;  // bytes that were written
+
+  uint64_t dropped() const { return total - head.size() - tail.size(); }
+  // head + tail, with a line that says how much is missing.
+  std::string text() const;
+};
+
+struct OutputLimits {
+  size_t head = 512 * 1024;
+  size_t tail = 512 * 1024;
+  bool split_errors = false;  // keep standard error apart
+};
+
+// How a process ended, before anybody asks what that means for the test.
+struct ProcessResult {
+  enum class End { exited, signalled, timed_out, cancelled, not_started };
+
+  End end = End::exited;
+  int code = 0;       // exit status, signal number, or errno of a failed start
+  std::string error;  // not_started: what failed, with the path
+  Duration duration{};
+  Duration user_cpu{};
+  Duration system_cpu{};
+  int64_t max_rss_kib = 0;
+  bool dumped_core = false;
+  int leftovers = 0;      // processes that the test left behind and that were killed
+  CapturedOutput output;  // standard output and, unless kept apart, standard error in one stream
+  CapturedOutput errors;  // standard error, when kept apart
+};
+
+}  // namespace unflake

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace unflake {
+
+// Shell-style match over the whole text: `*` any run of characters, `?` any one.
+bool glob_match(std::string_view pattern, std::string_view text);
+
+bool is_glob(std::string_view text);
+
+// Up to `most` of `candidates` that look like `wanted`, nearest first; for "did you mean".
+std::vector<std::string> nearest(std::string_view wanted,
+                                 const std::vector<std::string>& candidates, size_t most);
+
+std::vector<std::string_view> split_lines(std::string_view text);
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string_view trim(std::string_view text);
+
+// Quoted so that a POSIX shell reads it back as one word; left alone where no quotes are needed.
+std::string shell_quote(std::string_view word);
+std::string shell_join(const std::vector<std::string>& words);
+
+// What tests print is not trusted: escapes control characters (line feed too, unless kept) and
+// bytes that are not UTF-8, so that the result is safe on a terminal and valid in JSON.
+enum class LineFeeds { escape, keep };
+std::string printable(std::string_view text, LineFeeds line_feeds = LineFeeds::escape);
+
+// Cut to `most` bytes at a UTF-8 boundary, with an ellipsis where something was cut.
+std::string shorten(std::string_view text, size_t most);
+
+}  // namespace unflake
