@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "util/unique_fd.h"
+
+namespace unflake {
+
+enum class Interrupt { stop, status };
+
+// SIGINT, SIGTERM and SIGHUP ask to stop, SIGUSR1 asks for the live state. While an object of this
+// class lives they are held back and read here, so that they arrive between two steps and never in
+// the middle of one.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  int fd() const { return fd_.get(); }
+  std::optional<Interrupt> next();                  // does not wait
+  int stop_signal() const { return stop_signal_; }  // the first that asked to stop; 0 for none
+
+ private:
+  UniqueFd fd_;
+  int stop_signal_ = 0;
+};
+
+}  // namespace unflake

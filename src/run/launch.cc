@@ -1,0 +1,99 @@
+#include "run/launch.h"
+
+#include "run/wire.h"
+
+namespace unflake {
+namespace {
+
+void add_output(WireWriter& out, const CapturedOutput& output) {
+  out.add(std::string_view(output.head));
+  out.add(std::string_view(output.tail));
+  out.add(output.total);
+}
+
+CapturedOutput read_output(WireReader& in) {
+  CapturedOutput output;
+  output.head = in.text();
+  output.tail = in.text();
+  output.total = in.number<uint64_t>();
+  return output;
+}
+
+}  // namespace
+
+std::string encode(const Launch& launch) {
+  WireWriter out;
+  out.add(launch.command.argv);
+  out.add(launch.command.env.size());
+  for (const EnvChange& change : launch.command.env) {
+    out.add(std::string_view(change.name));
+    out.add(change.value.has_value());
+    out.add(std::string_view(change.value.value_or("")));
+  }
+  out.add(std::string_view(launch.command.cwd));
+  out.add(launch.timeout);
+  out.add(launch.grace);
+  out.add(launch.limits.head);
+  out.add(launch.limits.tail);
+  out.add(launch.limits.split_errors);
+  out.add(launch.core_dumps);
+  out.add(launch.keep_leftovers);
+  return out.bytes();
+}
+
+Launch decode_launch(std::string_view bytes) {
+  WireReader in(bytes);
+  Launch launch;
+  launch.command.argv = in.texts();
+  for (size_t left = in.number<size_t>(); left > 0 && in.ok(); --left) {
+    EnvChange change{in.text(), std::nullopt};
+    const bool has_value = in.number<bool>();
+    std::string value = in.text();
+    if (has_value) change.value = std::move(value);
+    launch.command.env.push_back(std::move(change));
+  }
+  launch.command.cwd = in.text();
+  launch.timeout = in.duration();
+  launch.grace = in.duration();
+  launch.limits.head = in.number<size_t>();
+  launch.limits.tail = in.number<size_t>();
+  launch.limits.split_errors = in.number<bool>();
+  launch.core_dumps = in.number<bool>();
+  launch.keep_leftovers = in.number<bool>();
+  return launch;
+}
+
+std::string encode(const ProcessResult& result) {
+  WireWriter out;
+  out.add(static_cast<int>(result.end));
+  out.add(result.code);
+  out.add(std::string_view(result.error));
+  out.add(result.duration);
+  out.add(result.user_cpu);
+  out.add(result.system_cpu);
+  out.add(result.max_rss_kib);
+  out.add(result.dumped_core);
+  out.add(result.leftovers);
+  add_output(out, result.output);
+  add_output(out, result.errors);
+  return out.bytes();
+}
+
+ProcessResult decode_process_result(std::string_view bytes) {
+  WireReader in(bytes);
+  ProcessResult result;
+  result.end = static_cast<ProcessResult::End>(in.number<int>());
+  result.code = in.number<int>();
+  result.error = in.text();
+  result.duration = in.duration();
+  result.user_cpu = in.duration();
+  result.system_cpu = in.duration();
+  result.max_rss_kib = in.number<int64_t>();
+  result.dumped_core = in.number<bool>();
+  result.leftovers = in.number<int>();
+  result.output = read_output(in);
+  result.errors = read_output(in);
+  return result;
+}
+
+}  // namespace unflake

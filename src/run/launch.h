@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "suite/test.h"
+#include "util/process_result.h"
+
+namespace unflake {
+
+// One process to run, in all that matters to the one who runs it.
+struct Launch {
+  Command command;
+  Duration timeout{};  // zero: none
+  Duration grace{};    // between SIGTERM and SIGKILL
+  OutputLimits limits;
+  bool core_dumps = false;
+  bool keep_leftovers = false;
+};
+
+std::string encode(const Launch& launch);
+Launch decode_launch(std::string_view bytes);
+
+std::string encode(const ProcessResult& result);
+ProcessResult decode_process_result(std::string_view bytes);
+
+}  // namespace unflake

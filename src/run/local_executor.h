@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "run/executor.h"
+#include "run/interrupts.h"
+#include "run/supervisor.h"
+#include "suite/adapter.h"
+
+namespace unflake {
+
+struct LocalOptions {
+  size_t jobs = 1;
+  Duration grace{std::chrono::seconds(2)};  // between SIGTERM and SIGKILL
+  OutputLimits limits;
+  bool core_dumps = false;
+};
+
+// Runs experiments on this machine, each slot with a supervisor of its own.
+class LocalExecutor : public Executor, public Launcher {
+ public:
+  // Supervisors are forked here, so make it before anything starts a thread.
+  static Result<std::unique_ptr<LocalExecutor>> create(const LocalOptions& options,
+                                                       Interrupts& interrupts);
+  ~LocalExecutor() override;
+
+  size_t slots() const override { return options_.jobs; }
+  size_t free_slots() const override;
+  Ticket start(const Experiment& experiment) override;
+  Wakeup wait(std::optional<Duration> at_most) override;
+  void cancel_all() override;
+  Duration elapsed() const override;
+
+  ProcessResult launch(const Command& command, Duration timeout) override;
+
+ private:
+  struct Slot {
+    Supervisor supervisor;
+    bool for_fixtures = false;  // what its processes leave behind lives as long as the executor
+    Ticket ticket = 0;          // 0: idle
+    Experiment experiment;
+    std::chrono::system_clock::time_point started;
+  };
+
+  LocalExecutor(const LocalOptions& options, Interrupts& interrupts)
+      : options_(options), interrupts_(interrupts) {}
+
+  Result<void> add_slot(bool for_fixtures);
+  Slot* idle_slot(bool for_fixtures);
+  Launch launch_for(const Experiment& experiment) const;
+  std::optional<Wakeup> ready_interrupt();
+  Wakeup finish(Slot& slot);
+
+  const LocalOptions options_;
+  Interrupts& interrupts_;
+  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
+  std::vector<std::unique_ptr<Slot>> slots_;
+  Ticket last_ticket_ = 0;
+  std::optional<Error> broken_;
+};
+
+}  // namespace unflake

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "run/executor.h"
+
+namespace unflake {
+
+// A simulated world with a truth that a test knows: outcomes come from a function, time passes only
+// as runs do.
+class MockExecutor : public Executor {
+ public:
+  // How the nth run (from 1, counted over the whole executor) of an experiment goes.
+  using Truth = std::function<Outcome(const Experiment& experiment, int nth)>;
+
+  explicit MockExecutor(Truth truth, size_t slots = 1) : truth_(std::move(truth)), slots_(slots) {}
+
+  size_t slots() const override { return slots_; }
+  size_t free_slots() const override { return slots_ - running_.size(); }
+  Ticket start(const Experiment& experiment) override;
+  Wakeup wait(std::optional<Duration> at_most) override;
+  void cancel_all() override;
+  Duration elapsed() const override { return now_; }
+
+  // The next wait() but `waits` wakes up with this instead of a finished run.
+  void interrupt_after(int waits, Wakeup wakeup) { interrupts_.push_back({waits, wakeup}); }
+
+  const std::vector<Experiment>& started() const { return started_; }
+  size_t most_at_once() const { return most_at_once_; }
+
+ private:
+  struct Running {
+    Ticket ticket;
+    Duration ends;
+    ExperimentResult result;
+  };
+  struct Planned {
+    int waits;
+    Wakeup wakeup;
+  };
+
+  Truth truth_;
+  size_t slots_;
+  Duration now_{};
+  Ticket last_ticket_ = 0;
+  size_t most_at_once_ = 0;
+  std::vector<Running> running_;
+  std::vector<Experiment> started_;
+  std::deque<Planned> interrupts_;
+};
+
+}  // namespace unflake

@@ -1,0 +1,297 @@
+#include "run/run_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include "run/process_tree.h"
+#include "util/capture.h"
+#include "util/pidfd.h"
+#include "util/unique_fd.h"
+
+extern char** environ;
+
+namespace unflake {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+std::optional<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  ::fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
+  return pipe;
+}
+
+// unflake's environment with the changes of one command, in the form that exec wants.
+class Environment {
+ public:
+  explicit Environment(const std::vector<EnvChange>& changes) {
+    for (char** entry = environ; *entry; ++entry) pointers_.push_back(*entry);
+    storage_.reserve(changes.size());
+    for (const EnvChange& change : changes) apply(change);
+    pointers_.push_back(nullptr);
+  }
+  char** get() { return pointers_.data(); }
+
+ private:
+  void apply(const EnvChange& change) {
+    std::erase_if(pointers_, [&](const char* entry) {
+      return std::strncmp(entry, change.name.c_str(), change.name.size()) == 0 &&
+             entry[change.name.size()] == '=';
+    });
+    if (!change.value) return;
+    storage_.push_back(change.name + "=" + *change.value);
+    pointers_.push_back(storage_.back().data());
+  }
+  std::vector<std::string> storage_;
+  std::vector<char*> pointers_;
+};
+
+class SpawnSetup {
+ public:
+  SpawnSetup(const Launch& launch, int output, int errors) {
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawn_file_actions_init(&actions_);
+    sigset_t none, ignored;
+    ::sigemptyset(&none);
+    ::sigemptyset(&ignored);
+    for (const int signal : signals_ignored_by_supervisor) ::sigaddset(&ignored, signal);
+    ::posix_spawnattr_setsigmask(&attributes_, &none);
+    ::posix_spawnattr_setsigdefault(&attributes_, &ignored);
+    ::posix_spawnattr_setflags(&attributes_,
+                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions_, errors, STDERR_FILENO);
+    if (!launch.command.cwd.empty())
+      ::posix_spawn_file_actions_addchdir_np(&actions_, launch.command.cwd.c_str());
+  }
+  ~SpawnSetup() {
+    ::posix_spawn_file_actions_destroy(&actions_);
+    ::posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+
+  const posix_spawnattr_t* attributes() const { return &attributes_; }
+  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+  posix_spawn_file_actions_t actions_;
+};
+
+void limit_core_dumps(bool allowed) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_CORE, &limit);
+  limit.rlim_cur = allowed ? limit.rlim_max : 0;
+  ::setrlimit(RLIMIT_CORE, &limit);
+}
+
+std::string why_not_started(const Launch& launch, int code) {
+  const std::string& cwd = launch.command.cwd;
+  if (!cwd.empty() && ::access(cwd.c_str(), X_OK) != 0)
+    return fmt::format("the working directory {} cannot be entered: {}", cwd, std::strerror(errno));
+  return fmt::format("{} cannot be started: {}", launch.command.argv[0], std::strerror(code));
+}
+
+ProcessResult not_started(std::string error, int code) {
+  ProcessResult result;
+  result.end = ProcessResult::End::not_started;
+  result.code = code;
+  result.error = std::move(error);
+  return result;
+}
+
+class Stream {
+ public:
+  Stream(UniqueFd fd, const OutputLimits& limits)
+      : fd_(std::move(fd)), capture_(limits.head, limits.tail) {}
+
+  int fd() const { return fd_.get(); }  // -1 once the stream is at its end
+
+  void read_what_is_there() {
+    static std::array<char, 64 * 1024> buffer;
+    while (fd_) {
+      const ssize_t size = ::read(fd_.get(), buffer.data(), buffer.size());
+      if (size > 0) capture_.append({buffer.data(), static_cast<size_t>(size)});
+      if (size < 0 && errno == EINTR) continue;
+      if (size == 0 || (size < 0 && errno != EAGAIN)) fd_.reset();
+      if (size < static_cast<ssize_t>(buffer.size())) return;
+    }
+  }
+
+  CapturedOutput captured() const { return {capture_.head(), capture_.tail(), capture_.total()}; }
+
+ private:
+  UniqueFd fd_;
+  BoundedCapture capture_;
+};
+
+// Watches over one started process until it is gone.
+class Watch {
+ public:
+  Watch(const Launch& launch, pid_t pid, int control, Stream& output, Stream* errors)
+      : launch_(launch), pid_(pid), control_(control), output_(output), errors_(errors) {
+    if (launch.timeout > Duration::zero()) deadline_ = started_ + launch.timeout;
+  }
+
+  ProcessResult until_the_end() {
+    const UniqueFd handle = open_pidfd(pid_);
+    while (!exited(handle.get())) act_on_time();
+    ProcessResult result = reap();
+    if (!launch_.keep_leftovers) result.leftovers = end_leftovers();
+    drain();
+    return result;
+  }
+
+ private:
+  // Waits for the next thing to happen; true when the process has ended.
+  bool exited(int handle) {
+    pollfd watched[] = {{handle, POLLIN, 0},
+                        {output_.fd(), POLLIN, 0},
+                        {errors_ ? errors_->fd() : -1, POLLIN, 0},
+                        {stopping_ == Stopping::killed ? -1 : control_, POLLIN, 0}};
+    if (::poll(watched, std::size(watched), milliseconds_to_deadline()) < 0) return false;
+    if (watched[1].revents || watched[2].revents) drain();
+    if (watched[3].revents) stop(ProcessResult::End::cancelled);
+    return watched[0].revents != 0;
+  }
+
+  void act_on_time() {
+    if (deadline_ && Clock::now() >= *deadline_) stop(ProcessResult::End::timed_out);
+  }
+
+  // The first call asks, the second one, by the end of the grace or by a second word from the
+  // other side, does not.
+  void stop(ProcessResult::End reason) {
+    if (stopping_ == Stopping::no) {
+      end_ = reason;
+      stopping_ = Stopping::asked;
+      deadline_ = Clock::now() + launch_.grace;
+      ::kill(-pid_, SIGTERM);
+      discard_word();
+    } else {
+      stopping_ = Stopping::killed;
+      deadline_.reset();
+      ::kill(-pid_, SIGKILL);
+      ::kill(pid_, SIGKILL);
+    }
+  }
+
+  void discard_word() const {
+    char word = 0;
+    if (end_ == ProcessResult::End::cancelled) [[maybe_unused]]
+      const ssize_t size = ::read(control_, &word, 1);
+  }
+
+  int milliseconds_to_deadline() const {
+    if (!deadline_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Clock::now());
+    return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 3600 * 1000));
+  }
+
+  ProcessResult reap() {
+    ProcessResult result;
+    int status = 0;
+    rusage usage{};
+    while (::wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
+    }
+    result.duration = std::chrono::duration_cast<Duration>(Clock::now() - started_);
+    const bool signalled = WIFSIGNALED(status);
+    result.end =
+        end_.value_or(signalled ? ProcessResult::End::signalled : ProcessResult::End::exited);
+    result.code = signalled ? WTERMSIG(status) : WEXITSTATUS(status);
+    result.dumped_core = signalled && WCOREDUMP(status);
+    const auto to_duration = [](const timeval& time) {
+      return Duration(time.tv_sec * 1'000'000 + time.tv_usec);
+    };
+    result.user_cpu = to_duration(usage.ru_utime);
+    result.system_cpu = to_duration(usage.ru_stime);
+    result.max_rss_kib = usage.ru_maxrss;
+    return result;
+  }
+
+  int end_leftovers() {
+    siginfo_t unused;
+    const int children = ::waitid(P_ALL, 0, &unused, WEXITED | WNOHANG | WNOWAIT);
+    if (children != 0 && errno == ECHILD) return 0;
+    return kill_all_descendants();
+  }
+
+  void drain() {
+    output_.read_what_is_there();
+    if (errors_) errors_->read_what_is_there();
+  }
+
+  enum class Stopping { no, asked, killed };
+
+  const Launch& launch_;
+  const pid_t pid_;
+  const int control_;
+  Stream& output_;
+  Stream* errors_;
+  const Clock::time_point started_ = Clock::now();
+  std::optional<Clock::time_point> deadline_;
+  std::optional<ProcessResult::End> end_;
+  Stopping stopping_ = Stopping::no;
+};
+
+}  // namespace
+
+ProcessResult run_process(const Launch& launch, int control) {
+  if (launch.command.argv.empty()) return not_started("there is no command to run", EINVAL);
+  std::optional<Pipe> output = make_pipe();
+  std::optional<Pipe> errors = launch.limits.split_errors ? make_pipe() : std::nullopt;
+  if (!output || (launch.limits.split_errors && !errors))
+    return not_started(fmt::format("no pipe can be made: {}", std::strerror(errno)), errno);
+
+  limit_core_dumps(launch.core_dumps);
+  Environment environment(launch.command.env);
+  std::vector<char*> argv;
+  for (const std::string& word : launch.command.argv)
+    argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+
+  pid_t pid = 0;
+  {
+    const SpawnSetup setup(launch, output->write_end.get(),
+                           (errors ? errors : output)->write_end.get());
+    const int code = ::posix_spawnp(&pid, argv[0], setup.actions(), setup.attributes(), argv.data(),
+                                    environment.get());
+    if (code != 0) return not_started(why_not_started(launch, code), code);
+  }
+  output->write_end.reset();
+  if (errors) errors->write_end.reset();
+
+  Stream output_stream(std::move(output->read_end), launch.limits);
+  std::optional<Stream> error_stream;
+  if (errors) error_stream.emplace(std::move(errors->read_end), launch.limits);
+  ProcessResult result =
+      Watch(launch, pid, control, output_stream, error_stream ? &*error_stream : nullptr)
+          .until_the_end();
+  result.output = output_stream.captured();
+  if (error_stream) result.errors = error_stream->captured();
+  return result;
+}
+
+}  // namespace unflake

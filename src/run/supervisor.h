@@ -1,0 +1,29 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "run/launch.h"
+#include "util/result.h"
+#include "util/unique_fd.h"
+
+namespace unflake {
+
+// A forked child that runs one process at a time and owns every descendant of it: orphans are
+// re-parented to the supervisor, so what a test leaves behind is found however it was forked, and
+// belongs to that test alone. When unflake dies, by whatever means, the supervisor ends the test
+// and goes too.
+struct Supervisor {
+  pid_t pid = 0;
+  UniqueFd socket;  // readable when a result waits
+
+  // false, none: the supervisor is gone.
+  bool launch(const Launch& launch);
+  bool cancel();  // asks the running process to end; a second time, kills it
+  std::optional<ProcessResult> receive();
+};
+
+Result<Supervisor> start_supervisor();
+
+}  // namespace unflake
