@@ -1,1 +1,40 @@
-# A thin front for CMake: `cmake --list-presets` shows what stands behind it.
+# A thin front for CMake; `cmake --list-presets` shows what stands behind it.
+SHELL := /bin/sh
+PREFIX ?= /usr/local
+PRESET ?= release
+BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
+
+.PHONY: all setup test check demo bench format install clean
+
+all: setup
+	@mkdir -p $(BUILD)
+	@cmake --preset $(PRESET) >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
+	@cmake --build --preset $(PRESET)
+
+setup:
+	@tools/setup
+
+check: setup
+	tools/check-format
+	tools/check-includes
+	tools/check-includes_test
+
+test: check all
+	ctest --preset release
+	@$(MAKE) --no-print-directory all PRESET=asan
+	ctest --preset asan
+
+demo: all
+	tools/demo
+
+bench: all
+	bench/run
+
+format:
+	tools/check-format --fix
+
+install: all
+	cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build

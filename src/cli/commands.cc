@@ -1,0 +1,19 @@
+#include "cli/commands.h"
+
+namespace unflake {
+namespace {
+
+constexpr CommandEntry table[] = {
+    {"list", "which tests are there", list_command},
+    {"run", "run tests, once or many times, and remember every run", run_command},
+    {"history", "what the recorded runs say about a test", history_command},
+    {"doctor", "what this machine can do and what is missing", doctor_command},
+};
+
+}  // namespace
+
+std::span<const CommandEntry> commands() {
+  return table;
+}
+
+}  // namespace unflake

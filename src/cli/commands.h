@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace unflake {
+
+// The words behind the command's name, split at the first `--`.
+struct Words {
+  std::vector<std::string> options;
+  std::vector<std::string> command;  // behind `--`
+  bool has_command = false;          // there was a `--`
+};
+
+struct CommandEntry {
+  const char* name;
+  const char* summary;
+  int (*run)(const Words& words);  // returns the exit code
+};
+
+int list_command(const Words& words);
+int run_command(const Words& words);
+int history_command(const Words& words);
+int doctor_command(const Words& words);
+
+std::span<const CommandEntry> commands();
+
+}  // namespace unflake

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "util/duration.h"
+#include "util/result.h"
+
+namespace unflake {
+
+// Whether a session in which tests were flaky and none failed for good is a failure.
+enum class FlakyResult { tell, pass, fail };
+std::optional<FlakyResult> flaky_result_from(std::string_view name);
+
+// What a profile may set. What it leaves out comes from the profile that it inherits from.
+struct Settings {
+  std::optional<size_t> jobs;
+  std::optional<int> retries;
+  std::optional<Duration> timeout;
+  std::optional<Duration> grace;
+  std::optional<FlakyResult> flaky;
+  std::optional<std::string> target;
+};
+
+struct Override {
+  std::string test;  // a glob over `target:name`
+  std::optional<int> retries;
+  std::optional<Duration> timeout;
+  std::optional<bool> serial;
+};
+
+struct Config {
+  Settings settings;
+  std::vector<Override> overrides;  // a later one wins
+};
+
+// A missing file is an empty one, unless a profile other than `default` is asked for.
+Result<Config> load_config(const std::string& path, const std::string& profile);
+Result<Config> parse_config(std::string_view text, const std::string& path,
+                            const std::string& profile);
+
+}  // namespace unflake

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "util/result.h"
+
+namespace unflake {
+
+// What unflake's exit status tells a script. Documented in docs/formats.md.
+enum class ExitCode {
+  success = 0,
+  test_failed = 1,      // a test failed in every one of its runs
+  usage = 2,            // the command line, the configuration or the target is not right
+  flaky_only = 3,       // nothing failed for good, and a test both failed and passed
+  unflake_failed = 4,   // unflake or the machine, not a test
+  signal_offset = 128,  // + the signal that stopped it
+};
+
+inline ExitCode exit_code_of(const Error& error) {
+  return error.kind == ErrorKind::usage ? ExitCode::usage : ExitCode::unflake_failed;
+}
+
+}  // namespace unflake

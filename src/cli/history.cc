@@ -1,0 +1,246 @@
+#include "history/store.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/options.h"
+#include "history/recorder.h"
+#include "stats/intervals.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* help =
+    R"(Tells what the recorded runs say about a test, or about all tests, least reliable first.
+
+  unflake history                            every test
+  unflake history 'server_test:Server.*'     those that match
+  unflake history server_test:Server.Push    one test: rate, durations, failures
+  unflake history import FILE                take in runs that could not be recorded at the time
+
+Rates come with an exact 95 % interval (Clopper and Pearson).)";
+
+struct HistoryCommand {
+  std::vector<std::string> words;
+  bool json = false;
+  size_t most = 50;
+  size_t recent = 10;
+  std::string output_of;
+  HistoryOptions history;
+};
+
+std::string percent(double rate) {
+  return fmt::format(rate > 0 && rate < 0.001 ? "{:.2g} %" : "{:.1f} %", rate * 100);
+}
+
+int64_t decided_runs(const TestSummary& test) {
+  return test.passes + test.failures;
+}
+
+std::string rate_with_interval(const TestSummary& test) {
+  const int64_t runs = decided_runs(test);
+  if (runs == 0) return "no run passed or failed";
+  const Interval interval = exact_interval(test.failures, runs);
+  return fmt::format("{} of {} runs failed: {} (95 % interval {} .. {})", test.failures, runs,
+                     percent(static_cast<double>(test.failures) / static_cast<double>(runs)),
+                     percent(interval.low), percent(interval.high));
+}
+
+std::string when(TimePoint at) {
+  return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(at));
+}
+
+std::string short_commit(const std::string& commit) {
+  return commit.empty() ? "(no commit)" : printable(commit.substr(0, 10));
+}
+
+void print_durations(const char* title, const DurationSummary& durations) {
+  if (durations.runs == 0) return;
+  const char* about = durations.approximate ? "~" : "";
+  fmt::print("  {:<8} median {}{}, 95th percentile {}{}, {} .. {}, mean {} ({} runs)\n", title,
+             about, format_duration(durations.median), about, format_duration(durations.p95),
+             format_duration(durations.min), format_duration(durations.max),
+             format_duration(durations.mean), durations.runs);
+}
+
+void print_signature(const SignatureSummary& one) {
+  fmt::print("  {} {:>6}x {:<8} {}\n", one.signature, one.runs, to_string(one.outcome),
+             headline(one.failure));
+  fmt::print("  {:16} {:>7} first {} at {}, last {} at {}\n", "", "", when(one.first),
+             short_commit(one.first_commit), when(one.last), short_commit(one.last_commit));
+}
+
+void print_recent(const std::vector<RecentRun>& runs) {
+  if (runs.empty()) return;
+  fmt::print("\nlast runs (UTC)\n");
+  for (const RecentRun& run : runs)
+    fmt::print("  {}  {:<8} {:>9}  {:<16}  {} {} {}{}\n", when(run.started), to_string(run.outcome),
+               format_duration(run.duration), run.signature, short_commit(run.commit),
+               printable(run.branch), printable(run.machine),
+               run.plan_id.empty() ? "" : " plan " + printable(run.plan_id));
+}
+
+void print_test(const TestSummary& test, const std::vector<RecentRun>& recent) {
+  fmt::print("{}\n  {}\n", printable(to_string(test.test)), rate_with_interval(test));
+  if (test.skips > 0) fmt::print("  {} runs were skipped\n", test.skips);
+  fmt::print("  first run {}, last run {} (UTC)\n", when(test.first), when(test.last));
+  fmt::print("\ndurations\n");
+  print_durations("passing", test.pass_durations);
+  print_durations("failing", test.fail_durations);
+  if (!test.signatures.empty()) fmt::print("\nfailures\n");
+  for (const SignatureSummary& signature : test.signatures) print_signature(signature);
+  print_recent(recent);
+}
+
+void print_table(const std::vector<TestSummary>& tests) {
+  fmt::print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", "failed", "95 % interval", "runs", "failed",
+             "kinds", "test");
+  for (const TestSummary& test : tests) {
+    const int64_t runs = decided_runs(test);
+    const Interval interval = exact_interval(test.failures, runs);
+    const double rate =
+        runs == 0 ? 0 : static_cast<double>(test.failures) / static_cast<double>(runs);
+    fmt::print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", percent(rate),
+               percent(interval.low) + " .. " + percent(interval.high), runs, test.failures,
+               test.signatures.size(), printable(to_string(test.test)));
+  }
+}
+
+Json json_of(const DurationSummary& durations) {
+  return {{"runs", durations.runs},
+          {"min_us", durations.min.count()},
+          {"median_us", durations.median.count()},
+          {"p95_us", durations.p95.count()},
+          {"max_us", durations.max.count()},
+          {"mean_us", durations.mean.count()},
+          {"approximate", durations.approximate}};
+}
+
+Json json_of(const SignatureSummary& one) {
+  return {{"signature", one.signature},
+          {"outcome", to_string(one.outcome)},
+          {"kind", to_string(one.failure.kind)},
+          {"file", printable(one.failure.file)},
+          {"line", one.failure.line},
+          {"expression", printable(one.failure.expression)},
+          {"message", printable(one.failure.message, LineFeeds::keep)},
+          {"runs", one.runs},
+          {"first", fmt::format("{:%FT%TZ}", fmt::gmtime(one.first))},
+          {"last", fmt::format("{:%FT%TZ}", fmt::gmtime(one.last))},
+          {"first_commit", printable(one.first_commit)},
+          {"last_commit", printable(one.last_commit)}};
+}
+
+Json json_of(const TestSummary& test) {
+  const int64_t runs = decided_runs(test);
+  const Interval interval = exact_interval(test.failures, runs);
+  Json signatures = Json::array();
+  for (const SignatureSummary& one : test.signatures) signatures.push_back(json_of(one));
+  return {
+      {"test", printable(to_string(test.test))},
+      {"passes", test.passes},
+      {"failures", test.failures},
+      {"skips", test.skips},
+      {"failure_rate",
+       runs == 0 ? Json() : Json(static_cast<double>(test.failures) / static_cast<double>(runs))},
+      {"interval_95", {interval.low, interval.high}},
+      {"pass_durations", json_of(test.pass_durations)},
+      {"fail_durations", json_of(test.fail_durations)},
+      {"signatures", signatures}};
+}
+
+Result<void> show_one(Store& store, const TestSummary& test, const HistoryCommand& command) {
+  if (!command.output_of.empty()) {
+    auto output = store.latest_output(test.test, command.output_of);
+    if (!output) return output.error();
+    if (!*output)
+      return usage_error(
+          fmt::format("no output is kept for signature '{}'", printable(command.output_of)),
+          printable(to_string(test.test)), "`unflake history TEST` lists the signatures");
+    fmt::print("{}", printable(**output, LineFeeds::keep));
+    return {};
+  }
+  if (command.json) {
+    fmt::print("{}\n", json_of(test).dump(2));
+    return {};
+  }
+  auto recent = store.recent_runs(test.test, command.recent);
+  if (!recent) return recent.error();
+  print_test(test, *recent);
+  return {};
+}
+
+// A bare name is enough when only one target has such a test.
+Result<void> show(Store& store, const HistoryCommand& command) {
+  const std::string pattern = command.words.empty() ? "*" : command.words[0];
+  if (const size_t colon = pattern.find(':'); colon != std::string::npos) {
+    auto exact = store.summarise_test({pattern.substr(0, colon), pattern.substr(colon + 1)});
+    if (!exact) return exact.error();
+    if (*exact) return show_one(store, **exact, command);
+  }
+  auto tests = store.summarise(pattern, command.most);
+  if (tests && tests->empty()) tests = store.summarise("*:" + pattern, command.most);
+  if (!tests) return tests.error();
+  if (tests->empty())
+    return usage_error(fmt::format("no recorded test matches '{}'", printable(pattern)), "",
+                       "`unflake history` lists the recorded tests");
+  if (tests->size() == 1 && !command.words.empty()) {
+    auto full = store.summarise_test(tests->front().test);
+    if (!full) return full.error();
+    return show_one(store, full->value_or(tests->front()), command);
+  }
+  if (command.json) {
+    Json all = Json::array();
+    for (const TestSummary& test : *tests) all.push_back(json_of(test));
+    fmt::print("{}\n", all.dump(2));
+    return {};
+  }
+  print_table(*tests);
+  if (tests->size() == command.most)
+    fmt::print("(the {} least reliable; --most N shows more)\n", command.most);
+  return {};
+}
+
+Result<void> import_runs(Store& store, const std::string& file) {
+  auto imported = import_spill(store, file);
+  if (!imported) return imported.error();
+  fmt::print("{} runs taken in from {}\n", imported->runs, printable(file));
+  return {};
+}
+
+}  // namespace
+
+int history_command(const Words& words) {
+  HistoryCommand command;
+  CommandLine line("history", help);
+  line.app().add_option("test", command.words, "a test's id, a glob, or: import FILE");
+  line.app().add_flag("--json", command.json, "JSON instead of text");
+  line.app()
+      .add_option("--most", command.most, "how many tests to list")
+      ->check(CLI::Range(1, 1'000'000));
+  line.app().add_option("--recent", command.recent, "how many of a test's last runs to show");
+  line.app().add_option("--output", command.output_of, "print the kept output of this signature");
+  command.history.add_to(line.app());
+  if (const auto done = line.parse(words)) return *done;
+
+  const std::string file = command.history.file(find_project());
+  const bool importing = command.words.size() == 2 && command.words[0] == "import";
+  if (command.words.size() > 1 && !importing)
+    return report_error(usage_error("history takes one test or one glob", "", "quote the glob"));
+  std::error_code failed;
+  if (!importing && !std::filesystem::exists(file, failed))
+    return report_error(
+        usage_error("there is no history yet", file, "`unflake run TARGET` records every run"));
+  auto store = open_sqlite_store(file);
+  if (!store) return report_error(store.error());
+  const auto shown = importing ? import_runs(**store, command.words[1]) : show(**store, command);
+  return shown ? 0 : report_error(shown.error());
+}
+
+}  // namespace unflake

@@ -1,0 +1,153 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+Result<std::optional<Framework>> forced_framework(const std::string& name) {
+  if (name.empty()) return std::optional<Framework>();
+  if (const auto framework = framework_from(name)) return framework;
+  return usage_error(fmt::format("there is no framework '{}'", printable(name)), "--framework",
+                     "choose gtest, catch2, doctest, boost, ctest or command");
+}
+
+Target to_target(const TargetRecord& record, const Project& project) {
+  Target target{record.name, record.framework, record.path, record.argv};
+  if (!target.path.empty() && target.path[0] != '/') target.path = project.root + "/" + target.path;
+  return target;
+}
+
+KnownTargets known_targets(Store* store, const Project& project) {
+  return [store, &project](const std::string& name) -> std::optional<Target> {
+    if (!store) return std::nullopt;
+    const auto found = store->find_target(name);
+    if (!found || !*found) return std::nullopt;
+    return to_target(**found, project);
+  };
+}
+
+std::vector<std::shared_ptr<const Test>> share(std::vector<Test> tests) {
+  std::vector<std::shared_ptr<const Test>> shared;
+  for (Test& test : tests) shared.push_back(std::make_shared<const Test>(std::move(test)));
+  return shared;
+}
+
+std::vector<std::shared_ptr<const Test>> pick(const std::vector<std::shared_ptr<const Test>>& all,
+                                              const std::vector<Test>& wanted) {
+  std::vector<std::shared_ptr<const Test>> picked;
+  auto next = all.begin();  // both are in listing order
+  for (const Test& test : wanted) {
+    next = std::find_if(next, all.end(), [&](const auto& one) { return one->id == test.id; });
+    if (next == all.end()) break;
+    picked.push_back(*next);
+  }
+  return picked;
+}
+
+Error nothing_to_run() {
+  return usage_error("there is nothing to run", "",
+                     "name a test executable, a CTest build folder, or a command behind `--`");
+}
+
+}  // namespace
+
+int report_error(const Error& error) {
+  fmt::print(stderr, "unflake: {}\n", printable(error.what, LineFeeds::keep));
+  if (!error.where.empty()) fmt::print(stderr, "  at: {}\n", printable(error.where));
+  if (!error.next.empty())
+    fmt::print(stderr, "  next: {}\n", printable(error.next, LineFeeds::keep));
+  return static_cast<int>(exit_code_of(error));
+}
+
+CommandLine::CommandLine(const std::string& command, const std::string& help)
+    : app_(help, "unflake " + command) {
+  app_.get_formatter()->column_width(34);
+}
+
+std::optional<int> CommandLine::parse(const Words& words) {
+  try {
+    std::vector<std::string> reversed(words.options.rbegin(), words.options.rend());
+    app_.parse(reversed);
+    return std::nullopt;
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app_.help());
+    return static_cast<int>(ExitCode::success);
+  } catch (const CLI::ParseError& error) {
+    return report_error(usage_error(
+        error.what(), "", fmt::format("`{} --help` shows what it takes", app_.get_name())));
+  }
+}
+
+CLI::Option* add_duration(CLI::App& app, const std::string& names, std::optional<Duration>& value,
+                          const std::string& description) {
+  return app
+      .add_option_function<std::string>(
+          names,
+          [&value, names](const std::string& text) {
+            const auto duration = parse_duration(text);
+            if (!duration) throw CLI::ValidationError(names, to_string(duration.error()));
+            value = *duration;
+          },
+          description)
+      ->type_name("DURATION");
+}
+
+void HistoryOptions::add_to(CLI::App& app) {
+  app.add_option("--history", path, "the history's file [.unflake/history.db]")
+      ->envname("UNFLAKE_HISTORY")
+      ->type_name("FILE");
+}
+
+std::string HistoryOptions::file(const Project& project) const {
+  return path.empty() ? project.path("history.db") : path;
+}
+
+void TargetOptions::add_to(CLI::App& app) {
+  app.add_option("target", words,
+                 "TARGET [NAME-OR-GLOB...]: a test executable or a CTest build folder, then the "
+                 "tests in it; or a full id target:name")
+      ->type_name("");
+  app.add_option("--framework", framework,
+                 "do not recognise the framework but take gtest, catch2, doctest, boost or ctest");
+  app.add_option("--target-name", target_name, "the target's name in ids [the file's name]");
+  app.add_option("--test-arg", test_args, "an argument for the test executable; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--ctest-config", ctest_config, "a CTest configuration, as for ctest -C");
+  app.add_flag("--cases", open_cases, "open CTest entries that are test executables into cases");
+  app.add_flag("--include-disabled", include_disabled, "take in disabled and hidden tests");
+}
+
+Result<SelectedTests> select_tests(const TargetOptions& options, const Words& words,
+                                   const std::string& default_target, const Project& project,
+                                   Store* store, Launcher& launcher) {
+  const auto forced = forced_framework(options.framework);
+  if (!forced) return forced.error();
+  TargetWords target_words{options.words, words.command, *forced, options.target_name};
+  if (options.words.empty() && !words.has_command) {
+    if (default_target.empty()) return nothing_to_run();
+    target_words.words = {default_target};
+  }
+  auto selection = resolve(target_words, known_targets(store, project));
+  if (!selection) return selection.error();
+  if (!options.test_args.empty()) selection->target.argv = options.test_args;
+
+  ListOptions list_options;
+  list_options.open_cases = options.open_cases;
+  list_options.ctest_config = options.ctest_config;
+  auto listed =
+      adapter_for(selection->target.framework).list(selection->target, list_options, launcher);
+  if (!listed) return listed.error();
+  const auto selected = select(*listed, selection->patterns, options.include_disabled);
+  if (!selected) return selected.error();
+  SelectedTests tests{selection->target, share(std::move(*listed)), {}};
+  tests.selected = pick(tests.all, *selected);
+  return tests;
+}
+
+}  // namespace unflake

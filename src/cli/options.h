@@ -1,0 +1,72 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/config.h"
+#include "cli/exit_codes.h"
+#include "cli/project.h"
+#include "history/store.h"
+#include "suite/adapter.h"
+#include "suite/target.h"
+
+namespace unflake {
+
+// Says on standard error what happened, where, and what to do next. Returns the exit code for it.
+int report_error(const Error& error);
+
+// One command's options: CLI11 with unflake's manners (exit codes, errors, `--help` at any place).
+class CommandLine {
+ public:
+  CommandLine(const std::string& command, const std::string& help);
+
+  CLI::App& app() { return app_; }
+  // The exit code when there is nothing more to do: help was shown, or the words were wrong.
+  std::optional<int> parse(const Words& words);
+
+ private:
+  CLI::App app_;
+};
+
+// An option that takes a duration, as in `--timeout 5m`.
+CLI::Option* add_duration(CLI::App& app, const std::string& names, std::optional<Duration>& value,
+                          const std::string& description);
+
+// Where history is, for every command that reads or writes it.
+struct HistoryOptions {
+  std::string path;  // empty: the project's own
+  void add_to(CLI::App& app);
+  std::string file(const Project& project) const;
+};
+
+// What to run, in the same words for every command: TARGET [NAME-OR-GLOB...], a full id, or
+// `-- command args`.
+struct TargetOptions {
+  std::vector<std::string> words;
+  std::string framework;
+  std::string target_name;
+  std::vector<std::string> test_args;
+  std::string ctest_config;
+  bool open_cases = false;
+  bool include_disabled = false;
+
+  void add_to(CLI::App& app);
+};
+
+struct SelectedTests {
+  Target target;
+  std::vector<std::shared_ptr<const Test>> all;       // of the target
+  std::vector<std::shared_ptr<const Test>> selected;  // by the user's words
+};
+
+// Finds the target, asks it for its tests and picks the ones that the words name. `store` may be
+// null; it knows the targets of earlier sessions by name.
+Result<SelectedTests> select_tests(const TargetOptions& options, const Words& words,
+                                   const std::string& default_target, const Project& project,
+                                   Store* store, Launcher& launcher);
+
+}  // namespace unflake

@@ -1,0 +1,76 @@
+#include "cli/project.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/version.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::string branch_from_ci() {
+  for (const char* name : {"GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME",
+                           "BUILDKITE_BRANCH", "CIRCLE_BRANCH", "BRANCH_NAME"})
+    if (std::string value = variable(name); !value.empty()) return value;
+  return "";
+}
+
+std::string machine_name() {
+  if (std::string given = variable("UNFLAKE_MACHINE"); !given.empty()) return given;
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+void read_git_status(std::string_view status, Surroundings& surroundings) {
+  constexpr std::string_view commit = "# branch.oid ", branch = "# branch.head ";
+  for (const std::string_view line : split_lines(status)) {
+    if (line.starts_with(commit))
+      surroundings.commit = line.substr(commit.size());
+    else if (line.starts_with(branch))
+      surroundings.branch = line.substr(branch.size());
+    else if (!line.starts_with("#"))
+      surroundings.dirty = true;
+  }
+  if (surroundings.commit == "(initial)") surroundings.commit.clear();
+  if (surroundings.branch == "(detached)") surroundings.branch = branch_from_ci();
+}
+
+}  // namespace
+
+Project find_project() {
+  std::error_code failed;
+  const fs::path here = fs::current_path(failed);
+  for (fs::path folder = here; !folder.empty(); folder = folder.parent_path()) {
+    if (fs::exists(folder / ".unflake", failed) || fs::exists(folder / ".git", failed))
+      return {folder.string()};
+    if (folder == folder.parent_path()) break;
+  }
+  return {here.string()};
+}
+
+Surroundings survey(const Project& project, Launcher& launcher) {
+  Surroundings surroundings;
+  surroundings.machine = machine_name();
+  surroundings.unflake_version = version;
+  Command git;
+  git.argv = {"git",      "--no-optional-locks", "status", "--porcelain=v2",
+              "--branch", "--untracked-files=no"};
+  git.cwd = project.root;
+  const ProcessResult result = launcher.launch(git, std::chrono::seconds(5));
+  if (result.end == ProcessResult::End::exited && result.code == 0)
+    read_git_status(result.output.text(), surroundings);
+  return surroundings;
+}
+
+}  // namespace unflake

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "report/events.h"
+#include "suite/adapter.h"
+
+namespace unflake {
+
+// The folder that a user thinks of as the project: the nearest one above that holds `.unflake` or
+// `.git`, or else the current one.
+struct Project {
+  std::string root;
+
+  std::string path(const std::string& name) const { return root + "/.unflake/" + name; }
+};
+
+Project find_project();
+
+// Where this session's runs come from: commit and branch from git, or from the variables that CI
+// services set where git only knows a detached head.
+Surroundings survey(const Project& project, Launcher& launcher);
+
+}  // namespace unflake
