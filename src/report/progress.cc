@@ -9,7 +9,6 @@
 namespace unflake {
 
 void Progress::begin(const SessionStarted& session, Duration now) {
-  *this = Progress();
   began_ = now;
   repeat_ = session.repeat;
   allowed_ = session.duration;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/progress.h"
 
 namespace unflake {
@@ -43,7 +45,6 @@ std::string note_lines(const Note& note, const Style& style) {
 }
 
 void Summary::begin(const SessionStarted& session) {
-  *this = Summary(options_, style_);
   repeated_ = session.repeat != 1 || session.duration;
   retries_ = session.retries;
   seed_ = session.seed;

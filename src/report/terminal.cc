@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "report/excerpt.h"
-#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -14,6 +13,7 @@ std::string session_line(const SessionStarted& session) {
   std::string text = counted(static_cast<long long>(session.tests.size()), "test");
   if (!session.target.empty()) text += " of " + one_line(session.target);
   if (session.repeat > 1) text += fmt::format(", {} runs each", session.repeat);
+  if (session.repeat == 0 && !session.duration) text += ", until stopped";
   if (session.until_fail) text += ", each until it fails";
   if (session.duration) text += fmt::format(", for {}", format_duration(*session.duration));
   if (session.retries > 0) text += fmt::format(", up to {} tries", session.retries + 1);
@@ -46,14 +46,13 @@ TerminalReport::TerminalReport(Sink& sink, TerminalOptions options)
 
 void TerminalReport::on(const Event& event) {
   std::visit([this](const auto& happened) { tell(happened); }, event);
-  if (std::holds_alternative<SessionEnded>(event)) return;
-  bar_.refresh(progress_, options_.clock());
+  if (in_session_) bar_.refresh(progress_, options_.clock());
 }
 
 void TerminalReport::tell(const SessionStarted& session) {
   progress_.begin(session, options_.clock());
   summary_.begin(session);
-  logs_.clear();
+  in_session_ = true;
   if (options_.verbosity == Verbosity::quiet) return;
   bar_.print(status_line(style_, Tone::plain, "Running", std::nullopt, session_line(session)));
 }
@@ -166,6 +165,7 @@ std::string TerminalReport::open_failures() const {
 }
 
 void TerminalReport::tell(const SessionEnded& session) {
+  in_session_ = false;
   bar_.hide();
   bar_.print(summary_.text(session));
 }

@@ -55,6 +55,7 @@ class TerminalReport : public Consumer {
   Style style_;
   LiveBar bar_;
   Progress progress_;
+  bool in_session_ = false;
   Summary summary_;
   std::map<TestId, TestLog> logs_;  // of the tests that have not ended
 };

@@ -177,6 +177,15 @@ TEST_F(TerminalTest, Lets_no_escape_sequence_of_a_test_through) {
   EXPECT_EQ(sink.text.find("\xc2\x9b"), std::string::npos);
 }
 
+TEST_F(TerminalTest, Repeats_at_the_end_what_was_warned_of_before_the_session) {
+  TerminalReport report(sink, options);
+  report.on(Note{Note::Level::warning, "the history is read-only", ""});
+  report.on(session(1));
+  sink.text.clear();
+  report.on(SessionEnded{});
+  EXPECT_THAT(sink.text, HasSubstr("warning the history is read-only\n"));
+}
+
 TEST_F(TerminalTest, Ends_the_live_bar_before_the_summary) {
   options.live = true;
   options.width = [] { return 80; };
@@ -185,6 +194,7 @@ TEST_F(TerminalTest, Ends_the_live_bar_before_the_summary) {
   report.on(Ticked{});
   sink.writes.clear();
   report.on(SessionEnded{});
+  report.on(Ticked{});
   ASSERT_EQ(sink.writes.size(), 2u);
   EXPECT_EQ(sink.writes[0], "\r\x1b[K");
   EXPECT_THAT(sink.writes[1], Not(HasSubstr("\x1b")));
