@@ -1,0 +1,28 @@
+#include "report/events.h"
+
+namespace unflake {
+
+std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::passed:
+      return "passed";
+    case Verdict::failed:
+      return "failed";
+    case Verdict::flaky:
+      return "flaky";
+    case Verdict::skipped:
+      return "skipped";
+    case Verdict::not_run:
+      return "not_run";
+  }
+  return "?";
+}
+
+Verdict verdict_of(const Tally& tally) {
+  if (tally.passes > 0 && tally.failures > 0) return Verdict::flaky;
+  if (tally.failures > 0) return Verdict::failed;
+  if (tally.passes > 0) return Verdict::passed;
+  return tally.skips > 0 ? Verdict::skipped : Verdict::not_run;
+}
+
+}  // namespace unflake

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/process_result.h"
+
+namespace unflake {
+
+// The end of a run's output, where failures usually explain themselves: safe to print, bounded.
+struct Excerpt {
+  std::vector<std::string> lines;
+  uint64_t left_out = 0;  // lines before these
+};
+
+Excerpt last_lines(const ProcessResult& process, size_t most);
+
+// At most about `most` bytes from the start and the end of a run's output, with a line that says
+// how much is missing in between. Valid UTF-8 without control characters but line feed and tab.
+std::string bounded_output(const ProcessResult& process, size_t most);
+
+// Any other text of a test, made safe in the same way and cut at its end.
+std::string bounded_text(std::string_view text, size_t most);
+
+}  // namespace unflake

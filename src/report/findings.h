@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/events.h"
+#include "report/style.h"
+
+namespace unflake {
+
+// Failing runs of one test that show the same failure.
+struct FailureGroup {
+  std::string signature;
+  OutcomeKind kind = OutcomeKind::fail;
+  std::string headline;  // safe to print
+  int runs = 0;
+};
+
+// What the runs of one test have shown so far. A test whose failures are all different must not
+// fill the memory: from some number on they share one group.
+class TestLog {
+ public:
+  // The group that this failing run belongs to, the run counted in.
+  const FailureGroup& count(const Outcome& outcome);
+  const std::vector<FailureGroup>& groups() const { return groups_; }
+
+  std::string last_status;  // of the last run: "FAIL", "CRASH SIGSEGV"
+  Duration last_duration{};
+  std::string last_reason;  // why it was skipped
+
+ private:
+  FailureGroup& group_of(const Outcome& outcome);
+
+  std::vector<FailureGroup> groups_;
+};
+
+// "PASS", "FAIL", "CRASH SIGSEGV", "TIMEOUT", "SKIP".
+std::string status_word(const ExperimentResult& result);
+
+// The first failure's headline, safe to print, and how many more there are.
+std::string failure_headline(const Outcome& outcome);
+
+// A confidence interval of 95 % for the failure rate behind `hits` failures in `runs` runs.
+using RateInterval = std::function<std::pair<double, double>(int64_t hits, int64_t runs)>;
+
+// "3/100 runs failed (3.0 %, 95 % interval 0.6..8.5 %)", or what 100 passes promise.
+std::string rate_text(const Tally& tally, const RateInterval& interval);
+
+// One line for every failure that the test showed, most frequent first.
+std::string group_lines(const TestLog& log);
+
+}  // namespace unflake

@@ -1,0 +1,181 @@
+#include "report/json_lines.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "report/excerpt.h"
+#include "report/timestamp.h"
+
+namespace unflake {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int format_version = 1;  // goes up when a reader of the old format would misread the new
+constexpr size_t longest_text = 4 * 1024;
+constexpr size_t longest_output = 64 * 1024;
+constexpr size_t most_failures = 10;
+
+std::string text_of(std::string_view text) {
+  return bounded_text(text, longest_text);
+}
+
+std::string id_of(const Test& test) {
+  return text_of(to_string(test.id));
+}
+
+// Empty texts are left out.
+void add(Json& object, const char* key, std::string_view text) {
+  if (!text.empty()) object[key] = text_of(text);
+}
+
+std::string_view name_of(ProcessResult::End end) {
+  switch (end) {
+    case ProcessResult::End::exited:
+      return "exited";
+    case ProcessResult::End::signalled:
+      return "signalled";
+    case ProcessResult::End::timed_out:
+      return "timed_out";
+    case ProcessResult::End::cancelled:
+      return "cancelled";
+    case ProcessResult::End::not_started:
+      return "not_started";
+  }
+  return "?";
+}
+
+std::string_view name_of(Note::Level level) {
+  switch (level) {
+    case Note::Level::info:
+      return "info";
+    case Note::Level::warning:
+      return "warning";
+    case Note::Level::error:
+      return "error";
+  }
+  return "?";
+}
+
+Json object_of(const Surroundings& surroundings) {
+  Json object = Json::object();
+  add(object, "commit", surroundings.commit);
+  add(object, "branch", surroundings.branch);
+  object["dirty"] = surroundings.dirty;
+  add(object, "machine", surroundings.machine);
+  add(object, "unflake_version", surroundings.unflake_version);
+  return object;
+}
+
+Json object_of(const Failure& failure) {
+  Json object{{"kind", to_string(failure.kind)}, {"headline", text_of(headline(failure))}};
+  add(object, "file", failure.file);
+  if (failure.line > 0) object["line"] = failure.line;
+  add(object, "function", failure.function);
+  add(object, "expression", failure.expression);
+  add(object, "message", failure.message);
+  return object;
+}
+
+Json object_of(const Tally& tally) {
+  return {{"passes", tally.passes}, {"failures", tally.failures}, {"skips", tally.skips}};
+}
+
+void add_outcome(Json& object, const Outcome& outcome) {
+  object["outcome"] = to_string(outcome.kind);
+  object["duration_us"] = outcome.duration.count();
+  add(object, "reason", outcome.reason);
+  add(object, "signature", outcome.signature);
+  const size_t shown = std::min(outcome.failures.size(), most_failures);
+  for (size_t i = 0; i < shown; ++i) object["failures"].push_back(object_of(outcome.failures[i]));
+}
+
+void add_process(Json& object, const ProcessResult& process) {
+  object["end"] = name_of(process.end);
+  object["code"] = process.code;
+  add(object, "error", process.error);
+  object["user_cpu_us"] = process.user_cpu.count();
+  object["system_cpu_us"] = process.system_cpu.count();
+  object["max_rss_kib"] = process.max_rss_kib;
+  if (process.dumped_core) object["dumped_core"] = true;
+  if (process.leftovers > 0) object["leftovers"] = process.leftovers;
+}
+
+Json object_of(const SessionStarted& session) {
+  Json object{{"event", "session_started"}, {"format", format_version}};
+  object["at"] = timestamp(session.at);
+  add(object, "command_line", session.command_line);
+  add(object, "target", session.target);
+  object["surroundings"] = object_of(session.surroundings);
+  object["repeat"] = session.repeat;
+  object["retries"] = session.retries;
+  object["until_fail"] = session.until_fail;
+  if (session.duration) object["duration_us"] = session.duration->count();
+  if (session.seed) object["seed"] = std::to_string(*session.seed);
+  object["jobs"] = session.jobs;
+  object["tests"] = Json::array();
+  for (const auto& test : session.tests) object["tests"].push_back(id_of(*test));
+  return object;
+}
+
+Json object_of(const RunStarted& run) {
+  return {{"event", "run_started"}, {"test", id_of(*run.test)}, {"attempt", run.attempt}};
+}
+
+Json object_of(const RunEnded& run) {
+  Json object{{"event", "run_ended"}, {"test", id_of(*run.test)}, {"attempt", run.attempt}};
+  add(object, "plan", run.plan.id);
+  object["started"] = timestamp(run.result.started);
+  add_outcome(object, run.result.outcome);
+  add_process(object, run.result.process);
+  object["will_retry"] = run.will_retry;
+  object["output_bytes"] = run.result.process.output.total + run.result.process.errors.total;
+  if (run.result.outcome.failed())
+    object["output"] = bounded_output(run.result.process, longest_output);
+  return object;
+}
+
+Json object_of(const TestEnded& test) {
+  Json object{{"event", "test_ended"},
+              {"test", id_of(*test.test)},
+              {"verdict", to_string(test.verdict)},
+              {"runs", object_of(test.tally)}};
+  add(object, "reason", test.reason);
+  add(object, "file", test.test->file);
+  if (test.test->line > 0) object["line"] = test.test->line;
+  return object;
+}
+
+Json object_of(const Note& note) {
+  Json object{{"event", "note"}, {"level", name_of(note.level)}, {"text", text_of(note.text)}};
+  add(object, "next", note.next);
+  return object;
+}
+
+Json object_of(const SessionEnded& session) {
+  return {{"event", "session_ended"},           {"elapsed_us", session.elapsed.count()},
+          {"interrupted", session.interrupted}, {"passed", session.passed},
+          {"failed", session.failed},           {"flaky", session.flaky},
+          {"skipped", session.skipped},         {"not_run", session.not_run},
+          {"runs", object_of(session.runs)}};
+}
+
+// Only displays need these.
+std::nullopt_t object_of(const StatusRequested&) {
+  return std::nullopt;
+}
+
+std::nullopt_t object_of(const Ticked&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
+void JsonLines::on(const Event& event) {
+  const auto object = std::visit(
+      [](const auto& happened) -> std::optional<Json> { return object_of(happened); }, event);
+  if (object) sink_.write(object->dump() + "\n");
+}
+
+}  // namespace unflake

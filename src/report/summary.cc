@@ -1,0 +1,175 @@
+#include "report/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/progress.h"
+
+namespace unflake {
+namespace {
+
+constexpr size_t most_notes = 20;
+constexpr size_t most_reasons = 20;
+
+std::string_view word_of(Note::Level level) {
+  switch (level) {
+    case Note::Level::info:
+      return "note";
+    case Note::Level::warning:
+      return "warning";
+    case Note::Level::error:
+      return "error";
+  }
+  return "?";
+}
+
+Tone tone_of(Note::Level level) {
+  if (level == Note::Level::info) return Tone::faint;
+  return level == Note::Level::warning ? Tone::doubtful : Tone::bad;
+}
+
+std::string skip_line(const TestEnded& test, const TestLog& log, const Style& style) {
+  const std::string reason = one_line(test.reason.empty() ? log.last_reason : test.reason);
+  const std::string why = reason.empty() ? "" : fmt::format(" ({})", reason);
+  return status_line(style, Tone::faint, "SKIP", std::nullopt, label_of(*test.test) + why);
+}
+
+}  // namespace
+
+std::string note_lines(const Note& note, const Style& style) {
+  std::string lines = status_line(style, tone_of(note.level), word_of(note.level), std::nullopt,
+                                  one_line(note.text));
+  if (!note.next.empty()) lines += detail_line("next: " + one_line(note.next));
+  return lines;
+}
+
+void Summary::begin(const SessionStarted& session) {
+  repeated_ = session.repeat != 1 || session.duration;
+  retries_ = session.retries;
+  seed_ = session.seed;
+}
+
+void Summary::remember(const Note& note) {
+  if (note.level != Note::Level::info && notes_.size() < most_notes) notes_.push_back(note);
+}
+
+std::string Summary::end(const TestEnded& test, TestLog log) {
+  if (test.verdict == Verdict::not_run) {
+    const bool known = not_run_.size() < most_reasons || not_run_.contains(test.reason);
+    ++not_run_[known ? test.reason : "other reasons"];
+    return "";
+  }
+  if (test.verdict == Verdict::skipped) return skip_line(test, log, style_);
+  Finding finding{test.test->id, label_of(*test.test), test.verdict, test.tally, std::move(log)};
+  const std::string lines = repeated_ ? repeated_lines(finding) : "";
+  if (test.verdict != Verdict::passed) findings_.push_back(std::move(finding));
+  return lines;
+}
+
+std::string Summary::repeated_lines(const Finding& finding) const {
+  const bool passed = finding.verdict == Verdict::passed;
+  const bool flaky = finding.verdict == Verdict::flaky;
+  const Tone tone = passed ? Tone::good : flaky ? Tone::doubtful : Tone::bad;
+  const std::string rate = rate_text(finding.tally, options_.rate_interval);
+  return status_line(style_, tone,
+                     passed  ? "PASS"
+                     : flaky ? "FLAKY"
+                             : "FAIL",
+                     std::nullopt, fmt::format("{}: {}", finding.label, rate)) +
+         group_lines(finding.log);
+}
+
+std::string Summary::verdict_lines(const Finding& finding) const {
+  if (repeated_) return repeated_lines(finding);
+  const bool flaky = finding.verdict == Verdict::flaky;
+  const std::string status = flaky ? fmt::format("FLAKY {}/{}", finding.tally.runs(), retries_ + 1)
+                                   : finding.log.last_status;
+  return status_line(style_, flaky ? Tone::doubtful : Tone::bad, status, finding.log.last_duration,
+                     finding.label) +
+         group_lines(finding.log);
+}
+
+std::string Summary::found_lines(size_t most) const {
+  const size_t first = findings_.size() - std::min(most, findings_.size());
+  std::string lines;
+  if (first > 0) lines += detail_line(fmt::format("({} failed or flaky before these)", first));
+  for (size_t i = first; i < findings_.size(); ++i) lines += verdict_lines(findings_[i]);
+  return lines;
+}
+
+std::string Summary::all_lines(Verdict verdict) const {
+  std::string lines;
+  for (const Finding& finding : findings_)
+    if (finding.verdict == verdict) lines += verdict_lines(finding);
+  return lines;
+}
+
+std::string Summary::counts(const SessionEnded& session) const {
+  const int tests =
+      session.passed + session.failed + session.flaky + session.skipped + session.not_run;
+  std::string text =
+      fmt::format("{}, {}:", counted(tests, "test"), counted(session.runs.runs(), "run"));
+  std::string_view separator = " ";
+  const auto add = [&](int count, Tone tone, std::string_view word) {
+    if (count == 0) return;
+    text += fmt::format("{}{}", separator, style_.paint(tone, fmt::format("{} {}", count, word)));
+    separator = ", ";
+  };
+  add(session.passed, Tone::good, "passed");
+  add(session.failed, Tone::bad, "failed");
+  add(session.flaky, Tone::doubtful, "flaky");
+  add(session.skipped, Tone::faint, "skipped");
+  add(session.not_run, Tone::plain, "not run");
+  return tests == 0 ? "no tests" : text;
+}
+
+std::string Summary::not_run_lines() const {
+  std::string lines;
+  for (const auto& [reason, tests] : not_run_) {
+    const std::string why = reason.empty() ? "" : fmt::format(": {}", one_line(reason));
+    lines +=
+        status_line(style_, Tone::plain, "NOT RUN", std::nullopt, counted(tests, "test") + why);
+  }
+  return lines;
+}
+
+// One example of each is enough: the user can put in the other names.
+std::string Summary::next_lines() const {
+  std::string lines;
+  if (!options_.next_step) return lines;
+  for (const Verdict verdict : {Verdict::failed, Verdict::flaky}) {
+    for (const Finding& finding : findings_) {
+      if (finding.verdict != verdict) continue;
+      const std::string step = options_.next_step(finding.id, verdict);
+      if (!step.empty())
+        lines += status_line(style_, Tone::plain, "next", std::nullopt, one_line(step));
+      break;
+    }
+  }
+  return lines;
+}
+
+std::string Summary::seed_line() const {
+  if (!seed_) return "";
+  const std::string repeat = options_.repeat_order ? options_.repeat_order(*seed_) : "";
+  const std::string how = repeat.empty() ? "" : "; for the same order: " + repeat;
+  return status_line(style_, Tone::plain, "seed", std::nullopt, fmt::format("{}{}", *seed_, how));
+}
+
+std::string Summary::text(const SessionEnded& session) const {
+  std::string text(72, '-');
+  text += '\n';
+  for (const Note& note : notes_) text += note_lines(note, style_);
+  text += all_lines(Verdict::flaky);
+  text += all_lines(Verdict::failed);
+  text += not_run_lines();
+  if (session.interrupted)
+    text += status_line(style_, Tone::doubtful, "Interrupted", std::nullopt,
+                        "the runs that ended before are kept and counted");
+  text += seed_line();
+  text += next_lines();
+  return text + status_line(style_, Tone::plain, "Summary", session.elapsed, counts(session));
+}
+
+}  // namespace unflake

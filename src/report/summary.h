@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/events.h"
+#include "report/findings.h"
+#include "report/style.h"
+
+namespace unflake {
+
+// What only the command line knows. Each may be left out.
+struct SummaryOptions {
+  RateInterval rate_interval;
+  // The options that repeat a shuffled order.
+  std::function<std::string(uint64_t seed)> repeat_order;
+  // A command that brings the user further with a failed or flaky test; empty: none.
+  std::function<std::string(const TestId&, Verdict)> next_step;
+};
+
+// Collects what a session has found and says it again at the end.
+class Summary {
+ public:
+  Summary(SummaryOptions options, Style style) : options_(std::move(options)), style_(style) {}
+
+  void begin(const SessionStarted& session);
+  void remember(const Note& note);
+  // Returns what is left to say about the test when its last run has been told.
+  std::string end(const TestEnded& test, TestLog log);
+
+  bool repeated() const { return repeated_; }  // several runs of every test are wanted
+  // The failed and the flaky tests so far, at most the last `most` of them.
+  std::string found_lines(size_t most) const;
+  std::string text(const SessionEnded& session) const;
+
+ private:
+  struct Finding {
+    TestId id;
+    std::string label;
+    Verdict verdict;
+    Tally tally;
+    TestLog log;
+  };
+
+  std::string verdict_lines(const Finding& finding) const;
+  std::string all_lines(Verdict verdict) const;
+  std::string repeated_lines(const Finding& finding) const;
+  std::string counts(const SessionEnded& session) const;
+  std::string not_run_lines() const;
+  std::string seed_line() const;
+  std::string next_lines() const;
+
+  SummaryOptions options_;
+  Style style_;
+  bool repeated_ = false;
+  int retries_ = 0;
+  std::optional<uint64_t> seed_;
+  std::vector<Finding> findings_;       // failed and flaky
+  std::map<std::string, int> not_run_;  // by reason
+  std::vector<Note> notes_;             // warnings and errors
+};
+
+std::string note_lines(const Note& note, const Style& style);
+
+}  // namespace unflake

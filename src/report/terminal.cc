@@ -1,0 +1,173 @@
+#include "report/terminal.h"
+
+#include <fmt/format.h>
+
+#include "report/excerpt.h"
+
+namespace unflake {
+namespace {
+
+constexpr size_t most_failures_in_status = 20;
+
+std::string session_line(const SessionStarted& session) {
+  std::string text = counted(static_cast<long long>(session.tests.size()), "test");
+  if (!session.target.empty()) text += " of " + one_line(session.target);
+  if (session.repeat > 1) text += fmt::format(", {} runs each", session.repeat);
+  if (session.repeat == 0 && !session.duration) text += ", until stopped";
+  if (session.until_fail) text += ", each until it fails";
+  if (session.duration) text += fmt::format(", for {}", format_duration(*session.duration));
+  if (session.retries > 0) text += fmt::format(", up to {} tries", session.retries + 1);
+  if (session.jobs > 1) text += fmt::format(", {} at a time", session.jobs);
+  if (session.seed) text += fmt::format(", shuffled with seed {}", *session.seed);
+  return text;
+}
+
+// What a run shows beside its outcome and the user should not miss.
+std::string side_notes(const RunEnded& run) {
+  std::string lines;
+  const Outcome& outcome = run.result.outcome;
+  if (!outcome.failed() && !outcome.failures.empty())
+    lines += detail_line("reported, without failing: " + failure_headline(outcome));
+  const int leftovers = run.result.process.leftovers;
+  if (leftovers > 0)
+    lines += detail_line(
+        fmt::format("left {} behind, now killed",
+                    leftovers == 1 ? "1 process" : fmt::format("{} processes", leftovers)));
+  return lines;
+}
+
+}  // namespace
+
+TerminalReport::TerminalReport(Sink& sink, TerminalOptions options)
+    : options_(std::move(options)),
+      style_(options_.colour),
+      bar_(sink, options_.live, options_.width),
+      summary_(options_.summary, style_) {}
+
+void TerminalReport::on(const Event& event) {
+  std::visit([this](const auto& happened) { tell(happened); }, event);
+  if (in_session_) bar_.refresh(progress_, options_.clock());
+}
+
+void TerminalReport::tell(const SessionStarted& session) {
+  progress_.begin(session, options_.clock());
+  summary_.begin(session);
+  in_session_ = true;
+  if (options_.verbosity == Verbosity::quiet) return;
+  bar_.print(status_line(style_, Tone::plain, "Running", std::nullopt, session_line(session)));
+}
+
+void TerminalReport::tell(const RunStarted& run) {
+  progress_.start(run, options_.clock());
+  if (options_.verbosity != Verbosity::verbose) return;
+  const std::string status =
+      repeated() || run.attempt > 1
+          ? fmt::format("{} {} START", repeated() ? "RUN" : "TRY", run.attempt)
+          : "START";
+  bar_.print(status_line(style_, Tone::faint, status, std::nullopt, label_of(*run.test)));
+}
+
+void TerminalReport::tell(const RunEnded& run) {
+  progress_.end(run);
+  if (was_cancelled(run)) return;
+  TestLog& log = logs_[run.test->id];
+  log.last_status = status_word(run.result);
+  log.last_duration = run.result.outcome.duration;
+  log.last_reason = run.result.outcome.reason;
+  if (run.result.outcome.failed())
+    tell_failure(run, log.count(run.result.outcome));
+  else if (run.result.outcome.kind == OutcomeKind::pass)
+    tell_pass(run);
+}
+
+void TerminalReport::tell_pass(const RunEnded& run) {
+  const bool verbose = options_.verbosity == Verbosity::verbose;
+  if (options_.verbosity == Verbosity::quiet || (repeated() && !verbose)) return;
+  std::string lines = status_line(style_, Tone::good, attempt_status(run),
+                                  run.result.outcome.duration, label_of(*run.test));
+  lines += side_notes(run);
+  if (verbose) lines += output_block(run.result.process);
+  bar_.print(lines);
+}
+
+// The output is shown once for every different failure of a repeated test; ten thousand copies of
+// it would bury the second failure.
+void TerminalReport::tell_failure(const RunEnded& run, const FailureGroup& group) {
+  const Tone tone = run.will_retry ? Tone::doubtful : Tone::bad;
+  const std::string status = attempt_status(run);
+  const Duration duration = run.result.outcome.duration;
+  const std::string label = label_of(*run.test);
+  const std::string headline = failure_headline(run.result.outcome);
+  if (repeated() && group.runs > 1) {
+    bar_.print(status_line(style_, tone, status, duration, label + ": " + headline));
+    return;
+  }
+  bar_.print(status_line(style_, tone, status, duration, label) + detail_line(headline) +
+             side_notes(run) + output_block(run.result.process));
+}
+
+std::string TerminalReport::attempt_status(const RunEnded& run) const {
+  const std::string word = status_word(run.result);
+  if (!repeated() && run.attempt == 1 && !run.will_retry) return word;
+  // The signal would not fit into the column; the headline names it.
+  return fmt::format("{} {} {}", repeated() ? "RUN" : "TRY", run.attempt,
+                     word.starts_with("CRASH") ? "CRASH" : word);
+}
+
+std::string TerminalReport::output_block(const ProcessResult& process) const {
+  const Excerpt excerpt = last_lines(process, options_.output_lines);
+  std::string block;
+  if (excerpt.left_out > 0)
+    block += detail_line(fmt::format("| ({} before these not shown)",
+                                     counted(static_cast<long long>(excerpt.left_out), "line")));
+  for (const std::string& line : excerpt.lines) block += detail_line("| " + line);
+  return block;
+}
+
+void TerminalReport::tell(const TestEnded& test) {
+  progress_.end(test);
+  const auto log = logs_.extract(test.test->id);
+  const std::string lines = summary_.end(test, log ? log.mapped() : TestLog());
+  const bool found = test.verdict == Verdict::failed || test.verdict == Verdict::flaky;
+  if (found || options_.verbosity != Verbosity::quiet) bar_.print(lines);
+}
+
+void TerminalReport::tell(const Note& note) {
+  summary_.remember(note);
+  if (note.level == Note::Level::info && options_.verbosity == Verbosity::quiet) return;
+  bar_.print(note_lines(note, style_));
+}
+
+void TerminalReport::tell(const StatusRequested&) {
+  const Duration now = options_.clock();
+  std::string lines =
+      status_line(style_, Tone::plain, "Status", progress_.elapsed(now), progress_.counts());
+  for (const RunningTest& test : progress_.running()) {
+    const std::string attempt =
+        test.attempt == 1 ? "" : fmt::format(" ({} {})", repeated() ? "run" : "try", test.attempt);
+    lines += status_line(style_, Tone::faint, "running", now - test.since, test.label + attempt);
+  }
+  bar_.print(lines + summary_.found_lines(most_failures_in_status) + open_failures());
+}
+
+// Tests that failed already and are still to be run again.
+std::string TerminalReport::open_failures() const {
+  std::string lines;
+  size_t shown = 0;
+  for (const auto& [id, log] : logs_) {
+    if (log.groups().empty() || ++shown > most_failures_in_status) continue;
+    lines += status_line(style_, Tone::doubtful, "failing", std::nullopt, one_line(to_string(id)));
+    lines += group_lines(log);
+  }
+  if (shown > most_failures_in_status)
+    lines += detail_line(fmt::format("(and {} more failing)", shown - most_failures_in_status));
+  return lines;
+}
+
+void TerminalReport::tell(const SessionEnded& session) {
+  in_session_ = false;
+  bar_.hide();
+  bar_.print(summary_.text(session));
+}
+
+}  // namespace unflake

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "report/events.h"
+
+namespace unflake::testing {
+
+// An interrupted session with retries in which everything happens that can happen to a test.
+std::vector<Event> session_with_retries();
+
+// A hundred runs of each of three tests: one always passes, one never, one is flaky in two ways.
+std::vector<Event> session_with_repeats();
+
+}  // namespace unflake::testing
