@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view placeholder = "<n>";
 constexpr std::string_view temporary = "<tmp>";
+constexpr std::string_view memory_file = "/memfd:";
 
 // Between two numbers these make one: 1.5, 10:30:00, 2024-01-02, 127.0.0.1:80, 1, 2, 3.
 constexpr std::string_view glue = ".:,-+/; \t\n";
@@ -29,8 +30,8 @@ constexpr std::array units{
 constexpr std::array calendar{"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
                               "Nov", "Dec", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
 
-constexpr std::array temporary_roots{"/tmp/",      "/var/tmp/", "/dev/shm/",
-                                     "/run/user/", "/memfd:",   "/var/folders/"};
+constexpr std::array temporary_roots{"/tmp/", "/var/tmp/", "/dev/shm/", "/run/user/",
+                                     "/var/folders/"};
 
 // Only below these is a path taken for a file: "/api/users" in a message is a word.
 constexpr std::array machine_roots{"/home/",      "/root/",      "/Users/",  "/builds/", "/build/",
@@ -55,7 +56,7 @@ bool is_word(char c) {
 
 bool is_path(char c) {
   return is_word(c) ||
-         (c != '\0' && std::string_view("/.+@%~=-#:").find(c) != std::string_view::npos);
+         (c != '\0' && std::string_view("/.+@%~-#").find(c) != std::string_view::npos);
 }
 
 std::string_view leading(std::string_view text, bool (*belongs)(char)) {
@@ -120,13 +121,12 @@ class Normaliser {
     copy(1);
   }
 
-  bool follows_word() const { return after_number_ || (!out_.empty() && is_word(out_.back())); }
-
-  // Not in the middle of "and/or", and not in "http://".
-  bool starts_path() const {
-    return !follows_word() && !out_.ends_with('/') &&
-           !(out_.ends_with(':') && rest_.starts_with("//"));
+  bool follows_word() const {
+    return (after_number_ && out_.ends_with('>')) || (!out_.empty() && is_word(out_.back()));
   }
+
+  // Not in the middle of "and/or" or "./a".
+  bool starts_path() const { return !follows_word() && (out_.empty() || !is_path(out_.back())); }
 
   bool number_comes_after_sign() const {
     return rest_.size() > 1 &&
@@ -145,8 +145,10 @@ class Normaliser {
   }
 
   void path() {
-    const std::string_view whole = leading(rest_, is_path);
-    if (starts_with_any(temporary_roots, whole) || has_temporary_folder(whole)) {
+    const size_t prefix = rest_.starts_with(memory_file) ? memory_file.size() : 0;
+    const std::string_view whole =
+        rest_.substr(0, prefix + leading(rest_.substr(prefix), is_path).size());
+    if (prefix > 0 || starts_with_any(temporary_roots, whole) || has_temporary_folder(whole)) {
       rest_.remove_prefix(whole.size());
       out_ += temporary;
     } else if (starts_with_any(machine_roots, whole)) {
