@@ -1,0 +1,81 @@
+#include <array>
+#include <utility>
+
+#include "trace/outcome.h"
+
+namespace unflake {
+namespace {
+
+constexpr std::array<std::pair<OutcomeKind, std::string_view>, 5> outcome_names{{
+    {OutcomeKind::pass, "pass"},
+    {OutcomeKind::fail, "fail"},
+    {OutcomeKind::crash, "crash"},
+    {OutcomeKind::timeout, "timeout"},
+    {OutcomeKind::skipped, "skipped"},
+}};
+
+constexpr std::array<std::pair<FailureKind, std::string_view>, 14> failure_names{{
+    {FailureKind::assertion, "assertion"},
+    {FailureKind::exception, "exception"},
+    {FailureKind::signal, "signal"},
+    {FailureKind::exit_status, "exit_status"},
+    {FailureKind::output_pattern, "output_pattern"},
+    {FailureKind::unexpected_pass, "unexpected_pass"},
+    {FailureKind::timeout, "timeout"},
+    {FailureKind::address_sanitizer, "address_sanitizer"},
+    {FailureKind::thread_sanitizer, "thread_sanitizer"},
+    {FailureKind::undefined_behaviour_sanitizer, "undefined_behaviour_sanitizer"},
+    {FailureKind::memory_sanitizer, "memory_sanitizer"},
+    {FailureKind::leak_sanitizer, "leak_sanitizer"},
+    {FailureKind::valgrind, "valgrind"},
+    {FailureKind::not_started, "not_started"},
+}};
+
+template <class Names, class Kind>
+std::string_view name_of(const Names& names, Kind kind) {
+  for (const auto& [value, name] : names)
+    if (value == kind) return name;
+  return "?";
+}
+
+template <class Kind, size_t count>
+std::optional<Kind> kind_named(const std::array<std::pair<Kind, std::string_view>, count>& names,
+                               std::string_view wanted) {
+  for (const auto& [value, name] : names)
+    if (name == wanted) return value;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view to_string(OutcomeKind kind) {
+  return name_of(outcome_names, kind);
+}
+
+std::optional<OutcomeKind> outcome_kind_from(std::string_view name) {
+  return kind_named(outcome_names, name);
+}
+
+std::string_view to_string(FailureKind kind) {
+  return name_of(failure_names, kind);
+}
+
+std::optional<FailureKind> failure_kind_from(std::string_view name) {
+  return kind_named(failure_names, name);
+}
+
+bool is_sanitizer(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::address_sanitizer:
+    case FailureKind::thread_sanitizer:
+    case FailureKind::undefined_behaviour_sanitizer:
+    case FailureKind::memory_sanitizer:
+    case FailureKind::leak_sanitizer:
+    case FailureKind::valgrind:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace unflake

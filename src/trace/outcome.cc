@@ -1,0 +1,266 @@
+#include "trace/outcome.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "trace/log_line.h"
+#include "trace/output_parsers.h"
+#include "trace/pass_rule.h"
+#include "trace/process_text.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr int catch2_all_skipped = 4;
+
+// A run and everything that was read from it.
+struct Reading {
+  const Test& test;
+  const ProcessResult& process;
+  std::vector<TextPiece> pieces;
+  std::vector<std::string> texts;  // the same, as whole lines without colours
+  Evidence evidence;
+};
+
+void append(std::vector<Failure>& all, const std::vector<Failure>& more) {
+  const size_t room = most_failures - std::min(most_failures, all.size());
+  all.insert(all.end(), more.begin(),
+             more.begin() + static_cast<ptrdiff_t>(std::min(room, more.size())));
+}
+
+Reading read(const Test& test, const ProcessResult& process) {
+  Reading reading{test, process, pieces_of(process), {}, {}};
+  for (const TextPiece& piece : reading.pieces) {
+    reading.texts.push_back(readable_lines(piece));
+    const Evidence more = evidence_in(reading.texts.back(), test.framework);
+    append(reading.evidence.reports, more.reports);
+    append(reading.evidence.aborts, more.aborts);
+    append(reading.evidence.checks, more.checks);
+    if (more.framework) reading.evidence.framework = more.framework;
+  }
+  return reading;
+}
+
+const FrameworkOutput* own_output(const Test& test) {
+  for (const FrameworkOutput& output : framework_outputs())
+    if (output.framework == test.framework) return &output;
+  return nullptr;
+}
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+Failure make_failure(FailureKind kind, std::string expression, std::string message) {
+  Failure failure;
+  failure.kind = kind;
+  failure.expression = std::move(expression);
+  failure.message = std::move(message);
+  return failure;
+}
+
+bool is_signal(const Failure& failure) {
+  return failure.kind == FailureKind::signal;
+}
+
+bool any_text(const Reading& reading, bool (*says)(std::string_view)) {
+  return std::any_of(reading.texts.begin(), reading.texts.end(), says);
+}
+
+// Whether the run was cut short, so that the last words explain more than the checks before.
+bool died(const Reading& reading) {
+  const Evidence& evidence = reading.evidence;
+  if (reading.process.end == ProcessResult::End::signalled) return true;
+  if (evidence.framework && !any_text(reading, evidence.framework->finished)) return true;
+  return std::any_of(evidence.checks.begin(), evidence.checks.end(), is_signal);
+}
+
+// Undefined behaviour is reported in passing; what other tools report ends the process.
+std::vector<Failure> most_deadly_first(std::vector<Failure> reports) {
+  std::stable_partition(reports.begin(), reports.end(), [](const Failure& report) {
+    return report.kind != FailureKind::undefined_behaviour_sanitizer;
+  });
+  return reports;
+}
+
+// A check that fails may abort the process on purpose; it does not explain a bad access.
+bool is_explained(const Reading& reading) {
+  const Evidence& evidence = reading.evidence;
+  if (!evidence.reports.empty() || !evidence.aborts.empty()) return true;
+  if (std::any_of(evidence.checks.begin(), evidence.checks.end(), is_signal)) return true;
+  const int signal = reading.process.code;
+  return !evidence.checks.empty() && (signal == SIGABRT || signal == SIGTRAP);
+}
+
+// The failure that names the outcome first.
+std::vector<Failure> failures_of(const Reading& reading) {
+  const Evidence& evidence = reading.evidence;
+  std::vector<Failure> failures;
+  if (!died(reading)) {
+    append(failures, evidence.checks);
+    append(failures, most_deadly_first(evidence.reports));
+    append(failures, evidence.aborts);
+    return failures;
+  }
+  append(failures, most_deadly_first(evidence.reports));
+  append(failures, evidence.aborts);
+  const bool signalled = reading.process.end == ProcessResult::End::signalled;
+  if (signalled && !is_explained(reading))
+    failures.push_back(
+        bounded(make_failure(FailureKind::signal, "", signal_name(reading.process.code))));
+  std::vector<Failure> checks = evidence.checks;
+  std::stable_partition(checks.begin(), checks.end(), is_signal);
+  append(failures, checks);
+  return failures;
+}
+
+// A shell reports a child that died of a signal as 128 + its number.
+std::string exit_text(int status) {
+  const char* name = status > 128 ? sigabbrev_np(status - 128) : nullptr;
+  return name ? fmt::format("exit status {} (128 + SIG{})", status, name)
+              : fmt::format("exit status {}", status);
+}
+
+Failure exit_failure(const Reading& reading) {
+  return bounded(make_failure(FailureKind::exit_status, exit_text(reading.process.code),
+                              shorten(most_telling_line(reading.texts), 500)));
+}
+
+Outcome failing(const Reading& reading, OutcomeKind kind, std::vector<Failure> failures) {
+  Outcome outcome;
+  outcome.kind = kind;
+  outcome.duration = reading.process.duration;
+  outcome.failures = std::move(failures);
+  outcome.signature = signature_of(outcome.failures.front());
+  return outcome;
+}
+
+Outcome skipped(const Reading& reading, std::string_view reason) {
+  Outcome outcome;
+  outcome.kind = OutcomeKind::skipped;
+  outcome.duration = reading.process.duration;
+  outcome.reason = printable(shorten(reason, 500));
+  return outcome;
+}
+
+Outcome passing(const Reading& reading) {
+  Outcome outcome;
+  outcome.duration = reading.process.duration;
+  outcome.failures = reading.evidence.reports;
+  return outcome;
+}
+
+std::string_view remedy(int error) {
+  switch (error) {
+    case ENOENT:
+      return "build the test, then list the suite again";
+    case EACCES:
+    case ENOEXEC:
+      return "check that the file is an executable for this machine";
+    case EAGAIN:
+    case ENOMEM:
+    case EMFILE:
+      return "run fewer tests at a time";
+    default:
+      return "start the command by hand to see more";
+  }
+}
+
+Outcome not_started(const Reading& reading) {
+  const ProcessResult& process = reading.process;
+  const std::string what =
+      process.error.empty() ? "the process could not be started" : process.error;
+  Failure failure =
+      make_failure(FailureKind::not_started, "", fmt::format("{}; {}", what, remedy(process.code)));
+  return failing(reading, OutcomeKind::fail, {bounded(std::move(failure))});
+}
+
+Outcome not_in_binary(const Reading& reading) {
+  Failure failure =
+      make_failure(FailureKind::not_started, "",
+                   "the binary has no test of this name; list the suite again after a rebuild");
+  return failing(reading, OutcomeKind::fail, {std::move(failure)});
+}
+
+// The framework's report of the signal that ended the run tells how far the test had come.
+// Nothing else of what was printed until then belongs to the time-out.
+Outcome timed_out(const Reading& reading) {
+  Failure timeout = make_failure(FailureKind::timeout, "", "");
+  std::vector<Failure> others;
+  for (const Failure& failure : failures_of(reading)) {
+    if (!is_signal(failure) || !failure.message.starts_with("SIGTERM")) {
+      others.push_back(failure);
+      continue;
+    }
+    timeout.file = failure.file;
+    timeout.line = failure.line;
+  }
+  std::vector<Failure> failures{std::move(timeout)};
+  append(failures, others);
+  return failing(reading, OutcomeKind::timeout, std::move(failures));
+}
+
+OutcomeKind kind_of_exit(const Failure& primary) {
+  if (is_signal(primary)) return OutcomeKind::crash;
+  if (primary.kind == FailureKind::timeout) return OutcomeKind::timeout;
+  return OutcomeKind::fail;
+}
+
+std::optional<std::string> own_skip_reason(const Reading& reading) {
+  const FrameworkOutput* output = own_output(reading.test);
+  if (!output) return std::nullopt;
+  const int wanted = output->framework == Framework::catch2 ? catch2_all_skipped : 0;
+  if (reading.process.code != wanted || !reading.evidence.checks.empty()) return std::nullopt;
+  for (const std::string& text : reading.texts)
+    if (auto reason = output->skip_reason(text)) return reason;
+  return std::nullopt;
+}
+
+// What the patterns hold against the test names the outcome, unless the test itself says why.
+Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
+  std::vector<Failure> failures = failures_of(reading);
+  if (forced) {
+    const bool says_why = reading.process.code != 0 && !failures.empty();
+    failures.insert(says_why ? failures.end() : failures.begin(), bounded(std::move(*forced)));
+  }
+  if (failures.empty()) failures.push_back(exit_failure(reading));
+  const OutcomeKind kind = kind_of_exit(failures.front());
+  return failing(reading, kind, std::move(failures));
+}
+
+Outcome exited(const Reading& reading) {
+  const FrameworkOutput* output = own_output(reading.test);
+  if (output && any_text(reading, output->ran_nothing)) return not_in_binary(reading);
+  if (const auto reason = own_skip_reason(reading)) return skipped(reading, *reason);
+  Judgement judgement = judge(reading.test.rule, reading.process.code, reading.pieces);
+  if (judgement.kind == OutcomeKind::skipped) return skipped(reading, judgement.reason);
+  if (judgement.kind == OutcomeKind::pass) return passing(reading);
+  return exit_outcome(reading, std::move(judgement.failure));
+}
+
+}  // namespace
+
+Outcome read_outcome(const Test& test, const ProcessResult& process) {
+  const Reading reading = read(test, process);
+  switch (process.end) {
+    case ProcessResult::End::not_started:
+      return not_started(reading);
+    case ProcessResult::End::cancelled:
+      return skipped(reading, "cancelled");
+    case ProcessResult::End::timed_out:
+      return timed_out(reading);
+    case ProcessResult::End::signalled:
+      return failing(reading, OutcomeKind::crash, failures_of(reading));
+    case ProcessResult::End::exited:
+      break;
+  }
+  return exited(reading);
+}
+
+}  // namespace unflake

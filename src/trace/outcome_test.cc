@@ -1,0 +1,278 @@
+#include "trace/outcome.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cerrno>
+
+namespace unflake {
+namespace {
+
+using End = ProcessResult::End;
+
+Test test_of(Framework framework) {
+  Test test;
+  test.id = {"server_test", "Server.stops"};
+  test.framework = framework;
+  return test;
+}
+
+ProcessResult ended(End end, int code, std::string output = "") {
+  ProcessResult process;
+  process.end = end;
+  process.code = code;
+  process.duration = std::chrono::milliseconds(5);
+  process.output.total = output.size();
+  process.output.head = std::move(output);
+  return process;
+}
+
+Outcome outcome_of(Framework framework, End end, int code, std::string output = "") {
+  return read_outcome(test_of(framework), ended(end, code, std::move(output)));
+}
+
+void expect_kinds(const Outcome& outcome, OutcomeKind kind, FailureKind primary) {
+  EXPECT_EQ(outcome.kind, kind);
+  ASSERT_FALSE(outcome.failures.empty());
+  EXPECT_EQ(outcome.failures.front().kind, primary) << headline(outcome.failures.front());
+  EXPECT_EQ(outcome.signature, signature_of(outcome.failures.front()));
+}
+
+constexpr const char* gtest_failed = R"([==========] Running 1 test from 1 test suite.
+[ RUN      ] Server.stops
+server_test.cc:9: Failure
+Value of: ok
+  Actual: false
+Expected: true
+[  FAILED  ] Server.stops (0 ms)
+[==========] 1 test from 1 test suite ran. (0 ms total)
+[  PASSED  ] 0 tests.
+)";
+
+constexpr const char* asan_report =
+    "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1 at pc 0x2\n"
+    "    #0 0x1 in Server::push(int) server.cc:12\n\n==7==ABORTING\n";
+
+constexpr const char* undefined =
+    "server.cc:21:49: runtime error: shift exponent 40 is too large for 32-bit type 'int'\n";
+
+TEST(ReadOutcome, Passes_a_test_that_exits_with_0_whatever_it_says) {
+  const Outcome outcome = outcome_of(Framework::gtest, End::exited, 0, gtest_failed);
+  EXPECT_EQ(outcome.kind, OutcomeKind::pass);
+  EXPECT_TRUE(outcome.failures.empty());
+  EXPECT_TRUE(outcome.signature.empty());
+  EXPECT_EQ(outcome.duration, std::chrono::milliseconds(5));
+}
+
+TEST(ReadOutcome, Keeps_reports_of_a_pass) {
+  const Outcome outcome = outcome_of(Framework::gtest, End::exited, 0, undefined);
+  EXPECT_EQ(outcome.kind, OutcomeKind::pass);
+  ASSERT_EQ(outcome.failures.size(), 1u);
+  EXPECT_TRUE(outcome.signature.empty());
+}
+
+TEST(ReadOutcome, Explains_a_failure_by_the_frameworks_check) {
+  expect_kinds(outcome_of(Framework::gtest, End::exited, 1, gtest_failed), OutcomeKind::fail,
+               FailureKind::assertion);
+}
+
+TEST(ReadOutcome, Recognises_any_framework_in_a_command) {
+  for (const Framework framework : {Framework::command, Framework::ctest}) {
+    expect_kinds(outcome_of(framework, End::exited, 1, gtest_failed), OutcomeKind::fail,
+                 FailureKind::assertion);
+    expect_kinds(outcome_of(framework, End::exited, 1,
+                            "a.cc(7): error: in \"su/a\": check a==b has failed\n"),
+                 OutcomeKind::fail, FailureKind::assertion);
+    expect_kinds(outcome_of(framework, End::exited, 1, "a.cc:5: FAILED:\n  CHECK( ok )\n\n"),
+                 OutcomeKind::fail, FailureKind::assertion);
+  }
+}
+
+TEST(ReadOutcome, Reads_coloured_output) {
+  const Outcome outcome = outcome_of(
+      Framework::boost_test, End::exited, 201,
+      "a.cc(7): \x1b[1;31;49merror: in \"su/a\": check a==b has failed\x1b[0;39;49m\n\n"
+      "\x1b[1;31;49m*** 1 failure is detected in the test module \"mod\"\n\x1b[0;39;49m");
+  expect_kinds(outcome, OutcomeKind::fail, FailureKind::assertion);
+  EXPECT_EQ(outcome.failures[0].expression, "a==b");
+}
+
+TEST(ReadOutcome, Names_the_signal_of_a_silent_crash) {
+  const Outcome outcome = outcome_of(Framework::gtest, End::signalled, SIGSEGV);
+  expect_kinds(outcome, OutcomeKind::crash, FailureKind::signal);
+  EXPECT_EQ(headline(outcome.failures[0]), "SIGSEGV");
+}
+
+TEST(ReadOutcome, Explains_an_abort_by_its_last_words) {
+  const Outcome outcome = outcome_of(Framework::catch2, End::signalled, SIGABRT,
+                                     "t: a.cc:3: int f(): Assertion `x' failed.\nb.cc:11: FAILED:\n"
+                                     "due to a fatal error condition:\n  SIGABRT - Abort signal\n\n"
+                                     "test cases: 1 | 1 failed\n");
+  expect_kinds(outcome, OutcomeKind::crash, FailureKind::assertion);
+  EXPECT_EQ(outcome.failures[0].file, "a.cc");
+  EXPECT_EQ(outcome.failures.size(), 2u);
+}
+
+TEST(ReadOutcome, Does_not_explain_a_bad_access_by_an_earlier_check) {
+  const std::string soft = "[ RUN      ] A.b\na.cc:3: Failure\nFailed\n";
+  expect_kinds(outcome_of(Framework::gtest, End::signalled, SIGSEGV, soft), OutcomeKind::crash,
+               FailureKind::signal);
+  expect_kinds(outcome_of(Framework::gtest, End::signalled, SIGABRT, soft), OutcomeKind::crash,
+               FailureKind::assertion);
+}
+
+TEST(ReadOutcome, Takes_a_signal_that_boost_caught_for_a_crash) {
+  expect_kinds(
+      outcome_of(Framework::boost_test, End::exited, 201,
+                 "unknown location(0): fatal error: in \"a\": signal: SIGABRT (application abort "
+                 "requested)\na.cc(5): last checkpoint\n\n*** 1 failure is detected\n"),
+      OutcomeKind::crash, FailureKind::signal);
+}
+
+TEST(ReadOutcome, Prefers_the_report_that_ended_the_process) {
+  const std::string soft = "[ RUN      ] A.b\na.cc:3: Failure\nFailed\n";
+  expect_kinds(outcome_of(Framework::gtest, End::exited, 1, soft + undefined + asan_report),
+               OutcomeKind::fail, FailureKind::address_sanitizer);
+  expect_kinds(outcome_of(Framework::gtest, End::signalled, SIGABRT, soft + asan_report),
+               OutcomeKind::crash, FailureKind::address_sanitizer);
+}
+
+TEST(ReadOutcome, Prefers_the_check_over_reports_that_the_test_survived) {
+  const Outcome outcome =
+      outcome_of(Framework::gtest, End::exited, 1, std::string(undefined) + gtest_failed);
+  expect_kinds(outcome, OutcomeKind::fail, FailureKind::assertion);
+  EXPECT_EQ(outcome.failures.size(), 2u);
+}
+
+TEST(ReadOutcome, Gives_all_time_outs_without_a_place_one_signature) {
+  const Outcome silent = outcome_of(Framework::gtest, End::timed_out, 0);
+  const Outcome talking = outcome_of(Framework::gtest, End::timed_out, 0, "half a li");
+  expect_kinds(silent, OutcomeKind::timeout, FailureKind::timeout);
+  EXPECT_EQ(silent.signature, talking.signature);
+}
+
+TEST(ReadOutcome, Places_a_time_out_where_the_framework_was_told_to_stop) {
+  const Outcome outcome = outcome_of(Framework::catch2, End::timed_out, 0,
+                                     "a.cc:13: FAILED:\n  {Unknown expression}\n"
+                                     "due to a fatal error condition:\n"
+                                     "  SIGTERM - Termination request signal\n\n");
+  expect_kinds(outcome, OutcomeKind::timeout, FailureKind::timeout);
+  EXPECT_EQ(headline(outcome.failures[0]), "timeout after a.cc:13");
+  EXPECT_EQ(outcome.failures.size(), 1u);
+}
+
+TEST(ReadOutcome, Says_what_to_do_when_nothing_was_started) {
+  ProcessResult process = ended(End::not_started, ENOENT);
+  process.error = "cannot run build/server_test: No such file or directory";
+  const Outcome outcome = read_outcome(test_of(Framework::gtest), process);
+  expect_kinds(outcome, OutcomeKind::fail, FailureKind::not_started);
+  EXPECT_EQ(outcome.failures[0].message,
+            "cannot run build/server_test: No such file or directory; build the test, then list "
+            "the suite again");
+}
+
+TEST(ReadOutcome, Skips_what_was_cancelled) {
+  const Outcome outcome = outcome_of(Framework::gtest, End::cancelled, 0, gtest_failed);
+  EXPECT_EQ(outcome.kind, OutcomeKind::skipped);
+  EXPECT_EQ(outcome.reason, "cancelled");
+  EXPECT_FALSE(outcome.failed());
+}
+
+TEST(ReadOutcome, Skips_a_gtest_that_skipped_itself) {
+  const std::string text =
+      "[ RUN      ] Server.skip\nserver_test.cc:24: Skipped\nno network here\n"
+      "[  SKIPPED ] Server.skip (0 ms)\n[  PASSED  ] 0 tests.\n";
+  const Outcome outcome = outcome_of(Framework::gtest, End::exited, 0, text);
+  EXPECT_EQ(outcome.kind, OutcomeKind::skipped);
+  EXPECT_EQ(outcome.reason, "no network here");
+  EXPECT_EQ(outcome_of(Framework::gtest, End::exited, 1, text).kind, OutcomeKind::fail);
+  EXPECT_EQ(outcome_of(Framework::command, End::exited, 0, text).kind, OutcomeKind::pass);
+}
+
+TEST(ReadOutcome, Skips_a_catch2_test_that_skipped_itself) {
+  const std::string text = "a.cc:5: SKIPPED:\nexplicitly with message:\n  no display\n\n";
+  const Outcome outcome = outcome_of(Framework::catch2, End::exited, 4, text);
+  EXPECT_EQ(outcome.kind, OutcomeKind::skipped);
+  EXPECT_EQ(outcome.reason, "no display");
+  EXPECT_EQ(outcome_of(Framework::catch2, End::exited, 4, "a.cc:5: FAILED:\n  CHECK( a )\n").kind,
+            OutcomeKind::fail);
+}
+
+TEST(ReadOutcome, Never_passes_a_test_that_is_not_in_the_binary) {
+  const struct {
+    Framework framework;
+    int status;
+    const char* text;
+  } cases[] = {
+      {Framework::gtest, 0,
+       "[==========] Running 0 tests from 0 test suites.\n[  PASSED  ] 0 tests.\n"},
+      {Framework::catch2, 0, "No test cases matched 'nope'\n=====\nNo tests ran\n"},
+      {Framework::catch2, 3, "No test cases matched 'nope'\n=====\nNo tests ran\n"},
+      {Framework::doctest, 0, "[doctest] test cases: 0 | 0 passed | 0 failed | 15 skipped\n"},
+      {Framework::boost_test, 200,
+       "Test setup error: no test cases matching filter or all test cases were disabled\n"},
+  };
+  for (const auto& [framework, status, text] : cases)
+    expect_kinds(outcome_of(framework, End::exited, status, text), OutcomeKind::fail,
+                 FailureKind::not_started);
+}
+
+TEST(ReadOutcome, Applies_what_ctest_declares) {
+  unflake::Test test = test_of(Framework::ctest);
+  test.rule.fail_patterns = {"ERROR"};
+  expect_kinds(read_outcome(test, ended(End::exited, 0, "an ERROR\n")), OutcomeKind::fail,
+               FailureKind::output_pattern);
+  test.rule = {};
+  test.rule.will_fail = true;
+  EXPECT_EQ(read_outcome(test, ended(End::exited, 1)).kind, OutcomeKind::pass);
+  EXPECT_EQ(read_outcome(test, ended(End::signalled, SIGSEGV)).kind, OutcomeKind::crash);
+  EXPECT_EQ(read_outcome(test, ended(End::timed_out, 0)).kind, OutcomeKind::timeout);
+}
+
+TEST(ReadOutcome, Prefers_the_tests_own_words_over_a_pattern) {
+  unflake::Test test = test_of(Framework::ctest);
+  test.rule.pass_patterns = {"all passed"};
+  const Outcome outcome = read_outcome(test, ended(End::exited, 1, gtest_failed));
+  expect_kinds(outcome, OutcomeKind::fail, FailureKind::assertion);
+  EXPECT_EQ(outcome.failures.back().kind, FailureKind::output_pattern);
+}
+
+TEST(ReadOutcome, Explains_an_exit_status_by_the_most_telling_line) {
+  const auto headline_of = [](std::string output) {
+    return headline(outcome_of(Framework::command, End::exited, 3, output).failures[0]);
+  };
+  EXPECT_EQ(headline_of("connecting\nERROR: no route\nbye\n"), "exit status 3: ERROR: no route");
+  EXPECT_EQ(headline_of("0 failures\nno errors\nerrors: 0\ngave up\n"), "exit status 3: gave up");
+  EXPECT_EQ(headline_of("Traceback (most recent call last):\n  File \"x.py\"\nKeyError: 'a'\n"),
+            "exit status 3: KeyError: 'a'");
+  EXPECT_EQ(headline_of(""), "exit status 3");
+}
+
+TEST(ReadOutcome, Tells_exit_statuses_apart) {
+  EXPECT_NE(outcome_of(Framework::command, End::exited, 3).signature,
+            outcome_of(Framework::command, End::exited, 4).signature);
+  EXPECT_EQ(headline(outcome_of(Framework::command, End::exited, 139).failures[0]),
+            "exit status 139 (128 + SIGSEGV)");
+}
+
+TEST(ReadOutcome, Makes_up_no_line_across_what_was_not_kept) {
+  ProcessResult process = ended(End::exited, 1);
+  process.output.head = "a.cc:1: Failure\nFailed\nb.cc:2";
+  process.output.tail = "2: Failure\nFailed\nc.cc:3: Failure\nFailed\n[  PASSED  ] 0 tests.\n";
+  process.output.total = 10'000'000;
+  const Outcome outcome = read_outcome(test_of(Framework::gtest), process);
+  ASSERT_EQ(outcome.failures.size(), 2u);
+  EXPECT_EQ(outcome.failures[0].file, "a.cc");
+  EXPECT_EQ(outcome.failures[1].file, "c.cc");
+}
+
+TEST(ReadOutcome, Reads_standard_error_that_was_kept_apart) {
+  ProcessResult process = ended(End::signalled, SIGABRT, "working\n");
+  process.errors.head = "t: a.cc:3: int f(): Assertion `x' failed.\n";
+  process.errors.total = process.errors.head.size();
+  expect_kinds(read_outcome(test_of(Framework::gtest), process), OutcomeKind::crash,
+               FailureKind::assertion);
+}
+
+}  // namespace
+}  // namespace unflake

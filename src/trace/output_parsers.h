@@ -1,0 +1,57 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/outcome.h"
+
+namespace unflake {
+
+// Pure functions over text without colours: the failures that it tells of, in its order.
+std::vector<Failure> parse_gtest_failures(std::string_view text);
+std::vector<Failure> parse_catch2_failures(std::string_view text);
+std::vector<Failure> parse_doctest_failures(std::string_view text);
+std::vector<Failure> parse_boost_failures(std::string_view text);
+std::vector<Failure> parse_sanitizer_reports(std::string_view text);
+std::vector<Failure> parse_valgrind_reports(std::string_view text);
+std::vector<Failure> parse_native_aborts(std::string_view text);
+
+inline constexpr size_t most_failures = 50;
+
+// What one test framework prints.
+struct FrameworkOutput {
+  Framework framework;
+  std::vector<Failure> (*failures)(std::string_view text);
+  bool (*finished)(std::string_view text);     // the framework lived to sum up
+  bool (*ran_nothing)(std::string_view text);  // no test has the name that was asked for
+  std::optional<std::string> (*skip_reason)(
+      std::string_view text);  // of a test that skipped itself
+};
+
+// Strictest format first: of a command whose framework is not known, the first that recognises
+// something explains the failure.
+std::span<const FrameworkOutput> framework_outputs();
+
+extern const FrameworkOutput gtest_output;
+extern const FrameworkOutput catch2_output;
+extern const FrameworkOutput doctest_output;
+extern const FrameworkOutput boost_output;
+
+// What a failing run said, whoever said it.
+struct Evidence {
+  std::vector<Failure> reports;                // of sanitizers and Valgrind
+  std::vector<Failure> aborts;                 // last words of the C and C++ run-time libraries
+  std::vector<Failure> checks;                 // of a test framework
+  const FrameworkOutput* framework = nullptr;  // whose checks these are
+};
+
+// `framework` is whose output to expect; command and ctest: anybody's.
+Evidence evidence_in(std::string_view text, Framework framework);
+
+// Text of tests is not trusted: every field is cut to a sane length and made printable.
+Failure bounded(Failure failure);
+
+}  // namespace unflake

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/process_result.h"
+
+namespace unflake {
+
+// A stretch of output with nothing missing inside. Where the middle of a stream was dropped there
+// are two, and they are never joined: a line that spans the gap was never printed.
+struct TextPiece {
+  std::string text;
+  bool cut_at_start = false;
+  bool cut_at_end = false;
+};
+
+std::vector<TextPiece> pieces_of(const ProcessResult& process);
+
+// Only whole lines, without colours.
+std::string readable_lines(const TextPiece& piece);
+
+}  // namespace unflake
