@@ -1,169 +1,113 @@
-#include "suite/boost_test.h"
+#include "suite/boost.h"
 
-#include <algorithm>
-#include <charconv>
+#include <gtest/gtest.h>
 
-#include "suite/adapters.h"
-#include "util/text.h"
+#include <set>
+
+#include "support/fixtures.h"
+#include "support/test_launcher.h"
 
 namespace unflake {
 namespace {
 
-constexpr std::string_view label_start = ",label=\"", label_end = "\"];";
+using std::chrono_literals::operator""s;
 
-// "file(12)" -> the two; the compilers that Boost.Test knows agree on this form.
-bool read_place(std::string_view text, ListedCase& listed) {
-  const size_t open = text.rfind('(');
-  if (open == std::string_view::npos || !text.ends_with(')')) return false;
-  const std::string_view number = text.substr(open + 1, text.size() - open - 2);
-  const auto [end, failed] =
-      std::from_chars(number.data(), number.data() + number.size(), listed.line);
-  if (failed != std::errc() || end != number.data() + number.size()) return false;
-  listed.file = text.substr(0, open);
-  return true;
+std::vector<Test> listed(const std::string& name) {
+  TestLauncher launcher;
+  auto tests = adapter_for(Framework::boost_test)
+                   .list(fixture_target(name, Framework::boost_test), {}, launcher);
+  EXPECT_TRUE(tests) << to_string(tests.error());
+  return tests ? std::move(*tests) : std::vector<Test>{};
 }
 
-std::vector<std::string> labels_in(std::string_view field) {
-  std::vector<std::string> labels;
-  for (const std::string& word : split(field, ' '))
-    if (word.size() > 1 && word[0] == '@') labels.push_back(word.substr(1));
-  return labels;
-}
-
-// "name|file(line)|timeout=..|expected failures=..|labels: @a @b"; a name may hold bars too.
-ListedCase read_label(std::string_view label) {
-  ListedCase listed;
-  const std::vector<std::string> fields = split(label, '|');
-  size_t place = 1;
-  while (place < fields.size() && !read_place(fields[place], listed)) ++place;
-  const auto bar = fields.begin() + static_cast<std::ptrdiff_t>(std::min(place, fields.size()));
-  listed.name = join({fields.begin(), bar}, "|");
-  for (auto field = bar; field != fields.end(); ++field)
-    if (field->starts_with("labels:")) listed.labels = labels_in(*field);
-  return listed;
-}
-
-// Reads the statements of the graph. A node is a suite when a brace opens behind it; what was a
-// node and got no brace is a case.
-class GraphReader {
- public:
-  void read(std::string_view line) {
-    if (line == "{") {
-      if (open_) path_.push_back(std::move(*open_));
-      open_.reset();
-    } else if (line == "}") {
-      close_case();
-      if (path_.empty()) complete_ = true;
-      if (!path_.empty()) path_.pop_back();
-    } else if (line.starts_with("tu")) {
-      read_node(line);
-    }
+// The names of the cases that a run enters, without their suites.
+std::vector<std::string> cases_run(Command command) {
+  constexpr std::string_view entering = "Entering test case \"";
+  command.argv.push_back("--log_level=test_suite");
+  TestLauncher launcher;
+  const std::string output = launcher.launch(command, 60s).output.text();
+  std::vector<std::string> names;
+  for (size_t at = 0; (at = output.find(entering, at)) != std::string::npos;) {
+    at += entering.size();
+    names.push_back(output.substr(at, output.find('"', at) - at));
   }
-
-  bool complete() const { return complete_; }
-  std::vector<ListedCase> take() { return std::move(cases_); }
-
- private:
-  void read_node(std::string_view line) {
-    const size_t start = line.find(label_start);
-    if (start == std::string_view::npos || !line.ends_with(label_end)) return;
-    close_case();
-    std::string_view label = line.substr(start + label_start.size());
-    label.remove_suffix(label_end.size());
-    open_ = read_label(label);
-    open_->disabled = line.substr(0, start).ends_with("color=yellow");
-  }
-
-  void close_case() {
-    if (!open_) return;
-    ListedCase listed = std::move(*open_);
-    open_.reset();
-    for (size_t i = 1; i < path_.size(); ++i) {  // the first is the module
-      listed.suite += (i > 1 ? "/" : "") + path_[i].name;
-      listed.labels.insert(listed.labels.end(), path_[i].labels.begin(), path_[i].labels.end());
-    }
-    cases_.push_back(std::move(listed));
-  }
-
-  std::vector<ListedCase> path_;
-  std::optional<ListedCase> open_;
-  std::vector<ListedCase> cases_;
-  bool complete_ = false;
-};
-
-std::string full_name(const ListedCase& listed) {
-  return listed.suite.empty() ? listed.name : listed.suite + "/" + listed.name;
+  return names;
 }
 
-// Another case that the same filter selects; only names with wildcards have one.
-const ListedCase* also_selected(const std::vector<ListedCase>& cases, size_t wanted,
-                                const std::string& filter) {
-  if (!filter.ends_with('*')) return nullptr;
-  for (size_t i = 0; i < cases.size(); ++i)
-    if (i != wanted && glob_match(filter, full_name(cases[i]))) return &cases[i];
-  return nullptr;
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
 }
 
-std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& cases) {
-  std::vector<Test> tests;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const std::string name = full_name(cases[i]);
-    const std::string filter = boost_filter(name);
-    Test test = make_test(target, cases[i], name, {"--run_test=" + filter, "--color_output=no"});
-    if (test.disabled) test.disabled_reason = "disabled by its decorator";
-    if (const ListedCase* other = also_selected(cases, i, filter))
-      mark_inseparable(test, full_name(*other));
-    tests.push_back(std::move(test));
-  }
-  make_ids_unique(tests);
-  return tests;
+TEST(BoostGraph, Reads_the_tree_with_places_and_labels) {
+  const auto cases = parse_boost_graph(
+      "noise\ndigraph G {rankdir=LR;\n"
+      "tu1[shape=ellipse,peripheries=2,fontname=Helvetica,color=green,label=\"module\"];\n{\n"
+      "tu2[shape=Mrecord,fontname=Helvetica,color=green,label=\"s|/a.cc(3)|labels: @x\"];\n"
+      "tu1 -> tu2;\n{\n"
+      "tu65536[shape=Mrecord,fontname=Helvetica,color=yellow,label=\"a|b|/a.cc(4)|timeout=3\"];\n"
+      "tu2 -> tu65536;\n}\n"
+      "tu65537[shape=Mrecord,fontname=Helvetica,color=green,label=\"c|/a.cc(9)\"];\n"
+      "tu1 -> tu65537;\ntu65537 -> tu65536[color=red,style=dotted,constraint=false];\n"
+      "}\n}\n");
+  ASSERT_TRUE(cases);
+  ASSERT_EQ(cases->size(), 2u);
+  EXPECT_EQ(cases->at(0).suite, "s");
+  EXPECT_EQ(cases->at(0).name, "a|b");
+  EXPECT_EQ(cases->at(0).line, 4);
+  EXPECT_TRUE(cases->at(0).disabled);
+  EXPECT_EQ(cases->at(0).labels, std::vector<std::string>{"x"});
+  EXPECT_EQ(cases->at(1).suite, "");
+  EXPECT_EQ(cases->at(1).name, "c");
 }
 
-class BoostTestAdapter : public Adapter {
- public:
-  Framework framework() const override { return Framework::boost_test; }
+TEST(BoostGraph, Needs_a_complete_graph) {
+  EXPECT_FALSE(parse_boost_graph("doubles*\n    inner*\n"));
+  EXPECT_FALSE(parse_boost_graph("digraph G {rankdir=LR;\ntu1[color=green,label=\"m\"];\n{\n"));
+  EXPECT_TRUE(parse_boost_graph("digraph G {\n}\n}\n}\n"));
+}
 
-  Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
-                                 Launcher& launcher) const override {
-    const Command command = target_command(target, {"--list_content=DOT"});
-    const auto answer = ask(command, options, launcher);
-    if (!answer) return answer.error();
-    auto cases = parse_boost_graph(answer->errors.text());
-    if (!cases) cases = parse_boost_graph(answer->output.text());
-    if (!cases)
-      return listing_error(command, *answer,
-                           "printed no Boost.Test listing (Boost 1.60 or newer is needed)");
-    return to_tests(target, *cases);
+TEST(BoostFilter, Ends_a_component_at_a_character_that_cannot_be_quoted) {
+  EXPECT_EQ(boost_filter("suite/case"), "suite/case");
+  EXPECT_EQ(boost_filter("s/case<a,b>"), "s/case<a*");
+}
+
+TEST(BoostTest, Names_cases_by_their_path) {
+  const auto tests = listed("boost_cases");
+  for (const char* name : {"doubles", "numbers/doubles", "numbers/inner/throws", "data/_11",
+                           "sized<unsigned long>", "retired/inside"})
+    EXPECT_NE(find_test(tests, name), nullptr) << name;
+  EXPECT_EQ(tests.size(), 26u);
+}
+
+TEST(BoostTest, Tells_labels_and_where_a_test_is_defined) {
+  const auto tests = listed("boost_cases");
+  const auto* test = find_test(tests, "numbers/a_check_fails");
+  ASSERT_NE(test, nullptr);
+  EXPECT_TRUE(test->file.ends_with("boost_cases.cc"));
+  EXPECT_GT(test->line, 0);
+  EXPECT_EQ(test->labels, std::vector<std::string>{"fast"});
+}
+
+TEST(BoostTest, Marks_disabled_tests) {
+  std::set<std::string> disabled;
+  for (const auto& test : listed("boost_cases"))
+    if (test.disabled) disabled.insert(test.id.name);
+  EXPECT_EQ(disabled, (std::set<std::string>{"left_out", "retired/inside"}));
+}
+
+TEST(BoostTest, Runs_exactly_the_one_test_that_was_asked_for) {
+  for (const auto& test : listed("boost_cases")) {
+    std::vector<std::string> expected{last_part(test.id.name)};
+    if (test.id.name == "needs_doubles") expected.insert(expected.begin(), "doubles");
+    EXPECT_EQ(cases_run(test.command), expected) << test.id.name;
   }
-};
+}
+
+TEST(BoostTest, Lists_a_program_whose_framework_is_in_a_library) {
+  const auto tests = listed("boost_shared");
+  ASSERT_EQ(tests.size(), 2u);
+  EXPECT_EQ(tests[0].id.name, "outer/one");
+}
 
 }  // namespace
-
-std::optional<std::vector<ListedCase>> parse_boost_graph(std::string_view output) {
-  const size_t start = output.find("digraph G {");
-  if (start == std::string_view::npos) return std::nullopt;
-  GraphReader reader;
-  for (const std::string_view line : split_lines(output.substr(start))) {
-    reader.read(line);
-    if (reader.complete()) return reader.take();
-  }
-  return std::nullopt;
-}
-
-std::string boost_filter(std::string_view path) {
-  constexpr std::string_view taken = ",:*!+@";
-  std::vector<std::string> components;
-  for (const std::string& component : split(path, '/')) {
-    const size_t special = component.find_first_of(taken);
-    components.push_back(component.substr(0, special));
-    if (special != std::string::npos) components.back() += '*';
-  }
-  return join(components, "/");
-}
-
-const Adapter& boost_test_adapter() {
-  static const BoostTestAdapter adapter;
-  return adapter;
-}
-
 }  // namespace unflake

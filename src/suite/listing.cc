@@ -15,7 +15,8 @@ namespace {
 
 // Shards: one case would be skipped or not depending on the CI node. Filters: they would hide tests
 // from the list. Output: parallel runs would overwrite one report file, and say nothing on the
-// terminal. Break and brief: they change how a failure or a skip looks.
+// terminal. Break and brief: they change how a failure or a skip looks. Seeds and the handling of
+// exceptions stay: they belong to the test.
 constexpr std::string_view gtest_variables[] = {
     "GTEST_TOTAL_SHARDS",   "GTEST_SHARD_INDEX", "GTEST_SHARD_STATUS_FILE",
     "TESTBRIDGE_TEST_ONLY", "GTEST_FILTER",      "GTEST_REPEAT",
@@ -118,7 +119,7 @@ Result<ProcessResult> ask(const Command& command, const ListOptions& options, La
   ProcessResult result = launcher.launch(command, options.timeout);
   if (result.end != ProcessResult::End::exited)
     return listing_error(command, result, how_it_ended(result, options.timeout));
-  if (result.output.dropped() > 0 || result.errors.dropped() > 0)
+  if (result.output.dropped() > 0)
     return listing_error(command, result, "printed more than can be kept while listing its tests");
   return result;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -61,7 +62,8 @@ bool holds(std::string_view data, std::string_view pattern) {
   std::string wanted(pattern);
   if (wanted.back() == '=') wanted.back() = '\0';
   if (wanted.front() == '=') wanted.front() = '\0';
-  return data.find(wanted) != std::string_view::npos;
+  // Patterns begin with NUL, which is everywhere in such data and makes string_view::find() slow.
+  return memmem(data.data(), data.size(), wanted.data(), wanted.size()) != nullptr;
 }
 
 template <size_t count>
@@ -145,18 +147,22 @@ std::string ways_out(const std::string& path) {
       shell_quote(printable(path)));
 }
 
-Error missing(const fs::path& path) {
-  std::vector<std::string> names;
-  std::error_code ignored;
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+std::vector<std::string> names_in(const fs::path& folder) {
   constexpr size_t enough = 10000;
-  for (fs::directory_iterator entry(folder, ignored), end; entry != end && names.size() < enough;
-       entry.increment(ignored)) {
-    if (ignored) break;
-    names.push_back((path.has_parent_path() ? entry->path() : entry->path().filename()).string());
-  }
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(folder.empty() ? "." : folder, error);
+  for (const fs::directory_iterator end; !error && entry != end && names.size() < enough;
+       entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  return names;
+}
+
+Error missing(const fs::path& path) {
+  const fs::path folder = path.parent_path();
   std::vector<std::string> near;
-  for (const std::string& name : nearest(path.string(), names, 3)) near.push_back(printable(name));
+  for (const std::string& name : nearest(path.filename().string(), names_in(folder), 3))
+    near.push_back(printable((folder / name).string()));
   return usage_error(
       "there is no file " + printable(path.string()), "",
       near.empty() ? "check the path; is it built?" : "did you mean " + join(near, " or ") + "?");
