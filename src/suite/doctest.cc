@@ -37,37 +37,48 @@ bool can_filter(std::string_view name) {
   return !name.empty() && !holds_escape(name);
 }
 
-// What doctest is told to run, and what it will run then.
-class Filters {
+// One filter option; comparing is much cheaper than matching, and every case is tried against every
+// other.
+class Filter {
  public:
-  explicit Filters(const ListedCase& wanted) : with_skipped_(wanted.disabled) {
-    if (can_filter(wanted.name)) name_ = filter_for(wanted.name);
-    if (can_filter(wanted.suite)) suite_ = filter_for(wanted.suite);
+  explicit Filter(std::string_view name)
+      : text_(can_filter(name) ? filter_for(name) : ""), is_glob_(is_glob(text_)) {}
+
+  bool pass(const std::string& name) const {
+    if (text_.empty()) return true;
+    return is_glob_ ? glob_match(text_, name) : text_ == name;
   }
 
+  void add_to(std::vector<std::string>& words, const char* option) const {
+    if (!text_.empty()) words.push_back(option + text_);
+  }
+
+ private:
+  std::string text_;
+  bool is_glob_;
+};
+
+// What doctest is told to run, and what it will run then.
+struct Filters {
+  Filter name;
+  Filter suite;
+  bool with_skipped;
+
+  explicit Filters(const ListedCase& wanted)
+      : name(wanted.name), suite(wanted.suite), with_skipped(wanted.disabled) {}
+
   bool pass(const ListedCase& listed) const {
-    if (listed.disabled && !with_skipped_) return false;
-    return passes(name_, listed.name) && passes(suite_, listed.suite);
+    if (listed.disabled && !with_skipped) return false;
+    return name.pass(listed.name) && suite.pass(listed.suite);
   }
 
   std::vector<std::string> arguments() const {
     std::vector<std::string> words{"--case-sensitive", "--order-by=file", "--no-colors"};
-    if (!name_.empty()) words.push_back("--test-case=" + name_);
-    if (!suite_.empty()) words.push_back("--test-suite=" + suite_);
-    if (with_skipped_) words.push_back("--no-skip");
+    name.add_to(words, "--test-case=");
+    suite.add_to(words, "--test-suite=");
+    if (with_skipped) words.push_back("--no-skip");
     return words;
   }
-
- private:
-  // Comparing is much cheaper than matching, and every case is tried against every other.
-  static bool passes(const std::string& filter, const std::string& text) {
-    if (filter.empty()) return true;
-    return is_glob(filter) ? glob_match(filter, text) : filter == text;
-  }
-
-  std::string name_;
-  std::string suite_;
-  bool with_skipped_;
 };
 
 std::string full_name(const ListedCase& listed) {
