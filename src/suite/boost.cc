@@ -1,0 +1,169 @@
+#include "suite/boost.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "suite/adapters.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr std::string_view label_start = ",label=\"", label_end = "\"];";
+
+// "file(12)" -> the two; the compilers that Boost.Test knows agree on this form.
+bool read_place(std::string_view text, ListedCase& listed) {
+  const size_t open = text.rfind('(');
+  if (open == std::string_view::npos || !text.ends_with(')')) return false;
+  const std::string_view number = text.substr(open + 1, text.size() - open - 2);
+  const auto [end, failed] =
+      std::from_chars(number.data(), number.data() + number.size(), listed.line);
+  if (failed != std::errc() || end != number.data() + number.size()) return false;
+  listed.file = text.substr(0, open);
+  return true;
+}
+
+std::vector<std::string> labels_in(std::string_view field) {
+  std::vector<std::string> labels;
+  for (const std::string& word : split(field, ' '))
+    if (word.size() > 1 && word[0] == '@') labels.push_back(word.substr(1));
+  return labels;
+}
+
+// "name|file(line)|timeout=..|expected failures=..|labels: @a @b"; a name may hold bars too.
+ListedCase read_label(std::string_view label) {
+  ListedCase listed;
+  const std::vector<std::string> fields = split(label, '|');
+  size_t place = 1;
+  while (place < fields.size() && !read_place(fields[place], listed)) ++place;
+  const auto bar = fields.begin() + static_cast<std::ptrdiff_t>(std::min(place, fields.size()));
+  listed.name = join({fields.begin(), bar}, "|");
+  for (auto field = bar; field != fields.end(); ++field)
+    if (field->starts_with("labels:")) listed.labels = labels_in(*field);
+  return listed;
+}
+
+// Reads the statements of the graph. A node is a suite when a brace opens behind it; what was a
+// node and got no brace is a case.
+class GraphReader {
+ public:
+  void read(std::string_view line) {
+    if (line == "{") {
+      if (open_) path_.push_back(std::move(*open_));
+      open_.reset();
+    } else if (line == "}") {
+      close_case();
+      if (path_.empty()) complete_ = true;
+      if (!path_.empty()) path_.pop_back();
+    } else if (line.starts_with("tu")) {
+      read_node(line);
+    }
+  }
+
+  bool complete() const { return complete_; }
+  std::vector<ListedCase> take() { return std::move(cases_); }
+
+ private:
+  void read_node(std::string_view line) {
+    const size_t start = line.find(label_start);
+    if (start == std::string_view::npos || !line.ends_with(label_end)) return;
+    close_case();
+    std::string_view label = line.substr(start + label_start.size());
+    label.remove_suffix(label_end.size());
+    open_ = read_label(label);
+    open_->disabled = line.substr(0, start).ends_with("color=yellow");
+  }
+
+  void close_case() {
+    if (!open_) return;
+    ListedCase listed = std::move(*open_);
+    open_.reset();
+    for (size_t i = 1; i < path_.size(); ++i) {  // the first is the module
+      listed.suite += (i > 1 ? "/" : "") + path_[i].name;
+      listed.labels.insert(listed.labels.end(), path_[i].labels.begin(), path_[i].labels.end());
+    }
+    cases_.push_back(std::move(listed));
+  }
+
+  std::vector<ListedCase> path_;
+  std::optional<ListedCase> open_;
+  std::vector<ListedCase> cases_;
+  bool complete_ = false;
+};
+
+std::string full_name(const ListedCase& listed) {
+  return listed.suite.empty() ? listed.name : listed.suite + "/" + listed.name;
+}
+
+// Another case that the same filter selects; only names with wildcards have one.
+const ListedCase* also_selected(const std::vector<ListedCase>& cases, size_t wanted,
+                                const std::string& filter) {
+  if (!filter.ends_with('*')) return nullptr;
+  for (size_t i = 0; i < cases.size(); ++i)
+    if (i != wanted && glob_match(filter, full_name(cases[i]))) return &cases[i];
+  return nullptr;
+}
+
+std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& cases) {
+  std::vector<Test> tests;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const std::string name = full_name(cases[i]);
+    const std::string filter = boost_filter(name);
+    Test test = make_test(target, cases[i], name, {"--run_test=" + filter, "--color_output=no"});
+    if (test.disabled) test.disabled_reason = "disabled by its decorator";
+    if (const ListedCase* other = also_selected(cases, i, filter))
+      mark_inseparable(test, full_name(*other));
+    tests.push_back(std::move(test));
+  }
+  make_ids_unique(tests);
+  return tests;
+}
+
+class BoostTestAdapter : public Adapter {
+ public:
+  Framework framework() const override { return Framework::boost_test; }
+
+  Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
+                                 Launcher& launcher) const override {
+    const Command command = target_command(target, {"--list_content=DOT"});
+    const auto answer = ask(command, options, launcher);
+    if (!answer) return answer.error();
+    auto cases = parse_boost_graph(answer->errors.text());
+    if (!cases) cases = parse_boost_graph(answer->output.text());
+    if (!cases)
+      return listing_error(command, *answer,
+                           "printed no Boost.Test listing (Boost 1.60 or newer is needed)");
+    return to_tests(target, *cases);
+  }
+};
+
+}  // namespace
+
+std::optional<std::vector<ListedCase>> parse_boost_graph(std::string_view output) {
+  const size_t start = output.find("digraph G {");
+  if (start == std::string_view::npos) return std::nullopt;
+  GraphReader reader;
+  for (const std::string_view line : split_lines(output.substr(start))) {
+    reader.read(line);
+    if (reader.complete()) return reader.take();
+  }
+  return std::nullopt;
+}
+
+std::string boost_filter(std::string_view path) {
+  constexpr std::string_view taken = ",:*!+@";
+  std::vector<std::string> components;
+  for (const std::string& component : split(path, '/')) {
+    const size_t special = component.find_first_of(taken);
+    components.push_back(component.substr(0, special));
+    if (special != std::string::npos) components.back() += '*';
+  }
+  return join(components, "/");
+}
+
+const Adapter& boost_test_adapter() {
+  static const BoostTestAdapter adapter;
+  return adapter;
+}
+
+}  // namespace unflake

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "suite/listing.h"
+
+namespace unflake {
+
+// `--list_content=DOT`: the tree of suites and cases, with places and labels. The `suite` of a case
+// is its path. None when the text holds no complete graph.
+std::optional<std::vector<ListedCase>> parse_boost_graph(std::string_view output);
+
+// The path for `--run_test`. Characters that the filter language takes for itself end a component
+// early with `*`: it knows wildcards at the ends of a component and no quoting.
+std::string boost_filter(std::string_view path);
+
+}  // namespace unflake

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "suite/listing.h"
+
+namespace unflake {
+
+// Catch2 3: `--list-tests --reporter xml`. None when the output holds no such document.
+std::optional<std::vector<ListedCase>> parse_catch2_xml(std::string_view output);
+
+// Catch2 2: `--list-test-names-only --verbosity high`, where each name, however many lines it has,
+// is followed by a tab and `@file:line`.
+std::vector<ListedCase> parse_catch2_names(std::string_view output);
+
+// A test spec for each of `names`. Catch2 compares names without regard to case and surrounding
+// blanks, and a `*` at an end cannot be quoted; other names that match are excluded. None where no
+// spec selects the test alone, because two names differ in nothing that Catch2 compares.
+std::vector<std::optional<std::string>> catch2_specs(const std::vector<std::string>& names);
+
+}  // namespace unflake

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace unflake {
+
+// How a plain command is called in ids: readable, and the same on every machine. Absolute paths
+// become relative to the project, or their last part when they are outside of it.
+std::string command_name(const std::vector<std::string>& argv, const std::string& project);
+
+// The nearest folder at or above `start` that holds `.unflake` or `.git`, else `start`.
+std::string project_root(const std::string& start);
+
+}  // namespace unflake

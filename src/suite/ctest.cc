@@ -1,0 +1,277 @@
+#include "suite/ctest.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "suite/adapters.h"
+#include "suite/listing.h"
+#include "suite/program.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> own_environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+// The ctest that belongs to the cmake that made the folder, else the one in PATH.
+Result<std::string> find_ctest(const std::string& folder) {
+  if (const auto recorded = cmake_cache_value(folder, "CMAKE_CTEST_COMMAND"))
+    if (auto found = find_program(*recorded)) return found;
+  if (auto found = find_program("ctest")) return found;
+  return usage_error("ctest is needed to list the tests of " + printable(folder), "",
+                     "install CMake 3.14 or newer, or add it to PATH");
+}
+
+// CTest leaves out, without a word, every test of a multi-configuration build for which it was
+// given no configuration.
+Result<void> check_configuration(const std::string& folder, const ListOptions& options) {
+  const std::string generator = cmake_cache_value(folder, "CMAKE_GENERATOR").value_or("");
+  if (!options.ctest_config.empty() || generator.find("Multi-Config") == std::string::npos)
+    return {};
+  const std::string types = cmake_cache_value(folder, "CMAKE_CONFIGURATION_TYPES").value_or("");
+  return usage_error(printable(folder) + " is a build folder of several configurations", "",
+                     "choose one with --ctest-config" +
+                         (types.empty() ? "" : ": " + printable(join(split(types, ';'), ", "))));
+}
+
+Result<std::vector<Test>> list_entries(const Target& target, const ListOptions& options,
+                                       Launcher& launcher) {
+  if (const auto right = check_configuration(target.path, options); !right) return right.error();
+  const auto program = find_ctest(target.path);
+  if (!program) return program.error();
+  Command command{{*program, "--show-only=json-v1"}, {}, target.path};
+  if (!options.ctest_config.empty())
+    command.argv.insert(command.argv.end(), {"-C", options.ctest_config});
+  command.argv.insert(command.argv.end(), target.argv.begin(), target.argv.end());
+  const auto answer = ask(command, options, launcher);
+  if (!answer) return answer.error();
+  if (answer->code != 0)
+    return listing_error(command, *answer, "could not read " + printable(target.path));
+  auto tests = parse_ctest_json(answer->output.text(), target.name, own_environment);
+  if (!tests)
+    return listing_error(command, *answer,
+                         "gave no list of tests that can be read (3.14 or newer is needed): " +
+                             to_string(tests.error()));
+  return tests;
+}
+
+// Lets an entry's executable list its cases in the surroundings that the entry declares.
+class EntryLauncher : public Launcher {
+ public:
+  EntryLauncher(Launcher& launcher, const Command& entry) : launcher_(launcher), entry_(entry) {}
+
+  ProcessResult launch(const Command& command, Duration timeout) override {
+    Command adapted = command;
+    adapted.env.insert(adapted.env.end(), entry_.env.begin(), entry_.env.end());
+    adapted.cwd = entry_.cwd;
+    return launcher_.launch(adapted, timeout);
+  }
+
+ private:
+  Launcher& launcher_;
+  const Command& entry_;
+};
+
+std::vector<std::string> arguments_of(const Test& test) {
+  return {test.command.argv.begin() + 1, test.command.argv.end()};
+}
+
+// A rule about the output or the end of the whole executable says nothing about one of its cases,
+// and a fixture is set up by all of them together.
+bool can_open(const Test& entry) {
+  return entry.framework != Framework::ctest && !entry.disabled && !entry.rule.will_fail &&
+         entry.rule.pass_patterns.empty() && entry.fixtures.setup.empty() &&
+         entry.fixtures.cleanup.empty() && !selects_cases(entry.framework, arguments_of(entry));
+}
+
+Test case_of_entry(const Test& entry, Test listed) {
+  Test test = entry;
+  test.id.name = entry.id.name + "/" + listed.id.name;
+  test.command.argv = std::move(listed.command.argv);
+  test.disabled = listed.disabled;
+  test.disabled_reason = std::move(listed.disabled_reason);
+  test.labels.insert(test.labels.end(), listed.labels.begin(), listed.labels.end());
+  if (!listed.file.empty()) {
+    test.file = std::move(listed.file);
+    test.line = listed.line;
+  }
+  return test;
+}
+
+// The entry itself when its executable cannot list: running it will show why.
+std::vector<Test> open_entry(const Test& entry, const ListOptions& options, Launcher& launcher) {
+  if (!can_open(entry)) return {entry};
+  const Target executable{entry.id.target, entry.framework, entry.command.argv.front(),
+                          arguments_of(entry)};
+  EntryLauncher in_entry(launcher, entry.command);
+  auto cases = adapter_for(entry.framework).list(executable, options, in_entry);
+  if (!cases || cases->empty()) return {entry};
+  std::vector<Test> tests;
+  for (Test& listed : *cases) tests.push_back(case_of_entry(entry, std::move(listed)));
+  return tests;
+}
+
+// Who depends on an opened entry depends on each of its cases.
+void follow_opened(std::vector<Test>& tests,
+                   const std::map<std::string, std::vector<std::string>>& opened) {
+  for (Test& test : tests) {
+    std::vector<std::string> depends;
+    for (const std::string& name : test.depends) {
+      const auto found = opened.find(name);
+      if (found == opened.end())
+        depends.push_back(name);
+      else
+        depends.insert(depends.end(), found->second.begin(), found->second.end());
+    }
+    test.depends = std::move(depends);
+  }
+}
+
+std::vector<Test> open_entries(const std::vector<Test>& entries, const ListOptions& options,
+                               Launcher& launcher) {
+  std::vector<Test> tests;
+  std::map<std::string, std::vector<std::string>> opened;
+  for (const Test& entry : entries) {
+    for (Test& test : open_entry(entry, options, launcher)) {
+      if (test.id != entry.id) opened[entry.id.name].push_back(test.id.name);
+      tests.push_back(std::move(test));
+    }
+  }
+  follow_opened(tests, opened);
+  return tests;
+}
+
+// An entry that starts a test executable prints what that framework prints.
+void recognise_entries(std::vector<Test>& entries) {
+  std::map<std::string, Framework> known;
+  for (Test& entry : entries) {
+    if (entry.command.argv.empty()) continue;
+    const std::string& path = entry.command.argv.front();
+    if (!known.contains(path)) {
+      const auto framework = recognise(path);
+      known[path] = framework ? *framework : Framework::ctest;
+    }
+    entry.framework = known[path];
+    auto env = neutral_environment(entry.framework);
+    env.insert(env.end(), entry.command.env.begin(), entry.command.env.end());
+    entry.command.env = std::move(env);
+  }
+}
+
+class CtestAdapter : public Adapter {
+ public:
+  Framework framework() const override { return Framework::ctest; }
+
+  Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
+                                 Launcher& launcher) const override {
+    auto tests = list_entries(target, options, launcher);
+    if (!tests) return tests;
+    make_ids_unique(*tests);
+    recognise_entries(*tests);
+    if (!options.open_cases) return tests;
+    tests = open_entries(*tests, options, launcher);
+    make_ids_unique(*tests);
+    return tests;
+  }
+};
+
+bool is_any(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// Catch2 takes every word that is no option, or the value of one, for a test spec.
+bool selects_catch2_cases(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (!word.starts_with('-')) return true;
+    if (is_any(word.substr(0, word.find('=')),
+               {"-f", "--input-file", "-c", "--section", "--shard-index", "--shard-count"}))
+      return true;
+    const bool takes_value = is_any(word, {"-r",
+                                           "--reporter",
+                                           "-o",
+                                           "--out",
+                                           "-x",
+                                           "--abortx",
+                                           "-w",
+                                           "--warn",
+                                           "-d",
+                                           "--durations",
+                                           "-D",
+                                           "--min-duration",
+                                           "-v",
+                                           "--verbosity",
+                                           "-n",
+                                           "--name",
+                                           "--order",
+                                           "--rng-seed",
+                                           "--use-colour",
+                                           "--colour-mode",
+                                           "--wait-for-keypress",
+                                           "--benchmark-samples",
+                                           "--benchmark-resamples"});
+    if (takes_value) ++i;
+  }
+  return false;
+}
+
+bool selects_doctest_case(std::string_view word) {
+  if (!word.starts_with('-')) return false;
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  if (word.starts_with("dt-")) word.remove_prefix(3);
+  return is_any(word.substr(0, word.find('=')),
+                {"test-case", "tc", "test-suite", "ts", "source-file", "sf", "subcase", "sc",
+                 "first", "f", "last", "l", "test-case-exclude", "tce", "test-suite-exclude", "tse",
+                 "source-file-exclude", "sfe"});
+}
+
+}  // namespace
+
+std::optional<std::string> cmake_cache_value(const std::string& folder, std::string_view key) {
+  std::ifstream cache(folder + "/CMakeCache.txt");
+  for (std::string line; std::getline(cache, line);) {
+    const size_t colon = line.find(':'), equals = line.find('=', colon == line.npos ? 0 : colon);
+    if (colon == line.npos || equals == line.npos || line.substr(0, colon) != key) continue;
+    return line.substr(equals + 1);
+  }
+  return std::nullopt;
+}
+
+std::string ctest_target_name(const std::string& folder) {
+  const std::string project = cmake_cache_value(folder, "CMAKE_PROJECT_NAME").value_or("");
+  constexpr std::string_view no_name_given = "Project";
+  if (!project.empty() && project != no_name_given) return project;
+  const fs::path path = fs::path(folder + "/").lexically_normal();
+  return path.parent_path().filename().string();
+}
+
+bool selects_cases(Framework framework, const std::vector<std::string>& arguments) {
+  if (framework == Framework::catch2) return selects_catch2_cases(arguments);
+  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& word) {
+    switch (framework) {
+      case Framework::gtest:
+        return word.starts_with("--gtest_filter") || word.starts_with("-gtest_filter");
+      case Framework::doctest:
+        return selects_doctest_case(word);
+      case Framework::boost_test:
+        return word.starts_with("--run_test") || word.starts_with("-t");
+      default:
+        return false;
+    }
+  });
+}
+
+const Adapter& ctest_adapter() {
+  static const CtestAdapter adapter;
+  return adapter;
+}
+
+}  // namespace unflake

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "util/result.h"
+
+namespace unflake {
+
+// The absolute path of the program that a shell would start for `word`.
+Result<std::string> find_program(const std::string& word);
+
+}  // namespace unflake

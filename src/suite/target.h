@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "suite/adapter.h"
+
+namespace unflake {
+
+// What the user wrote: `TARGET [NAME-OR-GLOB...]`, or `-- COMMAND ARGS...`.
+struct TargetWords {
+  std::vector<std::string> words;
+  std::vector<std::string> command;
+  std::optional<Framework> forced;
+  std::string target_name;  // empty: after the file, the CMake project or `command`
+};
+
+struct Selection {
+  Target target;
+  std::vector<std::string> patterns;  // none: every test
+};
+
+// A target of an earlier session, by its name.
+using KnownTargets = std::function<std::optional<Target>(const std::string& target_name)>;
+
+// The first word is a path when there is such a file or folder; else the name of a known target, or
+// a test's full id: split at the first colon into a target, which is looked up the same way, and
+// the test's name. The target itself is not started.
+Result<Selection> resolve(const TargetWords& words, const KnownTargets& known);
+
+// The tests that the patterns mean, in listing order. A pattern is first taken for the exact name
+// or id of a test, disabled or not, then for a glob over names and ids. Every pattern has to match.
+Result<std::vector<Test>> select(const std::vector<Test>& tests,
+                                 const std::vector<std::string>& patterns, bool include_disabled);
+
+}  // namespace unflake

@@ -1,0 +1,138 @@
+#include "suite/target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "suite/listing.h"
+#include "support/fixtures.h"
+
+namespace unflake {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Result<Selection> resolved(std::vector<std::string> words, const KnownTargets& known = nullptr) {
+  return resolve({std::move(words), {}, std::nullopt, ""}, known);
+}
+
+Test test_named(const std::string& name, bool disabled = false) {
+  Test test;
+  test.id = {"suite", name};
+  test.disabled = disabled;
+  return test;
+}
+
+const std::vector<Test> tests{test_named("A.one"), test_named("A.two"), test_named("A.off", true),
+                              test_named("B.*"), test_named("B.star")};
+
+std::vector<std::string> names(const Result<std::vector<Test>>& selected) {
+  if (!selected) return {"error: " + to_string(selected.error())};
+  std::vector<std::string> all;
+  for (const Test& test : *selected) all.push_back(test.id.name);
+  return all;
+}
+
+TEST(Resolve, Takes_a_path_and_patterns) {
+  const auto selection = resolved({fixture("gtest_cases"), "A.*", "B.c"});
+  ASSERT_TRUE(selection);
+  EXPECT_EQ(selection->target.name, "gtest_cases");
+  EXPECT_EQ(selection->target.framework, Framework::gtest);
+  EXPECT_EQ(selection->target.path, fixture("gtest_cases"));
+  EXPECT_THAT(selection->patterns, ElementsAre("A.*", "B.c"));
+}
+
+TEST(Resolve, Takes_a_full_id_whose_target_is_a_file) {
+  const auto selection = resolved({fixture("doctest_cases") + ":suite/a: b"});
+  ASSERT_TRUE(selection);
+  EXPECT_EQ(selection->target.framework, Framework::doctest);
+  EXPECT_THAT(selection->patterns, ElementsAre("suite/a: b"));
+}
+
+TEST(Resolve, Finds_the_target_of_an_id_in_the_history) {
+  const KnownTargets known = [](const std::string& name) {
+    return name == "Harbour" ? std::optional(Target{name, Framework::ctest, "/b", {}})
+                             : std::nullopt;
+  };
+  const auto selection = resolved({"Harbour:query", "passes"}, known);
+  ASSERT_TRUE(selection);
+  EXPECT_EQ(selection->target.path, "/b");
+  EXPECT_THAT(selection->patterns, ElementsAre("query", "passes"));
+  EXPECT_TRUE(resolved({"Harbour"}, known));
+}
+
+TEST(Resolve, Names_a_build_folder_after_its_project) {
+  const auto selection = resolved({fixture("ctest_project")});
+  ASSERT_TRUE(selection);
+  EXPECT_EQ(selection->target.name, "Harbour");
+  EXPECT_EQ(selection->target.framework, Framework::ctest);
+}
+
+TEST(Resolve, Takes_a_plain_command) {
+  const auto selection = resolve({{}, {"sh", "-c", "true"}, std::nullopt, ""}, nullptr);
+  ASSERT_TRUE(selection);
+  EXPECT_EQ(selection->target.name, "command");
+  EXPECT_THAT(selection->target.argv, ElementsAre("sh", "-c", "true"));
+}
+
+TEST(Resolve, Obeys_a_framework_and_a_name_that_are_forced) {
+  const auto selection =
+      resolve({{fixture("script.sh")}, {}, Framework::gtest, "my:suite"}, nullptr);
+  ASSERT_TRUE(selection);
+  EXPECT_EQ(selection->target.framework, Framework::gtest);
+  EXPECT_EQ(selection->target.name, "my_suite");
+  EXPECT_FALSE(resolve({{fixture("script.sh")}, {}, Framework::ctest, ""}, nullptr));
+}
+
+TEST(Resolve, Says_what_is_wrong) {
+  EXPECT_THAT(to_string(resolved({}).error()), HasSubstr("no target"));
+  EXPECT_THAT(to_string(resolved({"nowhere:A.b"}).error()), HasSubstr("'nowhere'"));
+  EXPECT_THAT(to_string(resolved({"nowhere"}).error()), HasSubstr("no file nowhere"));
+}
+
+TEST(Select, Takes_every_enabled_test_without_patterns) {
+  EXPECT_THAT(names(select(tests, {}, false)), ElementsAre("A.one", "A.two", "B.*", "B.star"));
+  EXPECT_EQ(names(select(tests, {}, true)).size(), 5u);
+}
+
+TEST(Select, Prefers_an_exact_name_to_its_reading_as_a_glob) {
+  EXPECT_THAT(names(select(tests, {"B.*"}, false)), ElementsAre("B.*"));
+  EXPECT_THAT(names(select(tests, {"A.*"}, false)), ElementsAre("A.one", "A.two"));
+}
+
+TEST(Select, Accepts_full_ids_and_keeps_listing_order_without_repeats) {
+  EXPECT_THAT(names(select(tests, {"suite:A.two", "suite:A.*", "A.one"}, false)),
+              ElementsAre("A.one", "A.two"));
+}
+
+TEST(Select, Takes_a_disabled_test_that_is_named_exactly) {
+  EXPECT_THAT(names(select(tests, {"A.off"}, false)), ElementsAre("A.off"));
+  EXPECT_THAT(names(select(tests, {"A.o*"}, false)), ElementsAre("A.one"));
+  EXPECT_THAT(names(select(tests, {"A.of*"}, false)), ElementsAre(HasSubstr("only disabled")));
+  EXPECT_THAT(names(select(tests, {"A.of*"}, true)), ElementsAre("A.off"));
+}
+
+TEST(Select, Names_the_pattern_that_matches_nothing_and_suggests) {
+  EXPECT_THAT(names(select(tests, {"A.one", "A.tow"}, false)),
+              ElementsAre(testing::AllOf(HasSubstr("'A.tow'"), HasSubstr("'A.two'"))));
+}
+
+TEST(Select, Survives_hostile_names) {
+  const std::vector<unflake::Test> hostile{test_named(std::string(1 << 20, 'x')),
+                                           test_named("a\x1b[2J\n\xff")};
+  EXPECT_EQ(names(select(hostile, {"a\x1b*"}, false)).size(), 1u);
+  const auto missing = names(select(hostile, {std::string(1 << 20, 'y')}, false));
+  ASSERT_EQ(missing.size(), 1u);
+  EXPECT_LT(missing[0].size(), 1000u);
+  EXPECT_EQ(names(select(hostile, {"a\x1b[2J\n\xfe"}, false))[0].find('\x1b'), std::string::npos);
+}
+
+TEST(UniqueIds, Number_duplicates_without_taking_a_name_that_exists) {
+  std::vector<unflake::Test> twins{test_named("a"), test_named("a"), test_named("a #2"),
+                                   test_named("a")};
+  make_ids_unique(twins);
+  EXPECT_THAT(names(twins), ElementsAre("a", "a #3", "a #2", "a #4"));
+}
+
+}  // namespace
+}  // namespace unflake
