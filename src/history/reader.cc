@@ -114,7 +114,7 @@ std::optional<std::string> Reader::latest_output(const TestId& id, const std::st
       SELECT output FROM outputs
       WHERE test = (SELECT id FROM tests WHERE target = ? AND name = ?)
         AND signature = (SELECT id FROM signatures WHERE signature = ?)
-      ORDER BY started_us DESC, session DESC, attempt DESC LIMIT 1)sql");
+      ORDER BY started_us DESC LIMIT 1)sql");
   Query query(statement, id.target, id.name, signature);
   if (!query.next()) return std::nullopt;
   return query.text(0);

@@ -11,9 +11,12 @@
 namespace unflake {
 namespace {
 
-// So many runs are moved on in one transaction, and so many may pile up before that happens.
-// Others wait for as long as it takes, which is some ten milliseconds.
+// One transaction moves so many runs on, which takes some ten milliseconds; others wait for it.
 constexpr int64_t fold_batch = 8192;
+
+// So many runs may pile up before they are moved on while a session runs. The more there are, the
+// more of them share a page; the fewer there are, the less a query has to add up.
+constexpr int64_t most_unfolded = 65'536;
 
 // The door of this folder: no exception leaves it.
 template <class Work>
@@ -58,20 +61,15 @@ class SqliteStore : public Store {
 
   Result<void> record(SessionId session, const RunRecord& run) override {
     const auto recorded = attempt([&] { writer_.record(session, run); });
-    if (recorded && ++unfolded_ >= fold_batch) {
-      unfolded_ = 0;
-      // The run is safe; should this fail, a later fold takes what this one left.
-      (void)attempt([&] { fold_fresh_runs(*database_, fold_batch); });
-    }
+    // The run is safe; should folding fail, a later one takes what this one left.
+    if (recorded && ++unfolded_ >= most_unfolded) (void)attempt([&] { fold(); });
     return recorded;
   }
 
   Result<void> end_session(SessionId session) override {
     return attempt([&] {
       writer_.end_session(session);
-      while (fold_fresh_runs(*database_, fold_batch) == fold_batch) {
-      }
-      unfolded_ = 0;
+      fold();
     });
   }
 
@@ -111,6 +109,12 @@ class SqliteStore : public Store {
   }
 
  private:
+  void fold() {
+    unfolded_ = 0;
+    while (fold_fresh_runs(*database_, fold_batch) == fold_batch) {
+    }
+  }
+
   std::unique_ptr<Database> database_;
   Writer writer_;
   Reader reader_;

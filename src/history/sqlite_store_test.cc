@@ -230,6 +230,28 @@ TEST_F(SqliteStoreTest, Keeps_the_output_of_the_newest_failures_only) {
   EXPECT_EQ(*store_->latest_output({"suite", "t"}, "00000000000000aa"), std::nullopt);
 }
 
+TEST_F(SqliteStoreTest, Keeps_the_newest_outputs_of_a_test_with_ever_new_signatures) {
+  const SessionId session = begin();
+  const auto signature = [](int second) { return fmt::format("{:016x}", second); };
+  for (int second = 0; second < 300; ++second)
+    record(session, failing_run("t", second, signature(second)));
+  EXPECT_EQ(*store_->latest_output({"suite", "t"}, signature(50)), std::nullopt);
+  EXPECT_EQ(**store_->latest_output({"suite", "t"}, signature(299)), "output at 299");
+  EXPECT_EQ(**store_->latest_output({"suite", "t"}, signature(150)), "output at 150");
+  EXPECT_EQ(summary("t").failures, 300);
+}
+
+TEST_F(SqliteStoreTest, Replaces_the_oldest_output_after_it_was_opened_again) {
+  const SessionId session = begin();
+  for (int second = 0; second < 25; ++second) record(session, failing_run("t", second));
+  open();
+  record(session, failing_run("t", 25));
+  tamper("DELETE FROM outputs WHERE started_us > 1700000006000000");
+  EXPECT_EQ(**store_->latest_output({"suite", "t"}, "00000000000000aa"), "output at 6");
+  tamper("DELETE FROM outputs WHERE started_us = 1700000006000000");
+  EXPECT_EQ(*store_->latest_output({"suite", "t"}, "00000000000000aa"), std::nullopt);
+}
+
 TEST_F(SqliteStoreTest, Bounds_an_output_and_keeps_its_ends) {
   const SessionId session = begin();
   RunRecord run = failing_run("t", 0);

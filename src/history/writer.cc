@@ -10,11 +10,6 @@
 namespace unflake {
 namespace {
 
-// A signature's failures look alike, so few outputs tell as much as all; the second limit is for a
-// test whose every failure has a signature of its own.
-constexpr int outputs_per_signature = 20;
-constexpr int outputs_per_test = 200;
-
 constexpr int64_t no_row = 0;  // of plans and signatures
 
 bool has_signature(const RunRecord& run) {
@@ -56,16 +51,7 @@ Writer::Writer(Database& database)
                             ") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE NOT EXISTS"
                             " (SELECT 1 FROM runs WHERE (test, started_us, session, attempt)"
                             " = (?1, ?2, ?3, ?4))"),
-      insert_output_(database,
-                     "INSERT INTO outputs (test, signature, started_us, session, attempt, output)"
-                     " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"),
-      trim_signature_(database,
-                      "DELETE FROM outputs WHERE id IN (SELECT id FROM outputs"
-                      " WHERE test = ? AND signature = ?"
-                      " ORDER BY started_us DESC, session DESC, attempt DESC LIMIT -1 OFFSET ?)"),
-      trim_test_(database,
-                 "DELETE FROM outputs WHERE id IN (SELECT id FROM outputs"
-                 " WHERE test = ? ORDER BY id DESC LIMIT -1 OFFSET ?)") {}
+      outputs_(database) {}
 
 SessionId Writer::begin_session(const SessionRecord& session) {
   const std::string uuid = session.uuid.empty() ? make_session_uuid() : session.uuid;
@@ -109,13 +95,14 @@ void Writer::record_with_new_rows(SessionId session, const RunRecord& run) {
     const RunRow row =
         row_of(session, run, test_row(run.test), plan_row(run.plan_id), signature_row(run));
     insert_run(row);
-    if (is_failing(run.outcome) && !run.output.empty()) keep_output(row, run.output);
+    if (is_failing(run.outcome) && !run.output.empty()) outputs_.keep(row, run.output);
     transaction.commit();
   } catch (const DatabaseFailure&) {
     // What was rolled back must not be remembered.
     tests_.clear();
     plans_.clear();
     signatures_.clear();
+    outputs_.forget_slots();
     throw;
   }
 }
@@ -123,13 +110,6 @@ void Writer::record_with_new_rows(SessionId session, const RunRecord& run) {
 void Writer::insert_run(const RunRow& run) {
   insert_run_.run(run.test, run.started_us, run.session, run.attempt, run.duration_us, run.outcome,
                   run.signature, run.plan);
-}
-
-void Writer::keep_output(const RunRow& run, const std::string& output) {
-  insert_output_.run(run.test, run.signature, run.started_us, run.session, run.attempt,
-                     Blob{bounded_output(output)});
-  trim_signature_.run(run.test, run.signature, outputs_per_signature);
-  trim_test_.run(run.test, outputs_per_test);
 }
 
 int64_t Writer::test_row(const TestId& test) {

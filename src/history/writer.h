@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "history/outputs.h"
 #include "history/sqlite.h"
 #include "history/store.h"
 #include "history/totals.h"
@@ -28,7 +29,6 @@ class Writer {
   Known known(const RunRecord& run) const;
   void record_with_new_rows(SessionId session, const RunRecord& run);
   void insert_run(const RunRow& run);
-  void keep_output(const RunRow& run, const std::string& output);
 
   int64_t test_row(const TestId& test);
   int64_t plan_row(const std::string& plan);
@@ -36,9 +36,7 @@ class Writer {
 
   Database& database_;
   Statement insert_run_;
-  Statement insert_output_;
-  Statement trim_signature_;
-  Statement trim_test_;
+  Outputs outputs_;
   std::map<TestId, int64_t> tests_;
   std::map<std::string, int64_t> plans_;
   std::map<std::string, int64_t> signatures_;

@@ -102,15 +102,13 @@ CREATE TABLE histograms (
   PRIMARY KEY (test, failing, bucket)
 ) STRICT, WITHOUT ROWID;
 
--- What failing runs printed; only for the newest of them, see writer.cc.
+-- What failing runs printed. The slots of a test's signature are used in turn, so that the newest
+-- output takes the place of the oldest and nothing has to be counted or deleted.
 CREATE TABLE outputs (
-  id INTEGER PRIMARY KEY,
   test INTEGER NOT NULL REFERENCES tests,
   signature INTEGER NOT NULL REFERENCES signatures,
+  slot INTEGER NOT NULL,
   started_us INTEGER NOT NULL,
-  session INTEGER NOT NULL REFERENCES sessions,
-  attempt INTEGER NOT NULL,
   output BLOB NOT NULL,
-  UNIQUE (test, signature, started_us, session, attempt)
-) STRICT;
-CREATE INDEX outputs_by_test ON outputs (test);
+  PRIMARY KEY (test, signature, slot)
+) STRICT, WITHOUT ROWID;
