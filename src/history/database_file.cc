@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "history/migrations.h"
 #include "history/sqlite_error.h"
@@ -57,6 +58,10 @@ struct FileHeader {
     for (size_t i = 0; i < 4; ++i) number = number << 8 | bytes[offset + i];
     return number;
   }
+  int64_t page_size() const {
+    const int64_t size = bytes[16] << 8 | bytes[17];
+    return size == 1 ? 65'536 : size;  // the largest size does not fit into the two bytes
+  }
   int64_t user_version() const { return number_at(60); }
   int64_t application() const { return number_at(68); }
 };
@@ -93,11 +98,20 @@ bool is_foreign(const std::string& path, Duration patience) {
   }
 }
 
-// False: there is no file yet.
-bool is_there(const std::string& path) {
+// SQLite notices when whole pages are missing at the end, and fills up what is left of a page with
+// zeros. While somebody writes or has died writing, there is a log or a journal.
+void refuse_torn_page(const FileHeader& header, int64_t size, const std::string& path) {
+  const bool in_use =
+      std::filesystem::exists(path + "-wal") || std::filesystem::exists(path + "-journal");
+  if (!in_use && header.page_size() > 0 && size % header.page_size() != 0)
+    throw DatabaseFailure(explain_sqlite(SQLITE_CORRUPT, 0, "its end is missing", path));
+}
+
+// Nothing when there is no file yet.
+std::optional<int64_t> size_of_file(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT) return false;
+    if (errno == ENOENT) return std::nullopt;
     throw DatabaseFailure(explain_sqlite(SQLITE_CANTOPEN, errno, "", path));
   }
   if (S_ISDIR(status.st_mode))
@@ -106,15 +120,20 @@ bool is_there(const std::string& path) {
   if (!S_ISREG(status.st_mode))
     refuse(ErrorKind::usage, "the history is a regular file, and this is not one", path,
            "give another file with --history FILE");
-  return true;
+  return status.st_size;
 }
 
 void refuse_what_is_not_ours(const std::string& path, Duration patience) {
-  if (!is_there(path)) return;
+  const auto size = size_of_file(path);
+  if (!size) return;
   const FileHeader header = read_header(path);
   if (header.size == 0) return;
   if (!header.is_sqlite()) refuse_garbage(path);
-  if (header.application() == application_id) return check_version(header.user_version(), path);
+  if (header.application() == application_id) {
+    check_version(header.user_version(), path);
+    refuse_torn_page(header, *size, path);
+    return;
+  }
   if (header.application() != 0 || is_foreign(path, patience)) refuse_foreign(path);
 }
 
@@ -126,6 +145,10 @@ void make_folder_for(const std::string& path) {
     refuse(ErrorKind::internal,
            fmt::format("cannot make the folder of the history: {}", error.message()),
            folder.string(), "check its permissions, or give another file with --history FILE");
+  // SQLite would only say that it finds no file.
+  const bool is_new = !std::filesystem::exists(path, error);
+  if (is_new && ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+    throw DatabaseFailure(explain_sqlite(SQLITE_CANTOPEN, errno, "", path));
 }
 
 void apply(Database& database, int64_t version) {
