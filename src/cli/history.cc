@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
-#include "history/recorder.h"
+#include "history/spill.h"
 #include "stats/intervals.h"
 #include "util/text.h"
 
@@ -210,7 +210,11 @@ Result<void> show(Store& store, const HistoryCommand& command) {
 Result<void> import_runs(Store& store, const std::string& file) {
   auto imported = import_spill(store, file);
   if (!imported) return imported.error();
-  fmt::print("{} runs taken in from {}\n", imported->runs, printable(file));
+  fmt::print("{} runs of {} are in the history\n", imported->runs, printable(file));
+  for (const BadLine& bad : imported->first_bad)
+    fmt::print(stderr, "unflake: line {} was left out: {}\n", bad.line, printable(bad.why));
+  if (imported->bad_lines > 0)
+    return internal_error(fmt::format("{} lines could not be read", imported->bad_lines), file);
   return {};
 }
 

@@ -15,6 +15,8 @@ namespace unflake {
 using SessionId = int64_t;
 using TimePoint = std::chrono::system_clock::time_point;
 
+// A session, a test, a start and an attempt name one run: recording it again changes nothing, so
+// that whoever is in doubt may try again.
 struct RunRecord {
   TestId test;
   int attempt = 1;
@@ -32,6 +34,7 @@ struct SessionRecord {
   Surroundings surroundings;
   std::string command_line;
   std::optional<uint64_t> seed;
+  std::string uuid;  // beginning a session again gives the same one; empty: the store makes one up
 };
 
 // How a target is found again when only its name is given.
@@ -94,6 +97,8 @@ class Store {
 };
 
 // Creates the database and its folder when there is none, and brings an older one up to date.
-Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path);
+// `patience`: how long to wait for other processes that write to it.
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
+                                                 Duration patience = std::chrono::seconds(30));
 
 }  // namespace unflake

@@ -1,0 +1,46 @@
+#include "history/outputs.h"
+
+#include "history/values.h"
+
+namespace unflake {
+namespace {
+
+constexpr int64_t slots = 20;
+
+// A limit for the test whose every failure has a signature of its own.
+constexpr int64_t outputs_per_test = 200;
+
+}  // namespace
+
+Outputs::Outputs(Database& database)
+    : database_(database),
+      replace_(database,
+               "REPLACE INTO outputs (test, signature, slot, started_us, output)"
+               " VALUES (?, ?, ?, ?, ?)") {}
+
+void Outputs::keep(const RunRow& run, std::string_view output) {
+  const auto [at, is_new] = next_slot_.try_emplace({run.test, run.signature});
+  if (is_new) at->second = first_slot(run);
+  replace_.run(run.test, run.signature, at->second, run.started_us, Blob{bounded_output(output)});
+  at->second = (at->second + 1) % slots;
+}
+
+int64_t Outputs::first_slot(const RunRow& run) {
+  Statement newest(database_,
+                   "SELECT slot FROM outputs WHERE test = ? AND signature = ?"
+                   " ORDER BY started_us DESC LIMIT 1");
+  Query query(newest, run.test, run.signature);
+  if (query.next()) return (query.integer(0) % slots + 1) % slots;
+  make_room(run.test);
+  return 0;
+}
+
+void Outputs::make_room(int64_t test) {
+  Statement remove(database_,
+                   "DELETE FROM outputs WHERE (test, signature, slot) IN"
+                   " (SELECT test, signature, slot FROM outputs WHERE test = ?"
+                   "  ORDER BY started_us DESC LIMIT -1 OFFSET ?)");
+  remove.run(test, outputs_per_test - slots);
+}
+
+}  // namespace unflake

@@ -1,0 +1,132 @@
+#include "history/recorder.h"
+
+#include <fmt/format.h>
+
+#include "history/values.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+// A history that cannot be written may make each try wait for a lock, so tries are rare.
+constexpr std::chrono::seconds retry_interval{30};
+
+// What may wait in memory before it goes to the spill file.
+constexpr size_t most_waiting_runs = 10'000;
+constexpr size_t most_waiting_bytes = 64 * 1024 * 1024;
+
+std::string output_of(const ProcessResult& process) {
+  std::string output = process.output.text();
+  if (process.errors.total > 0) output += process.errors.text();
+  return bounded_output(output);
+}
+
+RunRecord record_of(const RunEnded& ended) {
+  const Outcome& outcome = ended.result.outcome;
+  RunRecord run;
+  run.test = ended.test->id;
+  run.attempt = ended.attempt;
+  run.started = ended.result.started;
+  run.plan_id = ended.plan.id;
+  run.outcome = outcome.kind;
+  run.duration = outcome.duration;
+  if (!outcome.failed()) return run;
+  if (!outcome.failures.empty()) run.failure = outcome.failures.front();
+  run.signature = outcome.signature;
+  run.output = output_of(ended.result.process);
+  return run;
+}
+
+SessionRecord record_of(const SessionStarted& started) {
+  return {.started = started.at,
+          .surroundings = started.surroundings,
+          .command_line = started.command_line,
+          .seed = started.seed,
+          .uuid = make_session_uuid()};
+}
+
+}  // namespace
+
+HistoryRecorder::HistoryRecorder(Store& store, Tell tell, std::vector<std::string> spill_folders)
+    : store_(store), tell_(std::move(tell)), spill_(std::move(spill_folders)) {}
+
+HistoryRecorder::~HistoryRecorder() {
+  if (!waiting_.empty()) spill_waiting();
+}
+
+void HistoryRecorder::on(const Event& event) {
+  if (const auto* started = std::get_if<SessionStarted>(&event)) begin(*started);
+  if (const auto* ended = std::get_if<RunEnded>(&event)) take(*ended);
+  if (std::holds_alternative<SessionEnded>(event)) end();
+}
+
+void HistoryRecorder::begin(const SessionStarted& started) {
+  record_ = record_of(started);
+  session_.reset();
+  try_to_write(started.at);
+}
+
+void HistoryRecorder::take(const RunEnded& ended) {
+  if (ended.result.process.end == ProcessResult::End::cancelled) return;  // says nothing
+  waiting_.push_back(record_of(ended));
+  waiting_bytes_ += waiting_.back().output.size();
+  const TimePoint now = ended.result.started + ended.result.outcome.duration;
+  if (now >= retry_at_) try_to_write(now);
+  if (waiting_.size() >= most_waiting_runs || waiting_bytes_ >= most_waiting_bytes) spill_waiting();
+}
+
+void HistoryRecorder::end() {
+  try_to_write(retry_at_);
+  if (!waiting_.empty()) spill_waiting();
+  // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
+  if (session_) (void)store_.end_session(*session_);
+  if (spilled_ > 0)
+    tell_({Note::Level::warning,
+           fmt::format("{} runs could not be written to the history; they are kept in {}", spilled_,
+                       spill_.path()),
+           fmt::format("bring them in with `unflake history import {}` when the history can be "
+                       "written again",
+                       shell_quote(spill_.path()))});
+  if (lost_ > 0)
+    tell_({Note::Level::error, fmt::format("{} runs could not be written anywhere", lost_),
+           "free some disk space and run the tests again"});
+}
+
+void HistoryRecorder::try_to_write(TimePoint now) {
+  const Result<void> written = write_waiting();
+  if (written) return;
+  retry_at_ = now + retry_interval;
+  report_problem(written.error());
+}
+
+Result<void> HistoryRecorder::write_waiting() {
+  if (!session_) {
+    const Result<SessionId> begun = store_.begin_session(record_);
+    if (!begun) return begun.error();
+    session_ = *begun;
+  }
+  while (!waiting_.empty()) {
+    const Result<void> recorded = store_.record(*session_, waiting_.front());
+    if (!recorded) return recorded;
+    waiting_bytes_ -= waiting_.front().output.size();
+    waiting_.pop_front();
+  }
+  return {};
+}
+
+void HistoryRecorder::spill_waiting() {
+  for (const RunRecord& run : waiting_) ++(spill_.append(record_, run) ? spilled_ : lost_);
+  waiting_.clear();
+  waiting_bytes_ = 0;
+}
+
+void HistoryRecorder::report_problem(const Error& error) {
+  if (std::exchange(told_, true)) return;
+  Error cause = error;
+  cause.next.clear();
+  tell_({Note::Level::warning,
+         "the history cannot be written, its runs wait in memory: " + to_string(cause),
+         error.next});
+}
+
+}  // namespace unflake

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "history/spill.h"
+#include "history/store.h"
+#include "report/events.h"
+
+namespace unflake {
+
+// Writes every run of a session into the history. When the history cannot be written, the runs wait
+// in memory, are tried again from time to time, and at last go to a spill file: none is dropped.
+class HistoryRecorder : public Consumer {
+ public:
+  using Tell = std::function<void(const Note&)>;
+
+  HistoryRecorder(Store& store, Tell tell,
+                  std::vector<std::string> spill_folders = default_spill_folders());
+  ~HistoryRecorder() override;
+
+  void on(const Event& event) override;
+
+  // Whether every run that ended is in the database.
+  bool all_recorded() const { return waiting_.empty() && spilled_ == 0 && lost_ == 0; }
+  const std::string& spill_path() const { return spill_.path(); }
+
+ private:
+  void begin(const SessionStarted& started);
+  void take(const RunEnded& ended);
+  void end();
+  void try_to_write(TimePoint now);
+  Result<void> write_waiting();
+  void spill_waiting();
+  void report_problem(const Error& error);
+
+  Store& store_;
+  Tell tell_;
+  SpillFile spill_;
+  SessionRecord record_;
+  std::optional<SessionId> session_;
+  std::deque<RunRecord> waiting_;
+  size_t waiting_bytes_ = 0;
+  TimePoint retry_at_;  // by the clock of the events
+  bool told_ = false;
+  int64_t spilled_ = 0;
+  int64_t lost_ = 0;
+};
+
+}  // namespace unflake

@@ -1,0 +1,131 @@
+#include "history/spill_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "history/codes.h"
+#include "history/values.h"
+
+namespace unflake {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* format_key = "unflake_spill";
+constexpr int format_version = 1;
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)json(text).dump();
+    return true;
+  } catch (const json::exception&) {
+    return false;
+  }
+}
+
+// JSON holds UTF-8 only and tests print anything, so other bytes go as {"hex": ...}.
+json text_to_json(const std::string& text) {
+  if (is_utf8(text)) return text;
+  std::string digits;
+  for (const char c : text) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return {{"hex", digits}};
+}
+
+int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  throw json::other_error::create(501, "not a hexadecimal digit", nullptr);
+}
+
+std::string text_from(const json& line, const char* key) {
+  const json& value = line.at(key);
+  if (value.is_string()) return value.get<std::string>();
+  const auto& digits = value.at("hex").get_ref<const std::string&>();
+  std::string text;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2)
+    text += static_cast<char>(digit_of(digits[i]) * 16 + digit_of(digits[i + 1]));
+  return text;
+}
+
+json failure_to_json(const Failure& failure) {
+  return {{"kind", code_of(failure.kind)},
+          {"file", text_to_json(failure.file)},
+          {"line", failure.line},
+          {"function", text_to_json(failure.function)},
+          {"expression", text_to_json(failure.expression)},
+          {"message", text_to_json(failure.message)}};
+}
+
+Failure failure_from(const json& value) {
+  return {.kind = failure_from_code(value.at("kind").get<int64_t>()),
+          .file = text_from(value, "file"),
+          .line = value.at("line").get<int>(),
+          .function = text_from(value, "function"),
+          .expression = text_from(value, "expression"),
+          .message = text_from(value, "message")};
+}
+
+}  // namespace
+
+json to_json(const SessionRecord& session) {
+  json line = {{format_key, format_version},
+               {"uuid", session.uuid},
+               {"started_us", to_microseconds(session.started)},
+               {"commit", text_to_json(session.surroundings.commit)},
+               {"branch", text_to_json(session.surroundings.branch)},
+               {"dirty", session.surroundings.dirty},
+               {"machine", text_to_json(session.surroundings.machine)},
+               {"unflake_version", text_to_json(session.surroundings.unflake_version)},
+               {"command_line", text_to_json(session.command_line)}};
+  if (session.seed) line["seed"] = *session.seed;
+  return line;
+}
+
+json to_json(const RunRecord& run) {
+  json line = {{"target", text_to_json(run.test.target)},
+               {"name", text_to_json(run.test.name)},
+               {"attempt", run.attempt},
+               {"started_us", to_microseconds(run.started)},
+               {"duration_us", run.duration.count()},
+               {"outcome", code_of(run.outcome)},
+               {"signature", text_to_json(run.signature)},
+               {"plan", text_to_json(run.plan_id)},
+               {"output", text_to_json(bounded_output(run.output))}};
+  if (run.failure) line["failure"] = failure_to_json(*run.failure);
+  return line;
+}
+
+bool is_session(const json& line) {
+  return line.is_object() && line.value(format_key, 0) == format_version;
+}
+
+SessionRecord session_from(const json& line) {
+  SessionRecord session;
+  session.uuid = line.at("uuid").get<std::string>();
+  session.started = to_time(line.at("started_us").get<int64_t>());
+  session.surroundings = {.commit = text_from(line, "commit"),
+                          .branch = text_from(line, "branch"),
+                          .dirty = line.at("dirty").get<bool>(),
+                          .machine = text_from(line, "machine"),
+                          .unflake_version = text_from(line, "unflake_version")};
+  session.command_line = text_from(line, "command_line");
+  if (line.contains("seed")) session.seed = line.at("seed").get<uint64_t>();
+  return session;
+}
+
+RunRecord run_from(const json& line) {
+  RunRecord run;
+  run.test = {text_from(line, "target"), text_from(line, "name")};
+  run.attempt = line.at("attempt").get<int>();
+  run.started = to_time(line.at("started_us").get<int64_t>());
+  run.duration = Duration(line.at("duration_us").get<int64_t>());
+  run.outcome = outcome_from_code(line.at("outcome").get<int64_t>());
+  run.signature = text_from(line, "signature");
+  run.plan_id = text_from(line, "plan");
+  run.output = text_from(line, "output");
+  if (line.contains("failure")) run.failure = failure_from(line.at("failure"));
+  return run;
+}
+
+}  // namespace unflake

@@ -1,0 +1,131 @@
+#include "history/sqlite.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "history/sqlite_error.h"
+
+namespace unflake {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool is_busy(int code) {
+  const int primary = code & 0xff;
+  return primary == SQLITE_BUSY || primary == SQLITE_LOCKED || primary == SQLITE_PROTOCOL;
+}
+
+}  // namespace
+
+Database::Database(std::string path, int open_flags, Duration patience)
+    : path_(std::move(path)), patience_(patience) {
+  sqlite3* handle = nullptr;
+  const int code =
+      sqlite3_open_v2(path_.c_str(), &handle, open_flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  handle_.reset(handle);
+  if (code != SQLITE_OK) fail(handle != nullptr ? sqlite3_extended_errcode(handle) : code);
+  sqlite3_extended_result_codes(handle, 1);
+  sqlite3_busy_handler(handle, wait_for_lock, this);
+}
+
+void Database::execute(const char* sql) {
+  const int code = sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) fail(code);
+}
+
+void Database::execute_patiently(const char* sql) {
+  int code = SQLITE_OK;
+  for (int waits = 0;; ++waits) {
+    code = sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr);
+    if (!is_busy(code) || !wait_again(waits)) break;
+  }
+  if (code != SQLITE_OK) fail(code);
+}
+
+int64_t Database::integer(const char* sql) {
+  Statement statement(*this, sql);
+  Query query(statement);
+  return query.next() ? query.integer(0) : 0;
+}
+
+std::string Database::text(const char* sql) {
+  Statement statement(*this, sql);
+  Query query(statement);
+  return query.next() ? query.text(0) : "";
+}
+
+bool Database::has_moved() const {
+  int moved = 0;
+  const int code = sqlite3_file_control(handle_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  return code == SQLITE_OK && moved != 0;
+}
+
+void Database::fail(int code) const {
+  sqlite3* handle = handle_.get();
+  const std::string detail = handle != nullptr && (sqlite3_errcode(handle) & 0xff) == (code & 0xff)
+                                 ? sqlite3_errmsg(handle)
+                                 : sqlite3_errstr(code);
+  const int primary = code & 0xff;
+  const bool from_system = primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR;
+  const int system_errno = handle != nullptr && from_system ? sqlite3_system_errno(handle) : 0;
+  throw DatabaseFailure(explain_sqlite(code, system_errno, detail, path_));
+}
+
+int Database::wait_for_lock(void* self, int waits) {
+  return static_cast<Database*>(self)->wait_again(waits) ? 1 : 0;
+}
+
+// Writers hold the lock for microseconds, so the first waits are short; SQLite's own are not.
+bool Database::wait_again(int waits) {
+  const auto now = Clock::now();
+  if (waits == 0) waiting_since_ = now;
+  if (now - waiting_since_ >= patience_) return false;
+  std::this_thread::sleep_for(std::chrono::microseconds(50) * (1 << std::min(waits, 7)));
+  return true;
+}
+
+Statement::Statement(Database& database, std::string_view sql) : database_(&database) {
+  sqlite3_stmt* handle = nullptr;
+  const int code = sqlite3_prepare_v3(database.handle(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
+  handle_.reset(handle);
+  if (code != SQLITE_OK) database.fail(code);
+}
+
+Query::~Query() {
+  sqlite3_reset(handle());
+  sqlite3_clear_bindings(handle());
+}
+
+bool Query::next() {
+  const int code = sqlite3_step(handle());
+  if (code == SQLITE_ROW) return true;
+  if (code != SQLITE_DONE) statement_.database_->fail(code);
+  return false;
+}
+
+std::string Query::text(int column) const {
+  const void* bytes = sqlite3_column_blob(handle(), column);
+  const int size = sqlite3_column_bytes(handle(), column);
+  return bytes != nullptr ? std::string(static_cast<const char*>(bytes), static_cast<size_t>(size))
+                          : std::string();
+}
+
+void Query::check(int code) const {
+  if (code != SQLITE_OK) statement_.database_->fail(code);
+}
+
+Transaction::Transaction(Database& database, Access access) : database_(database) {
+  database.execute(access == Access::write ? "BEGIN IMMEDIATE" : "BEGIN");
+}
+
+Transaction::~Transaction() {
+  if (database_.in_transaction())
+    sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+void Transaction::commit() {
+  database_.execute_patiently("COMMIT");
+}
+
+}  // namespace unflake

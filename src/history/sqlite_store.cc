@@ -1,0 +1,132 @@
+#include <exception>
+#include <utility>
+
+#include "history/database_file.h"
+#include "history/reader.h"
+#include "history/sqlite_error.h"
+#include "history/store.h"
+#include "history/totals.h"
+#include "history/writer.h"
+
+namespace unflake {
+namespace {
+
+// One transaction moves so many runs on, which takes some ten milliseconds; others wait for it.
+constexpr int64_t fold_batch = 8192;
+
+// So many runs may pile up before they are moved on while a session runs. The more there are, the
+// more of them share a page; the fewer there are, the less a query has to add up.
+constexpr int64_t most_unfolded = 65'536;
+
+// The door of this folder: no exception leaves it.
+template <class Work>
+auto attempt(Work work) -> Result<decltype(work())> {
+  try {
+    if constexpr (std::is_void_v<decltype(work())>) {
+      work();
+      return {};
+    } else {
+      return work();
+    }
+  } catch (const DatabaseFailure& failure) {
+    return failure.error;
+  } catch (const std::exception& exception) {
+    return internal_error(std::string("the history failed: ") + exception.what());
+  }
+}
+
+std::string join_argv(const std::vector<std::string>& argv) {
+  std::string joined;
+  for (const std::string& word : argv) joined.append(word.c_str()).push_back('\0');
+  return joined;
+}
+
+std::vector<std::string> split_argv(std::string_view joined) {
+  std::vector<std::string> argv;
+  for (size_t end = 0; (end = joined.find('\0')) != std::string_view::npos;) {
+    argv.emplace_back(joined.substr(0, end));
+    joined.remove_prefix(end + 1);
+  }
+  return argv;
+}
+
+class SqliteStore : public Store {
+ public:
+  explicit SqliteStore(std::unique_ptr<Database> database)
+      : database_(std::move(database)), writer_(*database_), reader_(*database_) {}
+
+  Result<SessionId> begin_session(const SessionRecord& session) override {
+    return attempt([&] { return writer_.begin_session(session); });
+  }
+
+  Result<void> record(SessionId session, const RunRecord& run) override {
+    const auto recorded = attempt([&] { writer_.record(session, run); });
+    // The run is safe; should folding fail, a later one takes what this one left.
+    if (recorded && ++unfolded_ >= most_unfolded) (void)attempt([&] { fold(); });
+    return recorded;
+  }
+
+  Result<void> end_session(SessionId session) override {
+    return attempt([&] {
+      writer_.end_session(session);
+      fold();
+    });
+  }
+
+  Result<void> remember_target(const TargetRecord& target) override {
+    return attempt([&] {
+      Statement remember(*database_, "REPLACE INTO targets VALUES (?, ?, ?, ?)");
+      remember.run(target.name, to_string(target.framework), target.path,
+                   Blob{join_argv(target.argv)});
+    });
+  }
+
+  Result<std::optional<TargetRecord>> find_target(const std::string& name) override {
+    return attempt([&]() -> std::optional<TargetRecord> {
+      Statement find(*database_, "SELECT framework, path, argv FROM targets WHERE name = ?");
+      Query query(find, name);
+      const auto framework = query.next() ? framework_from(query.text(0)) : std::nullopt;
+      if (!framework) return std::nullopt;
+      return TargetRecord{name, *framework, query.text(1), split_argv(query.text(2))};
+    });
+  }
+
+  Result<std::vector<TestSummary>> summarise(const std::string& pattern, size_t most) override {
+    return attempt([&] { return reader_.summarise(pattern, most); });
+  }
+
+  Result<std::optional<TestSummary>> summarise_test(const TestId& test) override {
+    return attempt([&] { return reader_.summarise_test(test); });
+  }
+
+  Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
+    return attempt([&] { return reader_.recent_runs(test, most); });
+  }
+
+  Result<std::optional<std::string>> latest_output(const TestId& test,
+                                                   const std::string& signature) override {
+    return attempt([&] { return reader_.latest_output(test, signature); });
+  }
+
+ private:
+  void fold() {
+    unfolded_ = 0;
+    while (fold_fresh_runs(*database_, fold_batch) == fold_batch) {
+    }
+  }
+
+  std::unique_ptr<Database> database_;
+  Writer writer_;
+  Reader reader_;
+  int64_t unfolded_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Duration patience) {
+  return attempt([&]() -> std::unique_ptr<Store> {
+    return std::make_unique<SqliteStore>(open_history(path, patience));
+  });
+}
+
+}  // namespace unflake

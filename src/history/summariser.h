@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "history/sqlite.h"
+#include "history/store.h"
+#include "history/totals.h"
+
+namespace unflake {
+
+// Turns the totals of tests into summaries, and looks up what they do not hold: quantiles,
+// failures, commits.
+class Summariser {
+ public:
+  // Tests with up to `exact_up_to` runs get exact quantiles, which takes reading all of the runs.
+  Summariser(Database& database, Totals& totals, int64_t exact_up_to);
+
+  TestSummary summarise(const TestId& id, int64_t test);
+
+ private:
+  void add_exact_quantiles(int64_t test, TestSummary& summary);
+  void add_approximate_quantiles(int64_t test, TestSummary& summary);
+  std::vector<SignatureSummary> signatures_of(int64_t test);
+  SignatureSummary describe(const TotalKey& key, const Total& total);
+  std::string commit_of(int64_t session);
+
+  Totals& totals_;
+  int64_t exact_up_to_;
+  Statement runs_;
+  Statement histograms_;
+  Statement signature_;
+  Statement commit_;
+};
+
+}  // namespace unflake
