@@ -36,7 +36,8 @@ struct HistoryCommand {
 };
 
 std::string percent(double rate) {
-  return fmt::format(rate > 0 && rate < 0.001 ? "{:.2g} %" : "{:.1f} %", rate * 100);
+  const double value = rate * 100;
+  return value > 0 && value < 0.1 ? fmt::format("{:.2g} %", value) : fmt::format("{:.1f} %", value);
 }
 
 int64_t decided_runs(const TestSummary& test) {

@@ -250,7 +250,7 @@ class Listeners {
   std::unique_ptr<JunitReport> junit_;
 };
 
-ExitCode exit_code_of(const SessionEnded& ended, FlakyResult flaky) {
+ExitCode exit_code_for(const SessionEnded& ended, FlakyResult flaky) {
   if (ended.failed > 0 || ended.not_run > 0) return ExitCode::test_failed;
   if (ended.flaky == 0 || flaky == FlakyResult::pass) return ExitCode::success;
   return flaky == FlakyResult::fail ? ExitCode::test_failed : ExitCode::flaky_only;
@@ -335,7 +335,7 @@ class RunSession {
     if (!ended) return ended.error();
     if (const auto complaint = listeners.complaint()) return *complaint;
     if (ended->interrupted) return stopped();
-    return static_cast<int>(unflake::exit_code_of(*ended, flaky_result()));
+    return static_cast<int>(exit_code_for(*ended, flaky_result()));
   }
 
   FlakyResult flaky_result() const {
