@@ -83,8 +83,8 @@ void read_labelled(LineReader& in, Failure& failure, Message& message) {
   if (label.starts_with("because ")) message.say(label);
   const Paragraph paragraph(in);
   for (const std::string& line : paragraph.lines()) {
-    const bool value = label == "with expansion" || is_capture(line);
-    value ? message.show(line) : message.say(line);
+    const bool is_value = label == "with expansion" || is_capture(line);
+    message.add_line(line, !is_value);
   }
 }
 

@@ -66,7 +66,7 @@ void read_details(LineReader& in, Message& message) {
     std::string_view line = in.line();
     if (line.starts_with("  values: ")) in_values = true;
     if (consume(line, "  logged: ")) in_values = false;
-    in_values || contains(line, " := ") ? message.show(line) : message.say(line);
+    message.add_line(line, !in_values && !contains(line, " := "));
     in.advance();
   }
 }

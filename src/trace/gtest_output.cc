@@ -141,7 +141,7 @@ void read_death(Block& block) {
   block.failure.expression = block.take();
   while (!block.done()) {
     const std::string_view line = block.take();
-    line.starts_with("[  DEATH   ]") ? block.message.show(line) : block.message.say(line);
+    block.message.add_line(line, !line.starts_with("[  DEATH   ]"));
   }
 }
 

@@ -13,6 +13,7 @@ class Message {
  public:
   void say(std::string_view line);
   void show(std::string_view line);
+  void add_line(std::string_view line, bool said) { said ? say(line) : show(line); }
   std::string text() && { return std::move(text_); }
 
  private:

@@ -34,10 +34,9 @@ constexpr std::array temporary_roots{"/tmp/", "/var/tmp/", "/dev/shm/", "/run/us
                                      "/var/folders/"};
 
 // Only below these is a path taken for a file: "/api/users" in a message is a word.
-constexpr std::array machine_roots{"/home/",      "/root/",      "/Users/",  "/builds/", "/build/",
-                                   "/opt/",       "/mnt/",       "/srv/",    "/var/",    "/data/",
-                                   "/work/",      "/usr/",       "/github/", "/__w/",    "/media/",
-                                   "/workspace/", "/workspaces/"};
+constexpr std::array machine_roots{
+    "/home/", "/root/", "/Users/", "/builds/", "/build/", "/opt/",   "/mnt/",       "/srv/",
+    "/var/",  "/data/", "/usr/",   "/github/", "/__w/",   "/media/", "/workspace/", "/workspaces/"};
 
 template <class List>
 bool is_in(const List& list, std::string_view word) {

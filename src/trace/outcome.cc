@@ -69,6 +69,11 @@ bool is_signal(const Failure& failure) {
   return failure.kind == FailureKind::signal;
 }
 
+bool caught_signal(const Reading& reading) {
+  const std::vector<Failure>& checks = reading.evidence.checks;
+  return std::any_of(checks.begin(), checks.end(), is_signal);
+}
+
 bool any_text(const Reading& reading, bool (*says)(std::string_view)) {
   return std::any_of(reading.texts.begin(), reading.texts.end(), says);
 }
@@ -78,7 +83,7 @@ bool died(const Reading& reading) {
   const Evidence& evidence = reading.evidence;
   if (reading.process.end == ProcessResult::End::signalled) return true;
   if (evidence.framework && !any_text(reading, evidence.framework->finished)) return true;
-  return std::any_of(evidence.checks.begin(), evidence.checks.end(), is_signal);
+  return caught_signal(reading);
 }
 
 // Undefined behaviour is reported in passing; what other tools report ends the process.
@@ -93,7 +98,7 @@ std::vector<Failure> most_deadly_first(std::vector<Failure> reports) {
 bool is_explained(const Reading& reading) {
   const Evidence& evidence = reading.evidence;
   if (!evidence.reports.empty() || !evidence.aborts.empty()) return true;
-  if (std::any_of(evidence.checks.begin(), evidence.checks.end(), is_signal)) return true;
+  if (caught_signal(reading)) return true;
   const int signal = reading.process.code;
   return !evidence.checks.empty() && (signal == SIGABRT || signal == SIGTRAP);
 }
@@ -206,8 +211,9 @@ Outcome timed_out(const Reading& reading) {
   return failing(reading, OutcomeKind::timeout, std::move(failures));
 }
 
-OutcomeKind kind_of_exit(const Failure& primary) {
-  if (is_signal(primary)) return OutcomeKind::crash;
+// A framework that catches signals exits after a crash.
+OutcomeKind kind_of_exit(const Reading& reading, const Failure& primary) {
+  if (caught_signal(reading)) return OutcomeKind::crash;
   if (primary.kind == FailureKind::timeout) return OutcomeKind::timeout;
   return OutcomeKind::fail;
 }
@@ -230,7 +236,7 @@ Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
     failures.insert(says_why ? failures.end() : failures.begin(), bounded(std::move(*forced)));
   }
   if (failures.empty()) failures.push_back(exit_failure(reading));
-  const OutcomeKind kind = kind_of_exit(failures.front());
+  const OutcomeKind kind = kind_of_exit(reading, failures.front());
   return failing(reading, kind, std::move(failures));
 }
 

@@ -121,6 +121,20 @@ TEST(ReadOutcome, Does_not_explain_a_bad_access_by_an_earlier_check) {
                FailureKind::assertion);
 }
 
+TEST(ReadOutcome, Explains_a_signal_that_boost_caught_by_the_last_words) {
+  expect_kinds(
+      outcome_of(Framework::boost_test, End::exited, 201,
+                 "t: a.cc:3: int f(): Assertion `x' failed.\n"
+                 "unknown location(0): fatal error: in \"a\": signal: SIGABRT (application abort "
+                 "requested)\na.cc(5): last checkpoint\n\n*** 1 failure is detected\n"),
+      OutcomeKind::crash, FailureKind::assertion);
+}
+
+TEST(ReadOutcome, Takes_the_crash_of_a_child_process_for_a_failure) {
+  expect_kinds(outcome_of(Framework::command, End::exited, 1, "free(): invalid pointer\n"),
+               OutcomeKind::fail, FailureKind::signal);
+}
+
 TEST(ReadOutcome, Takes_a_signal_that_boost_caught_for_a_crash) {
   expect_kinds(
       outcome_of(Framework::boost_test, End::exited, 201,

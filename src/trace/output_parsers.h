@@ -25,10 +25,12 @@ inline constexpr size_t most_failures = 50;
 struct FrameworkOutput {
   Framework framework;
   std::vector<Failure> (*failures)(std::string_view text);
-  bool (*finished)(std::string_view text);     // the framework lived to sum up
-  bool (*ran_nothing)(std::string_view text);  // no test has the name that was asked for
-  std::optional<std::string> (*skip_reason)(
-      std::string_view text);  // of a test that skipped itself
+  // The framework lived to sum up.
+  bool (*finished)(std::string_view text);
+  // No test has the name that was asked for.
+  bool (*ran_nothing)(std::string_view text);
+  // Of a test that skipped itself; may be empty.
+  std::optional<std::string> (*skip_reason)(std::string_view text);
 };
 
 // Strictest format first: of a command whose framework is not known, the first that recognises

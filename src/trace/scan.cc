@@ -18,7 +18,7 @@ size_t escape_length(std::string_view text) {
   return 1;
 }
 
-// "12" at the end, in front of `end`; the rest of the text when it is there.
+// The number that ends the text, which is cut off.
 std::optional<int> take_number_at_end(std::string_view& text) {
   size_t start = text.size();
   while (start > 0 && is_digit(text[start - 1]) && text.size() - start < 9) --start;
