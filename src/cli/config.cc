@@ -241,7 +241,7 @@ Result<Config> parse_config(std::string_view text, const std::string& path,
 Result<Config> load_config(const std::string& path, const std::string& profile) {
   std::ifstream file(path);
   if (!file) {
-    if (errno == ENOENT) return parse_config("", path, profile);
+    if (errno == ENOENT || errno == ENOTDIR) return parse_config("", path, profile);
     return usage_error(fmt::format("cannot be read: {}", std::strerror(errno)), path);
   }
   std::ostringstream text;

@@ -51,9 +51,7 @@ void print_json(const SelectedTests& tests) {
 void print_lines(const SelectedTests& tests) {
   for (const auto& test : tests.selected) {
     fmt::print("{}", printable(to_string(test->id)));
-    if (test->disabled)
-      fmt::print("  ({})",
-                 test->disabled_reason.empty() ? "disabled" : printable(test->disabled_reason));
+    if (test->disabled) fmt::print("  (disabled: {})", printable(test->disabled_reason));
     fmt::print("\n");
   }
 }
@@ -62,6 +60,7 @@ void print_lines(const SelectedTests& tests) {
 
 int list_command(const Words& words) {
   TargetOptions target;
+  target.include_disabled = true;
   HistoryOptions history;
   bool json = false;
   CommandLine line("list", help);

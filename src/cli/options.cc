@@ -120,7 +120,6 @@ void TargetOptions::add_to(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--ctest-config", ctest_config, "a CTest configuration, as for ctest -C");
   app.add_flag("--cases", open_cases, "open CTest entries that are test executables into cases");
-  app.add_flag("--include-disabled", include_disabled, "take in disabled and hidden tests");
 }
 
 Result<SelectedTests> select_tests(const TargetOptions& options, const Words& words,
@@ -145,8 +144,10 @@ Result<SelectedTests> select_tests(const TargetOptions& options, const Words& wo
   if (!listed) return listed.error();
   const auto selected = select(*listed, selection->patterns, options.include_disabled);
   if (!selected) return selected.error();
-  SelectedTests tests{selection->target, share(std::move(*listed)), {}};
+  const auto with_disabled = select(*listed, selection->patterns, true);
+  SelectedTests tests{selection->target, share(std::move(*listed)), {}, 0};
   tests.selected = pick(tests.all, *selected);
+  if (with_disabled) tests.left_out = with_disabled->size() - selected->size();
   return tests;
 }
 

@@ -61,6 +61,7 @@ struct SelectedTests {
   Target target;
   std::vector<std::shared_ptr<const Test>> all;       // of the target
   std::vector<std::shared_ptr<const Test>> selected;  // by the user's words
+  size_t left_out = 0;                                // disabled tests that the words match too
 };
 
 // Finds the target, asks it for its tests and picks the ones that the words name. `store` may be

@@ -54,6 +54,8 @@ struct RunCommand {
 
 void add_options(CLI::App& app, RunCommand& run) {
   run.target.add_to(app);
+  app.add_flag("--include-disabled", run.target.include_disabled,
+               "also run disabled and hidden tests");
   app.add_option("-n,--repeat", run.repeat, "runs of each test [1]")
       ->check(CLI::Range(1, 1'000'000'000));
   app.add_flag("--until-fail", run.until_fail, "repeat each test until its first failure");
@@ -331,6 +333,10 @@ class RunSession {
     const auto plan = plan_tests(tests, run_, config_);
     listeners.stream().emit(session_of(tests, plan, policy, run_, words_,
                                        survey(project_, executor), executor.slots()));
+    if (tests.left_out > 0)
+      listeners.stream().emit(Note{Note::Level::info,
+                                   fmt::format("{} disabled tests are left out", tests.left_out),
+                                   "--include-disabled runs them too"});
     const auto ended = run_session(plan, policy, executor, listeners.stream());
     if (!ended) return ended.error();
     if (const auto complaint = listeners.complaint()) return *complaint;

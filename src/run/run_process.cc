@@ -28,6 +28,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Room for what a test writes between two looks at it; see Watch::exited.
+constexpr int pipe_size = 1 << 20;
+constexpr int milliseconds_between_looks = 20;
+
 struct Pipe {
   UniqueFd read_end;
   UniqueFd write_end;
@@ -38,6 +42,7 @@ std::optional<Pipe> make_pipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
   Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
   ::fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(pipe.read_end.get(), F_SETPIPE_SZ, pipe_size);
   return pipe;
 }
 
@@ -129,15 +134,22 @@ class Stream {
 
   int fd() const { return fd_.get(); }  // -1 once the stream is at its end
 
-  void read_what_is_there() {
+  size_t read_what_is_there() {
     static std::array<char, 64 * 1024> buffer;
+    size_t total = 0;
     while (fd_) {
       const ssize_t size = ::read(fd_.get(), buffer.data(), buffer.size());
-      if (size > 0) capture_.append({buffer.data(), static_cast<size_t>(size)});
       if (size < 0 && errno == EINTR) continue;
-      if (size == 0 || (size < 0 && errno != EAGAIN)) fd_.reset();
-      if (size < static_cast<ssize_t>(buffer.size())) return;
+      if (size < 0 && errno == EAGAIN) break;
+      if (size <= 0) {
+        fd_.reset();
+        break;
+      }
+      capture_.append({buffer.data(), static_cast<size_t>(size)});
+      total += static_cast<size_t>(size);
+      if (size < static_cast<ssize_t>(buffer.size())) break;
     }
+    return total;
   }
 
   CapturedOutput captured() const { return {capture_.head(), capture_.tail(), capture_.total()}; }
@@ -150,8 +162,14 @@ class Stream {
 // Watches over one started process until it is gone.
 class Watch {
  public:
-  Watch(const Launch& launch, pid_t pid, int control, Stream& output, Stream* errors)
-      : launch_(launch), pid_(pid), control_(control), output_(output), errors_(errors) {
+  Watch(const Launch& launch, pid_t pid, Clock::time_point started, int control, Stream& output,
+        Stream* errors)
+      : launch_(launch),
+        pid_(pid),
+        started_(started),
+        control_(control),
+        output_(output),
+        errors_(errors) {
     if (launch.timeout > Duration::zero()) deadline_ = started_ + launch.timeout;
   }
 
@@ -165,16 +183,22 @@ class Watch {
   }
 
  private:
-  // Waits for the next thing to happen; true when the process has ended.
+  // Waits for the next thing to happen; true when the process has ended. Waking up for every line
+  // that a test writes would slow the test down, so the pipe is looked at now and then, and
+  // watched all the time only once the test has shown that it could fill it between two looks.
   bool exited(int handle) {
     pollfd watched[] = {{handle, POLLIN, 0},
-                        {output_.fd(), POLLIN, 0},
-                        {errors_ ? errors_->fd() : -1, POLLIN, 0},
-                        {stopping_ == Stopping::killed ? -1 : control_, POLLIN, 0}};
-    if (::poll(watched, std::size(watched), milliseconds_to_deadline()) < 0) return false;
-    if (watched[1].revents || watched[2].revents) drain();
-    if (watched[3].revents) stop(ProcessResult::End::cancelled);
-    return watched[0].revents != 0;
+                        {stopping_ == Stopping::killed ? -1 : control_, POLLIN, 0},
+                        {much_output_ ? output_.fd() : -1, POLLIN, 0},
+                        {much_output_ && errors_ ? errors_->fd() : -1, POLLIN, 0}};
+    int wait = milliseconds_to_deadline();
+    if (!much_output_ && (wait < 0 || wait > milliseconds_between_looks))
+      wait = milliseconds_between_looks;
+    if (::poll(watched, std::size(watched), wait) < 0) return false;
+    if (watched[0].revents != 0) return true;
+    if (drain() > pipe_size / 4) much_output_ = true;
+    if (watched[1].revents) stop(ProcessResult::End::cancelled);
+    return false;
   }
 
   void act_on_time() {
@@ -238,22 +262,22 @@ class Watch {
     return kill_all_descendants();
   }
 
-  void drain() {
-    output_.read_what_is_there();
-    if (errors_) errors_->read_what_is_there();
+  size_t drain() {
+    return output_.read_what_is_there() + (errors_ ? errors_->read_what_is_there() : 0);
   }
 
   enum class Stopping { no, asked, killed };
 
   const Launch& launch_;
   const pid_t pid_;
+  const Clock::time_point started_;
   const int control_;
   Stream& output_;
   Stream* errors_;
-  const Clock::time_point started_ = Clock::now();
   std::optional<Clock::time_point> deadline_;
   std::optional<ProcessResult::End> end_;
   Stopping stopping_ = Stopping::no;
+  bool much_output_ = false;
 };
 
 }  // namespace
@@ -273,6 +297,7 @@ ProcessResult run_process(const Launch& launch, int control) {
   argv.push_back(nullptr);
 
   pid_t pid = 0;
+  const Clock::time_point started = Clock::now();
   {
     const SpawnSetup setup(launch, output->write_end.get(),
                            (errors ? errors : output)->write_end.get());
@@ -287,7 +312,7 @@ ProcessResult run_process(const Launch& launch, int control) {
   std::optional<Stream> error_stream;
   if (errors) error_stream.emplace(std::move(errors->read_end), launch.limits);
   ProcessResult result =
-      Watch(launch, pid, control, output_stream, error_stream ? &*error_stream : nullptr)
+      Watch(launch, pid, started, control, output_stream, error_stream ? &*error_stream : nullptr)
           .until_the_end();
   result.output = output_stream.captured();
   if (error_stream) result.errors = error_stream->captured();

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <toml++/toml.h>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
