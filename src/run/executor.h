@@ -13,6 +13,7 @@ using Ticket = uint64_t;
 struct Finished {
   Ticket ticket = 0;
   ExperimentResult result;
+  Ticket next = 0;  // the queued run that has begun in its place; 0: none
 };
 struct Stopped {};      // somebody asked to stop (Ctrl-C, SIGTERM)
 struct StatusAsked {};  // somebody wants to see the live state (SIGUSR1)
@@ -31,7 +32,10 @@ class Executor {
 
   virtual size_t slots() const = 0;
   virtual size_t free_slots() const = 0;
-  virtual Ticket start(const Experiment& experiment) = 0;  // needs a free slot
+  virtual Ticket start(
+      const Experiment& experiment) = 0;  // needs a free slot, or room in the queue
+  // Runs that may be started behind the ones that run, to begin without a pause when these end.
+  virtual size_t queue_room() const { return 0; }
   virtual Wakeup wait(std::optional<Duration> at_most = std::nullopt) = 0;
   virtual void cancel_all() = 0;  // what runs ends as `cancelled` and is still reported by wait()
   virtual Duration elapsed() const = 0;  // since this executor was made

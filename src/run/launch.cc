@@ -68,6 +68,7 @@ std::string encode(const ProcessResult& result) {
   out.add(static_cast<int>(result.end));
   out.add(result.code);
   out.add(std::string_view(result.error));
+  out.add(result.started.time_since_epoch().count());
   out.add(result.duration);
   out.add(result.user_cpu);
   out.add(result.system_cpu);
@@ -85,6 +86,8 @@ ProcessResult decode_process_result(std::string_view bytes) {
   result.end = static_cast<ProcessResult::End>(in.number<int>());
   result.code = in.number<int>();
   result.error = in.text();
+  using Clock = std::chrono::system_clock;
+  result.started = Clock::time_point(Clock::duration(in.number<Clock::rep>()));
   result.duration = in.duration();
   result.user_cpu = in.duration();
   result.system_cpu = in.duration();

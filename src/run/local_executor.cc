@@ -45,16 +45,29 @@ Result<void> LocalExecutor::add_slot(bool for_fixtures) {
   return {};
 }
 
-LocalExecutor::Slot* LocalExecutor::idle_slot(bool for_fixtures) {
+LocalExecutor::Slot* LocalExecutor::slot_with(size_t ordered, bool for_fixtures) {
   const auto found = std::ranges::find_if(slots_, [&](const auto& slot) {
-    return slot->ticket == 0 && slot->for_fixtures == for_fixtures;
+    return slot->ordered.size() == ordered && slot->for_fixtures == for_fixtures;
   });
   return found == slots_.end() ? nullptr : found->get();
 }
 
+Result<LocalExecutor::Slot*> LocalExecutor::slot_for(const Experiment& experiment) {
+  if (Slot* idle = slot_with(0, experiment.keep_leftovers)) return idle;
+  if (Slot* busy = experiment.keep_leftovers ? nullptr : slot_with(1, false)) return busy;
+  if (const auto added = add_slot(experiment.keep_leftovers); !added) return added.error();
+  return slots_.back().get();
+}
+
 size_t LocalExecutor::free_slots() const {
-  const auto busy = std::ranges::count_if(slots_, [](const auto& slot) { return slot->ticket; });
+  const auto busy =
+      std::ranges::count_if(slots_, [](const auto& slot) { return !slot->ordered.empty(); });
   return options_.jobs - std::min(options_.jobs, static_cast<size_t>(busy));
+}
+
+size_t LocalExecutor::queue_room() const {
+  return static_cast<size_t>(std::ranges::count_if(
+      slots_, [](const auto& slot) { return slot->ordered.size() == 1 && !slot->for_fixtures; }));
 }
 
 Launch LocalExecutor::launch_for(const Experiment& experiment) const {
@@ -69,19 +82,15 @@ Launch LocalExecutor::launch_for(const Experiment& experiment) const {
 }
 
 Ticket LocalExecutor::start(const Experiment& experiment) {
-  const bool for_fixtures = experiment.keep_leftovers;
-  if (!idle_slot(for_fixtures)) {
-    if (const auto added = add_slot(for_fixtures); !added) {
-      broken_ = added.error();
-      return ++last_ticket_;
-    }
+  const Ticket ticket = ++last_ticket_;
+  const auto slot = slot_for(experiment);
+  if (!slot) {
+    broken_ = slot.error();
+    return ticket;
   }
-  Slot& slot = *idle_slot(for_fixtures);
-  slot.ticket = ++last_ticket_;
-  slot.experiment = experiment;
-  slot.started = std::chrono::system_clock::now();
-  if (!slot.supervisor.launch(launch_for(experiment))) broken_ = supervisor_lost();
-  return slot.ticket;
+  (*slot)->ordered.push_back({ticket, experiment});
+  if (!(*slot)->supervisor.launch(launch_for(experiment))) broken_ = supervisor_lost();
+  return ticket;
 }
 
 std::optional<Wakeup> LocalExecutor::ready_interrupt() {
@@ -97,9 +106,11 @@ Wakeup LocalExecutor::finish(Slot& slot) {
     broken_ = supervisor_lost();
     return Broken{*broken_};
   }
-  Finished finished{slot.ticket, {slot.started, {}, std::move(*process)}};
-  finished.result.outcome = read_outcome(*slot.experiment.test, finished.result.process);
-  slot.ticket = 0;
+  const Ordered done = std::move(slot.ordered.front());
+  slot.ordered.pop_front();
+  Finished finished{done.ticket, {process->started, {}, std::move(*process)}, 0};
+  finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
+  if (!slot.ordered.empty()) finished.next = slot.ordered.front().ticket;
   return finished;
 }
 
@@ -108,7 +119,7 @@ Wakeup LocalExecutor::wait(std::optional<Duration> at_most) {
   std::vector<pollfd> watched{{interrupts_.fd(), POLLIN, 0}};
   std::vector<Slot*> busy;
   for (const auto& slot : slots_) {
-    if (slot->ticket == 0) continue;
+    if (slot->ordered.empty()) continue;
     watched.push_back({slot->supervisor.socket.get(), POLLIN, 0});
     busy.push_back(slot.get());
   }
@@ -121,7 +132,7 @@ Wakeup LocalExecutor::wait(std::optional<Duration> at_most) {
 
 void LocalExecutor::cancel_all() {
   for (const auto& slot : slots_)
-    if (slot->ticket != 0) slot->supervisor.cancel();
+    if (!slot->ordered.empty()) slot->supervisor.cancel();
 }
 
 Duration LocalExecutor::elapsed() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -28,6 +29,7 @@ class LocalExecutor : public Executor, public Launcher {
 
   size_t slots() const override { return options_.jobs; }
   size_t free_slots() const override;
+  size_t queue_room() const override;
   Ticket start(const Experiment& experiment) override;
   Wakeup wait(std::optional<Duration> at_most) override;
   void cancel_all() override;
@@ -36,19 +38,22 @@ class LocalExecutor : public Executor, public Launcher {
   ProcessResult launch(const Command& command, Duration timeout) override;
 
  private:
+  struct Ordered {
+    Ticket ticket = 0;
+    Experiment experiment;
+  };
   struct Slot {
     Supervisor supervisor;
-    bool for_fixtures = false;  // what its processes leave behind lives as long as the executor
-    Ticket ticket = 0;          // 0: idle
-    Experiment experiment;
-    std::chrono::system_clock::time_point started;
+    bool for_fixtures = false;    // what its processes leave behind lives as long as the executor
+    std::deque<Ordered> ordered;  // the first one runs
   };
 
   LocalExecutor(const LocalOptions& options, Interrupts& interrupts)
       : options_(options), interrupts_(interrupts) {}
 
   Result<void> add_slot(bool for_fixtures);
-  Slot* idle_slot(bool for_fixtures);
+  Slot* slot_with(size_t ordered, bool for_fixtures);
+  Result<Slot*> slot_for(const Experiment& experiment);
   Launch launch_for(const Experiment& experiment) const;
   std::optional<Wakeup> ready_interrupt();
   Wakeup finish(Slot& slot);

@@ -8,7 +8,11 @@ Ticket MockExecutor::start(const Experiment& experiment) {
   started_.push_back(experiment);
   ExperimentResult result;
   result.outcome = truth_(experiment, static_cast<int>(started_.size()));
-  running_.push_back({++last_ticket_, now_ + result.outcome.duration, std::move(result)});
+  const Duration duration = result.outcome.duration;
+  if (free_slots() == 0)
+    queued_.push_back({++last_ticket_, duration, std::move(result)});
+  else
+    running_.push_back({++last_ticket_, now_ + duration, std::move(result)});
   most_at_once_ = std::max(most_at_once_, running_.size());
   return last_ticket_;
 }
@@ -25,14 +29,23 @@ Wakeup MockExecutor::wait(std::optional<Duration> at_most) {
     return Tick{};
   }
   now_ = std::max(now_, first->ends);
-  Finished finished{first->ticket, std::move(first->result)};
+  Finished finished{first->ticket, std::move(first->result), 0};
   running_.erase(first);
+  if (queued_.empty()) return finished;
+  running_.push_back(std::move(queued_.front()));
+  queued_.pop_front();
+  running_.back().ends += now_;
+  finished.next = running_.back().ticket;
   return finished;
 }
 
 void MockExecutor::cancel_all() {
   for (Running& run : running_) {
     run.ends = now_;
+    run.result.process.end = ProcessResult::End::cancelled;
+  }
+  for (Running& run : queued_) {
+    run.ends = Duration::zero();
     run.result.process.end = ProcessResult::End::cancelled;
   }
 }

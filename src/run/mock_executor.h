@@ -17,8 +17,13 @@ class MockExecutor : public Executor {
 
   explicit MockExecutor(Truth truth, size_t slots = 1) : truth_(std::move(truth)), slots_(slots) {}
 
+  void allow_queue() { queue_allowed_ = true; }
+
   size_t slots() const override { return slots_; }
   size_t free_slots() const override { return slots_ - running_.size(); }
+  size_t queue_room() const override {
+    return queue_allowed_ ? running_.size() - queued_.size() : 0;
+  }
   Ticket start(const Experiment& experiment) override;
   Wakeup wait(std::optional<Duration> at_most) override;
   void cancel_all() override;
@@ -46,7 +51,9 @@ class MockExecutor : public Executor {
   Duration now_{};
   Ticket last_ticket_ = 0;
   size_t most_at_once_ = 0;
+  bool queue_allowed_ = false;
   std::vector<Running> running_;
+  std::deque<Running> queued_;  // `ends` is how long they take
   std::vector<Experiment> started_;
   std::deque<Planned> interrupts_;
 };

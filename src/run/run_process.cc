@@ -162,8 +162,8 @@ class Stream {
 // Watches over one started process until it is gone.
 class Watch {
  public:
-  Watch(const Launch& launch, pid_t pid, Clock::time_point started, int control, Stream& output,
-        Stream* errors)
+  Watch(const Launch& launch, pid_t pid, Clock::time_point started, Control& control,
+        Stream& output, Stream* errors)
       : launch_(launch),
         pid_(pid),
         started_(started),
@@ -188,7 +188,7 @@ class Watch {
   // watched all the time only once the test has shown that it could fill it between two looks.
   bool exited(int handle) {
     pollfd watched[] = {{handle, POLLIN, 0},
-                        {stopping_ == Stopping::killed ? -1 : control_, POLLIN, 0},
+                        {stopping_ == Stopping::killed ? -1 : control_.fd(), POLLIN, 0},
                         {much_output_ ? output_.fd() : -1, POLLIN, 0},
                         {much_output_ && errors_ ? errors_->fd() : -1, POLLIN, 0}};
     int wait = milliseconds_to_deadline();
@@ -197,7 +197,7 @@ class Watch {
     if (::poll(watched, std::size(watched), wait) < 0) return false;
     if (watched[0].revents != 0) return true;
     if (drain() > pipe_size / 4) much_output_ = true;
-    if (watched[1].revents) stop(ProcessResult::End::cancelled);
+    if (watched[1].revents && control_.read_word_to_stop()) stop(ProcessResult::End::cancelled);
     return false;
   }
 
@@ -213,19 +213,12 @@ class Watch {
       stopping_ = Stopping::asked;
       deadline_ = Clock::now() + launch_.grace;
       ::kill(-pid_, SIGTERM);
-      discard_word();
     } else {
       stopping_ = Stopping::killed;
       deadline_.reset();
       ::kill(-pid_, SIGKILL);
       ::kill(pid_, SIGKILL);
     }
-  }
-
-  void discard_word() const {
-    char word = 0;
-    if (end_ == ProcessResult::End::cancelled) [[maybe_unused]]
-      const ssize_t size = ::read(control_, &word, 1);
   }
 
   int milliseconds_to_deadline() const {
@@ -271,7 +264,7 @@ class Watch {
   const Launch& launch_;
   const pid_t pid_;
   const Clock::time_point started_;
-  const int control_;
+  Control& control_;
   Stream& output_;
   Stream* errors_;
   std::optional<Clock::time_point> deadline_;
@@ -280,9 +273,7 @@ class Watch {
   bool much_output_ = false;
 };
 
-}  // namespace
-
-ProcessResult run_process(const Launch& launch, int control) {
+ProcessResult start_and_watch(const Launch& launch, Control& control) {
   if (launch.command.argv.empty()) return not_started("there is no command to run", EINVAL);
   std::optional<Pipe> output = make_pipe();
   std::optional<Pipe> errors = launch.limits.split_errors ? make_pipe() : std::nullopt;
@@ -316,6 +307,15 @@ ProcessResult run_process(const Launch& launch, int control) {
           .until_the_end();
   result.output = output_stream.captured();
   if (error_stream) result.errors = error_stream->captured();
+  return result;
+}
+
+}  // namespace
+
+ProcessResult run_process(const Launch& launch, Control& control) {
+  const auto started = std::chrono::system_clock::now();
+  ProcessResult result = start_and_watch(launch, control);
+  result.started = started;
   return result;
 }
 

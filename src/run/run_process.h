@@ -11,9 +11,17 @@ namespace unflake {
 inline constexpr std::array signals_ignored_by_supervisor{SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
                                                           SIGPIPE, SIGUSR1, SIGUSR2};
 
+// Where the word to stop comes from.
+class Control {
+ public:
+  virtual ~Control() = default;
+  virtual int fd() const = 0;            // readable when there is something to read
+  virtual bool read_word_to_stop() = 0;  // reads it; whether it was the word to stop
+};
+
 // Starts the process in a session of its own, captures what it writes, ends it at its time-out or
-// when `control` becomes readable (a word from the other side, or its death), and kills what it
-// leaves behind. Needs to be the only one in this process that has children.
-ProcessResult run_process(const Launch& launch, int control);
+// at a word from `control`, and kills what it leaves behind. Needs to be the only one in this
+// process that has children.
+ProcessResult run_process(const Launch& launch, Control& control);
 
 }  // namespace unflake

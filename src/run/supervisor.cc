@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <deque>
+#include <utility>
 
 #include "run/process_tree.h"
 #include "run/run_process.h"
@@ -39,15 +41,63 @@ int keep_only(int socket) {
   return kept;
 }
 
-// A cancelling word may cross the result of a run that was just over.
-std::optional<std::string> next_launch(int socket) {
-  char word = 0;
-  do {
-    const ssize_t size = ::recv(socket, &word, 1, 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return std::nullopt;
-  } while (word != supervisor_launch);
-  return receive_message(socket);
+// What unflake has said and the supervisor has not done yet.
+class Orders : public Control {
+ public:
+  explicit Orders(int socket) : socket_(socket) {}
+
+  int fd() const override { return socket_; }
+
+  // Stopping means everything that was ordered so far. With unflake gone the socket stays
+  // readable, so the second word, which kills, follows at once.
+  bool read_word_to_stop() override {
+    if (read_word() == supervisor_launch) return false;
+    dropped_ += launches_.size();
+    launches_.clear();
+    return true;
+  }
+
+  // A word to stop that finds nothing to stop came too late.
+  std::optional<Launch> next() {
+    while (launches_.empty() && !gone_) read_word();
+    if (gone_) return std::nullopt;
+    Launch launch = decode_launch(launches_.front());
+    launches_.pop_front();
+    return launch;
+  }
+
+  size_t take_dropped() { return std::exchange(dropped_, 0); }
+
+ private:
+  char read_word() {
+    char word = 0;
+    ssize_t size = 0;
+    while ((size = ::recv(socket_, &word, 1, 0)) < 0 && errno == EINTR) {
+    }
+    auto message = size == 1 && word == supervisor_launch ? receive_message(socket_) : std::nullopt;
+    if (message) launches_.push_back(std::move(*message));
+    gone_ = size != 1 || (word == supervisor_launch && !message);
+    return gone_ ? supervisor_cancel : word;
+  }
+
+  const int socket_;
+  std::deque<std::string> launches_;
+  size_t dropped_ = 0;
+  bool gone_ = false;
+};
+
+ProcessResult never_started() {
+  ProcessResult result;
+  result.end = ProcessResult::End::cancelled;
+  return result;
+}
+
+bool serve_next(Orders& orders, int socket) {
+  const auto launch = orders.next();
+  if (!launch || !send_message(socket, encode(run_process(*launch, orders)))) return false;
+  for (size_t left = orders.take_dropped(); left > 0; --left)
+    if (!send_message(socket, encode(never_started()))) return false;
+  return true;
 }
 
 [[noreturn]] void serve(int socket) {
@@ -55,9 +105,8 @@ std::optional<std::string> next_launch(int socket) {
   socket = keep_only(socket);
   ::prctl(PR_SET_NAME, "unflake-run");
   adopt_orphans();
-  while (const auto message = next_launch(socket)) {
-    const ProcessResult result = run_process(decode_launch(*message), socket);
-    if (!send_message(socket, encode(result))) break;
+  Orders orders(socket);
+  while (serve_next(orders, socket)) {
   }
   kill_all_descendants();
   ::_exit(0);

@@ -18,9 +18,9 @@ struct Supervisor {
   pid_t pid = 0;
   UniqueFd socket;  // readable when a result waits
 
-  // false, none: the supervisor is gone.
+  // false, none: the supervisor is gone. Launches wait for their turn; each gets one result.
   bool launch(const Launch& launch);
-  bool cancel();  // asks the running process to end; a second time, kills it
+  bool cancel();  // drops what waits and asks what runs to end; a second time, kills it
   std::optional<ProcessResult> receive();
 };
 

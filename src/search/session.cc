@@ -13,6 +13,9 @@ namespace {
 
 using Role = PlannedTest::Role;
 
+// A run is queued behind another one only when neither can keep a free slot waiting for long.
+constexpr Duration short_run = std::chrono::milliseconds(50);
+
 struct Progress {
   PlannedTest plan;
   Tally tally;
@@ -23,14 +26,17 @@ struct Progress {
   bool queued = false;  // waits for a slot
   bool ended = false;   // its TestEnded has been told
   bool told_leftovers = false;
+  std::optional<Duration> last_duration;
 
   const Test& test() const { return *plan.test; }
   bool settled() const { return tally.runs() > 0 && running == 0 && !queued; }
+  bool is_short() const { return last_duration && *last_duration < short_run; }
 };
 
 struct Running {
   size_t index = 0;
   int attempt = 0;
+  bool begun = true;  // and not waiting behind another run
 };
 
 class Session {
@@ -65,6 +71,7 @@ class Session {
   void run_phase(Role role) {
     for (;;) {
       start_what_can_start(role);
+      tell_begun();
       if (running_.empty()) {
         if (queue_.empty() || stopping_) return;
         give_up_on_the_queue();
@@ -82,8 +89,30 @@ class Session {
       if (next == queue_.end()) return;
       const size_t index = *next;
       queue_.erase(next);
-      start(index);
+      start(index, true);
     }
+    if (role == Role::test) queue_behind_short_runs();
+  }
+
+  // Repeated short runs would spend much of their time between two runs. No result may change
+  // what runs next, and nothing that runs may exclude it.
+  void queue_behind_short_runs() {
+    const bool depends_on_results = policy_.until_fail || policy_.fail_fast;
+    while (!stopping_ && !depends_on_results && executor_.queue_room() > 0) {
+      if (queue_.empty()) next_round();
+      if (queue_.empty() || !may_wait_in_line(tests_[queue_.front()])) return;
+      const size_t index = queue_.front();
+      queue_.pop_front();
+      start(index, false);
+    }
+  }
+
+  bool may_wait_in_line(const Progress& progress) const {
+    const Test& test = progress.test();
+    const bool is_free = !test.serial && test.locks.empty() && test.processors <= 1;
+    return is_free && progress.is_short() && !serial_is_running_ &&
+           std::ranges::all_of(
+               running_, [&](const auto& entry) { return tests_[entry.second.index].is_short(); });
   }
 
   void enqueue(Role role) {
@@ -171,7 +200,7 @@ class Session {
     return "";
   }
 
-  void start(size_t index) {
+  void start(size_t index, bool begins) {
     Progress& progress = tests_[index];
     progress.queued = false;
     if (progress.plan.role == Role::test) {
@@ -182,13 +211,26 @@ class Session {
     if (!is_retry) ++progress.rounds;
     ++progress.attempts;
     ++progress.running;
-    occupy(progress.test());
     Experiment experiment;
     experiment.test = progress.plan.test;
     experiment.timeout = progress.plan.timeout;
     experiment.keep_leftovers = progress.plan.role == Role::setup;
-    events_.emit(RunStarted{progress.plan.test, progress.attempts});
-    running_[executor_.start(experiment)] = {index, progress.attempts};
+    const Ticket ticket = executor_.start(experiment);
+    running_[ticket] = {index, progress.attempts, false};
+    if (begins) begin(ticket);
+  }
+
+  void begin(Ticket ticket) {
+    Running& run = running_.at(ticket);
+    run.begun = true;
+    occupy(tests_[run.index].test());
+    begun_.push_back({tests_[run.index].plan.test, run.attempt});
+  }
+
+  // Told behind the end of the run whose slot they took.
+  void tell_begun() {
+    for (const RunStarted& run : begun_) events_.emit(run);
+    begun_.clear();
   }
 
   void occupy(const Test& test) {
@@ -223,8 +265,10 @@ class Session {
     running_.erase(found);
     Progress& progress = tests_[run.index];
     --progress.running;
-    vacate(progress.test());
+    if (run.begun) vacate(progress.test());
+    if (running_.contains(finished.next)) begin(finished.next);
     if (finished.result.process.end == ProcessResult::End::cancelled) return;
+    progress.last_duration = finished.result.outcome.duration;
 
     RunEnded ended{progress.plan.test, run.attempt, {}, std::move(finished.result), false};
     count(progress, ended.result.outcome);
@@ -235,6 +279,7 @@ class Session {
     if (!stopping_)
       start_what_can_start(progress.plan.role == Role::cleanup ? Role::cleanup : Role::test);
     events_.emit(ended);
+    tell_begun();
     tell_leftovers(progress, ended.result.process.leftovers);
     end_if_complete(run.index);
   }
@@ -332,6 +377,7 @@ class Session {
   std::map<std::string, size_t> by_name_;
   std::deque<size_t> queue_;
   std::map<Ticket, Running> running_;
+  std::vector<RunStarted> begun_;  // and not told yet
   std::set<std::string> locks_;
   size_t processors_ = 0;
   bool serial_is_running_ = false;

@@ -40,7 +40,8 @@ Outcome fails(Duration duration = 10ms) {
 
 struct Recorder : Consumer {
   void on(const Event& event) override {
-    if (const auto* run = std::get_if<RunEnded>(&event)) runs.push_back(*run);
+    if (const auto* run = std::get_if<RunEnded>(&event)) runs.push_back(*run), --begun;
+    if (std::holds_alternative<RunStarted>(event)) most_begun = std::max(most_begun, ++begun);
     if (const auto* test = std::get_if<TestEnded>(&event)) ended[test->test->id.name] = *test;
     if (const auto* note = std::get_if<Note>(&event)) notes.push_back(note->text);
     if (const auto* end = std::get_if<SessionEnded>(&event)) session = *end;
@@ -51,6 +52,7 @@ struct Recorder : Consumer {
   std::vector<std::string> notes;
   std::optional<SessionEnded> session;
   int status_requests = 0;
+  int begun = 0, most_begun = 0;
 };
 
 struct World {
@@ -262,6 +264,42 @@ TEST(Session, Fail_fast_starts_nothing_after_a_failure) {
   const auto ended = world.run(plan_of({named("a"), named("b"), named("c")}), policy);
   EXPECT_EQ(ended->failed, 1);
   EXPECT_EQ(ended->not_run, 2);
+}
+
+TEST(Session, Queues_short_runs_behind_each_other_and_tells_them_in_order) {
+  World world(always(passes(10ms)));
+  world.executor.allow_queue();
+  SessionPolicy policy;
+  policy.repeat = 5;
+  const auto ended = world.run(plan_of({named("a"), named("b")}), policy);
+  EXPECT_EQ(ended->runs.passes, 10);
+  EXPECT_EQ(ended->elapsed, 100ms);
+  EXPECT_EQ(world.executor.most_at_once(), 1u);
+  EXPECT_EQ(world.recorder.ended["a"].tally.passes, 5);
+  EXPECT_EQ(world.recorder.most_begun, 1);
+}
+
+TEST(Session, Never_queues_a_long_run_or_one_that_another_result_could_stop) {
+  World longer(always(passes(1s)), 2);
+  longer.executor.allow_queue();
+  SessionPolicy policy;
+  policy.repeat = 4;
+  EXPECT_EQ(longer.run(plan_of({named("a")}), policy)->elapsed, 2s);
+
+  World failing([](const Experiment&, int nth) { return nth == 3 ? fails() : passes(); });
+  failing.executor.allow_queue();
+  policy.until_fail = true;
+  failing.run(plan_of({named("a")}), policy).value();
+  EXPECT_EQ(failing.order().size(), 3u);
+}
+
+TEST(Session, An_interrupt_drops_what_was_queued) {
+  World world(always(passes()));
+  world.executor.allow_queue();
+  world.executor.interrupt_after(3, Stopped{});
+  SessionPolicy policy;
+  policy.repeat = 100;
+  EXPECT_EQ(world.run(plan_of({named("a")}), policy)->runs.passes, 3);
 }
 
 TEST(Session, Passes_on_a_request_for_the_live_state) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct ProcessResult {
   End end = End::exited;
   int code = 0;       // exit status, signal number, or errno of a failed start
   std::string error;  // not_started: what failed, with the path
+  std::chrono::system_clock::time_point started;
   Duration duration{};
   Duration user_cpu{};
   Duration system_cpu{};
