@@ -145,7 +145,7 @@ void bench_queries(const std::string& self, const std::string& path) {
   report("summarise(*) of the 20 least reliable tests",
          median_seconds(15, [&] { need(store->summarise("*", 20)); }) * 1e3, "ms", 100);
   report("summarise(*) of all 5,000 tests",
-         median_seconds(5, [&] { need(store->summarise("*", SIZE_MAX)); }) * 1e3, "ms", 500);
+         median_seconds(5, [&] { need(store->summarise("*", SIZE_MAX)); }) * 1e3, "ms", 250);
   report("recent_runs of a huge test",
          median_seconds(15,
                         [&] {
