@@ -29,8 +29,13 @@ int64_t Histogram::middle_of(int bucket) {
 }
 
 void Histogram::add(int bucket, int64_t runs) {
-  buckets_[bucket] += runs;
   runs_ += runs;
+  const auto at = std::lower_bound(buckets_.begin(), buckets_.end(), bucket,
+                                   [](const Bucket& b, int number) { return b.number < number; });
+  if (at != buckets_.end() && at->number == bucket)
+    at->runs += runs;
+  else
+    buckets_.insert(at, {bucket, runs});
 }
 
 int64_t Histogram::quantile(double fraction) const {
@@ -39,7 +44,7 @@ int64_t Histogram::quantile(double fraction) const {
     wanted -= runs;
     if (wanted <= 0) return middle_of(bucket);
   }
-  return buckets_.empty() ? 0 : middle_of(buckets_.rbegin()->first);
+  return buckets_.empty() ? 0 : middle_of(buckets_.back().number);
 }
 
 }  // namespace unflake

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <vector>
 
 namespace unflake {
 
@@ -14,10 +14,15 @@ class Histogram {
 
   void add(int bucket, int64_t runs);
   int64_t quantile(double fraction) const;  // 0 when empty
-  const std::map<int, int64_t>& buckets() const { return buckets_; }
+
+  struct Bucket {
+    int number = 0;
+    int64_t runs = 0;
+  };
+  const std::vector<Bucket>& buckets() const { return buckets_; }  // in order
 
  private:
-  std::map<int, int64_t> buckets_;
+  std::vector<Bucket> buckets_;
   int64_t runs_ = 0;
 };
 

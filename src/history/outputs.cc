@@ -10,6 +10,8 @@ constexpr int64_t slots = 20;
 // A limit for the test whose every failure has a signature of its own.
 constexpr int64_t outputs_per_test = 200;
 
+constexpr int64_t pause_us = 1'000'000;
+
 }  // namespace
 
 Outputs::Outputs(Database& database)
@@ -18,11 +20,21 @@ Outputs::Outputs(Database& database)
                "REPLACE INTO outputs (test, signature, slot, started_us, output)"
                " VALUES (?, ?, ?, ?, ?)") {}
 
+bool Outputs::wants(int64_t test, int64_t signature, int64_t started_us) const {
+  const auto found = series_.find({test, signature});
+  if (found == series_.end() || found->second.kept < slots) return true;
+  return started_us - found->second.last_us >= pause_us;
+}
+
 void Outputs::keep(const RunRow& run, std::string_view output) {
-  const auto [at, is_new] = next_slot_.try_emplace({run.test, run.signature});
-  if (is_new) at->second = first_slot(run);
-  replace_.run(run.test, run.signature, at->second, run.started_us, Blob{bounded_output(output)});
-  at->second = (at->second + 1) % slots;
+  const auto [at, is_new] = series_.try_emplace({run.test, run.signature});
+  Series& series = at->second;
+  if (is_new) series.next_slot = first_slot(run);
+  replace_.run(run.test, run.signature, series.next_slot, run.started_us,
+               Blob{bounded_output(output)});
+  series = {.next_slot = (series.next_slot + 1) % slots,
+            .kept = series.kept + 1,
+            .last_us = run.started_us};
 }
 
 int64_t Outputs::first_slot(const RunRow& run) {

@@ -15,16 +15,24 @@ class Outputs {
  public:
   explicit Outputs(Database& database);
 
+  // No, when a test fails again and again and enough of that has been kept a moment ago: writing
+  // outputs costs more than everything else about a run.
+  bool wants(int64_t test, int64_t signature, int64_t started_us) const;
   void keep(const RunRow& run, std::string_view output);
-  void forget_slots() { next_slot_.clear(); }
+  void forget_series() { series_.clear(); }
 
  private:
+  struct Series {
+    int64_t next_slot = 0;
+    int64_t kept = 0;
+    int64_t last_us = 0;
+  };
   int64_t first_slot(const RunRow& run);
   void make_room(int64_t test);
 
   Database& database_;
   Statement replace_;
-  std::map<std::pair<int64_t, int64_t>, int64_t> next_slot_;  // by test and signature
+  std::map<std::pair<int64_t, int64_t>, Series> series_;  // by test and signature
 };
 
 }  // namespace unflake

@@ -58,7 +58,7 @@ std::vector<RankedTest> rank(Database& database, const Totals& totals, const std
 
 std::vector<TestSummary> Reader::summarise(const std::string& pattern, size_t most) {
   Transaction snapshot(database_, Access::read);
-  Totals totals = read_totals(database_);
+  const Totals totals = read_totals(database_);
   std::vector<RankedTest> tests = rank(database_, totals, pattern);
   tests.resize(std::min(tests.size(), most));
   const auto count = std::max<int64_t>(static_cast<int64_t>(tests.size()), 1);
@@ -72,7 +72,7 @@ std::optional<TestSummary> Reader::summarise_test(const TestId& id) {
   Transaction snapshot(database_, Access::read);
   const auto test = find_test(database_, id);
   if (!test) return std::nullopt;
-  Totals totals = read_totals(database_, *test);
+  const Totals totals = read_totals(database_, *test);
   if (totals.totals.empty()) return std::nullopt;
   return Summariser(database_, totals, exact_runs).summarise(id, *test);
 }

@@ -186,8 +186,8 @@ TEST_F(RecorderTest, Imports_into_the_session_that_the_rest_went_to) {
   recorder_->on(ended(2));
   recorder_->on(SessionEnded{});
   import(recorder_->spill_path(), 1);
-  for (const RecentRun& run : *real_->recent_runs({"suite", "t\xff"}, 5))
-    EXPECT_EQ(run.commit, "c0ffee");
+  const auto runs = real_->recent_runs({"suite", "t\xff"}, 5);
+  for (const RecentRun& run : *runs) EXPECT_EQ(run.commit, "c0ffee");
   EXPECT_EQ(summary().passes, 2);
 }
 

@@ -61,15 +61,16 @@ class SqliteStore : public Store {
 
   Result<void> record(SessionId session, const RunRecord& run) override {
     const auto recorded = attempt([&] { writer_.record(session, run); });
-    // The run is safe; should folding fail, a later one takes what this one left.
-    if (recorded && ++unfolded_ >= most_unfolded) (void)attempt([&] { fold(); });
+    if (recorded && ++unfolded_ >= most_unfolded) fold_one_batch();
     return recorded;
   }
 
   Result<void> end_session(SessionId session) override {
     return attempt([&] {
       writer_.end_session(session);
-      fold();
+      while (fold_fresh_runs(*database_, fold_batch) == fold_batch) {
+      }
+      unfolded_ = 0;
     });
   }
 
@@ -109,10 +110,11 @@ class SqliteStore : public Store {
   }
 
  private:
-  void fold() {
-    unfolded_ = 0;
-    while (fold_fresh_runs(*database_, fold_batch) == fold_batch) {
-    }
+  // The runs are safe already, so a fold that fails is left to a later one. The next records go on
+  // with it, batch by batch: none of them holds up the session for long.
+  void fold_one_batch() {
+    const auto folded = attempt([&] { return fold_fresh_runs(*database_, fold_batch); });
+    if (!folded || *folded < fold_batch) unfolded_ = 0;
   }
 
   std::unique_ptr<Database> database_;

@@ -230,6 +230,22 @@ TEST_F(SqliteStoreTest, Keeps_the_output_of_the_newest_failures_only) {
   EXPECT_EQ(*store_->latest_output({"suite", "t"}, "00000000000000aa"), std::nullopt);
 }
 
+TEST_F(SqliteStoreTest, Keeps_one_output_a_second_of_a_test_that_fails_all_the_time) {
+  const SessionId session = begin();
+  RunRecord run = failing_run("t", 0);
+  const auto fail_again = [&](Duration after, const std::string& output) {
+    run.started += after;
+    run.output = output;
+    record(session, run);
+  };
+  for (int i = 0; i < 20; ++i) fail_again(1ms, "one of the first");
+  fail_again(1ms, "too soon");
+  EXPECT_EQ(**store_->latest_output(run.test, run.signature), "one of the first");
+  fail_again(1s, "a second later");
+  EXPECT_EQ(**store_->latest_output(run.test, run.signature), "a second later");
+  EXPECT_EQ(summary("t").failures, 22);
+}
+
 TEST_F(SqliteStoreTest, Keeps_the_newest_outputs_of_a_test_with_ever_new_signatures) {
   const SessionId session = begin();
   const auto signature = [](int second) { return fmt::format("{:016x}", second); };

@@ -53,9 +53,14 @@ DurationSummary describe_durations(const Total& total) {
   return durations;
 }
 
+Histogram fresh_durations(const Totals& totals, const HistogramKey& key) {
+  const auto found = totals.durations.find(key);
+  return found != totals.durations.end() ? found->second : Histogram();
+}
+
 }  // namespace
 
-Summariser::Summariser(Database& database, Totals& totals, int64_t exact_up_to)
+Summariser::Summariser(Database& database, const Totals& totals, int64_t exact_up_to)
     : totals_(totals),
       exact_up_to_(exact_up_to),
       runs_(database,
@@ -103,8 +108,8 @@ void Summariser::add_exact_quantiles(int64_t test, TestSummary& summary) {
 }
 
 void Summariser::add_approximate_quantiles(int64_t test, TestSummary& summary) {
-  Histogram& passes = totals_.durations[{test, false}];
-  Histogram& failures = totals_.durations[{test, true}];
+  Histogram passes = fresh_durations(totals_, {test, false});
+  Histogram failures = fresh_durations(totals_, {test, true});
   for (Query query(histograms_, test); query.next();) {
     Histogram& histogram = query.integer(0) != 0 ? failures : passes;
     histogram.add(static_cast<int>(query.integer(1)), sane_count(query.integer(2)));

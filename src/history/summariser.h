@@ -15,7 +15,7 @@ namespace unflake {
 class Summariser {
  public:
   // Tests with up to `exact_up_to` runs get exact quantiles, which takes reading all of the runs.
-  Summariser(Database& database, Totals& totals, int64_t exact_up_to);
+  Summariser(Database& database, const Totals& totals, int64_t exact_up_to);
 
   TestSummary summarise(const TestId& id, int64_t test);
 
@@ -26,7 +26,7 @@ class Summariser {
   SignatureSummary describe(const TotalKey& key, const Total& total);
   std::string commit_of(int64_t session);
 
-  Totals& totals_;
+  const Totals& totals_;
   int64_t exact_up_to_;
   Statement runs_;
   Statement histograms_;

@@ -70,10 +70,11 @@ SessionId Writer::begin_session(const SessionRecord& session) {
 
 void Writer::record(SessionId session, const RunRecord& run) {
   const Known rows = known(run);
-  if (rows.test && rows.plan && rows.signature && run.output.empty())
+  const bool all_known = rows.test && rows.plan && rows.signature;
+  if (all_known && !keeps_output(run, *rows.test, *rows.signature))
     insert_run(row_of(session, run, *rows.test, *rows.plan, *rows.signature));
   else
-    record_with_new_rows(session, run);
+    record_in_transaction(session, run);
   // SQLite goes on writing to a file that has lost its name; nobody would ever read it.
   if (database_.has_moved()) database_.fail(SQLITE_READONLY_DBMOVED);
 }
@@ -89,22 +90,27 @@ Writer::Known Writer::known(const RunRecord& run) const {
           .signature = has_signature(run) ? find_row(signatures_, run.signature) : &no_row};
 }
 
-void Writer::record_with_new_rows(SessionId session, const RunRecord& run) {
+void Writer::record_in_transaction(SessionId session, const RunRecord& run) {
   try {
     Transaction transaction(database_);
     const RunRow row =
         row_of(session, run, test_row(run.test), plan_row(run.plan_id), signature_row(run));
     insert_run(row);
-    if (is_failing(run.outcome) && !run.output.empty()) outputs_.keep(row, run.output);
+    if (keeps_output(run, row.test, row.signature)) outputs_.keep(row, run.output);
     transaction.commit();
   } catch (const DatabaseFailure&) {
     // What was rolled back must not be remembered.
     tests_.clear();
     plans_.clear();
     signatures_.clear();
-    outputs_.forget_slots();
+    outputs_.forget_series();
     throw;
   }
+}
+
+bool Writer::keeps_output(const RunRecord& run, int64_t test, int64_t signature) const {
+  return is_failing(run.outcome) && !run.output.empty() &&
+         outputs_.wants(test, signature, to_microseconds(run.started));
 }
 
 void Writer::insert_run(const RunRow& run) {

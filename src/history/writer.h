@@ -27,7 +27,8 @@ class Writer {
     const int64_t* signature;
   };
   Known known(const RunRecord& run) const;
-  void record_with_new_rows(SessionId session, const RunRecord& run);
+  void record_in_transaction(SessionId session, const RunRecord& run);
+  bool keeps_output(const RunRecord& run, int64_t test, int64_t signature) const;
   void insert_run(const RunRow& run);
 
   int64_t test_row(const TestId& test);
