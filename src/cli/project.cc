@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "cli/version.h"
 #include "util/text.h"
@@ -57,6 +58,12 @@ Project find_project() {
     if (folder == folder.parent_path()) break;
   }
   return {here.string()};
+}
+
+void make_folder(const Project& project) {
+  std::error_code failed;
+  if (fs::create_directory(project.root + "/.unflake", failed))
+    std::ofstream(project.path(".gitignore")) << "history.db*\n";
 }
 
 Surroundings survey(const Project& project, Launcher& launcher) {

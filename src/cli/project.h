@@ -17,6 +17,10 @@ struct Project {
 
 Project find_project();
 
+// Makes `.unflake` at the first use, with the files in it that do not belong into version control
+// kept out of it. Whatever goes wrong here shows when the first file is written.
+void make_folder(const Project& project);
+
 // Where this session's runs come from: commit and branch from git, or from the variables that CI
 // services set where git only knows a detached head.
 Surroundings survey(const Project& project, Launcher& launcher);

@@ -302,6 +302,7 @@ class RunSession {
     auto executor = LocalExecutor::create(local_options(), interrupts_);
     if (!executor) return executor.error();
     if (!run_.no_history) {
+      if (run_.history.path.empty()) make_folder(project_);
       auto store = open_sqlite_store(run_.history.file(project_));
       if (!store) return store.error();
       store_ = std::move(*store);
