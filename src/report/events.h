@@ -20,7 +20,10 @@ struct Tally {
   int passes = 0;
   int failures = 0;  // fail, crash and timeout
   int skips = 0;
+
   int runs() const { return passes + failures + skips; }
+  void add(const Outcome& outcome);
+  Tally& operator+=(const Tally& other);
 };
 
 Verdict verdict_of(const Tally& tally);

@@ -7,10 +7,18 @@
 namespace unflake {
 namespace {
 
+// A blocked signal is queued even when it is ignored, and `nohup` means it.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  ::sigaction(signal, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
 sigset_t watched_signals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) ::sigaddset(&set, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+    if (!is_ignored(signal)) ::sigaddset(&set, signal);
   return set;
 }
 

@@ -1,10 +1,15 @@
 #include "run/local_executor.h"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "run/process_tree.h"
+#include "util/pidfd.h"
 
 namespace unflake {
 namespace {
@@ -15,15 +20,26 @@ int to_poll_time(std::optional<Duration> at_most) {
   return static_cast<int>(std::clamp<int64_t>(ms, 0, 3600 * 1000));
 }
 
-Error supervisor_lost() {
-  return internal_error("the process that supervises a test was killed", "",
-                        "look for the out-of-memory killer in the kernel's log, then run again");
+// A launch that a supervisor cannot take at once could wait for a result that nobody reads yet.
+constexpr size_t largest_queued_launch = 32 * 1024;
+
+ProcessResult supervisor_lost() {
+  ProcessResult result;
+  result.end = ProcessResult::End::not_started;
+  result.code = ESRCH;
+  result.error =
+      "the process that watches over the test was killed, by the test or for lack of memory";
+  return result;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(const LocalOptions& options,
                                                              Interrupts& interrupts) {
+  if (!open_pidfd(::getpid()))
+    return internal_error("the system call pidfd_open does not work here", "",
+                          "use Linux 5.3 or newer, or allow it in the container's seccomp profile");
+  adopt_orphans();  // of a supervisor that a test has killed
   std::unique_ptr<LocalExecutor> executor(new LocalExecutor(options, interrupts));
   for (size_t i = 0; i < options.jobs; ++i)
     if (const auto added = executor->add_slot(false); !added) return added.error();
@@ -88,34 +104,62 @@ Ticket LocalExecutor::start(const Experiment& experiment) {
     broken_ = slot.error();
     return ticket;
   }
-  (*slot)->ordered.push_back({ticket, experiment});
-  if (!(*slot)->supervisor.launch(launch_for(experiment))) broken_ = supervisor_lost();
+  (*slot)->ordered.push_back({ticket, experiment, false});
+  send_next(**slot, (*slot)->ordered.size() - 1);
   return ticket;
+}
+
+// A supervisor that does not take it has died; the end of its socket tells so in wait().
+void LocalExecutor::send_next(Slot& slot, size_t position) {
+  Ordered& next = slot.ordered[position];
+  const std::string launch = encode(launch_for(next.experiment));
+  if (next.sent || (position > 0 && launch.size() > largest_queued_launch)) return;
+  next.sent = true;
+  slot.supervisor.launch(launch);
+}
+
+ProcessResult LocalExecutor::replace_supervisor(Slot& slot) {
+  ::waitpid(slot.supervisor.pid, nullptr, 0);
+  std::set<pid_t> others;
+  for (const auto& other : slots_)
+    if (other.get() != &slot) others.insert(other->supervisor.pid);
+  kill_all_descendants(others);
+  auto supervisor = start_supervisor();
+  if (supervisor)
+    slot.supervisor = std::move(*supervisor);
+  else
+    broken_ = supervisor.error();
+  for (Ordered& waiting : slot.ordered) waiting.sent = false;
+  return supervisor_lost();
 }
 
 std::optional<Wakeup> LocalExecutor::ready_interrupt() {
   const auto interrupt = interrupts_.next();
   if (!interrupt) return std::nullopt;
   if (*interrupt == Interrupt::status) return StatusAsked{};
+  stop_told_ = true;
   return Stopped{};
 }
 
 Wakeup LocalExecutor::finish(Slot& slot) {
   auto process = slot.supervisor.receive();
-  if (!process) {
-    broken_ = supervisor_lost();
-    return Broken{*broken_};
-  }
+  if (!process) process = replace_supervisor(slot);
   const Ordered done = std::move(slot.ordered.front());
   slot.ordered.pop_front();
   Finished finished{done.ticket, {process->started, {}, std::move(*process)}, 0};
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
-  if (!slot.ordered.empty()) finished.next = slot.ordered.front().ticket;
+  if (slot.ordered.empty()) return finished;
+  send_next(slot, 0);
+  finished.next = slot.ordered.front().ticket;
   return finished;
 }
 
 Wakeup LocalExecutor::wait(std::optional<Duration> at_most) {
   if (broken_) return Broken{*broken_};
+  if (interrupts_.stop_signal() != 0 && !stop_told_) {  // it came while something was listed
+    stop_told_ = true;
+    return Stopped{};
+  }
   std::vector<pollfd> watched{{interrupts_.fd(), POLLIN, 0}};
   std::vector<Slot*> busy;
   for (const auto& slot : slots_) {
@@ -146,15 +190,15 @@ ProcessResult LocalExecutor::launch(const Command& command, Duration timeout) {
   launch.timeout = timeout;
   launch.grace = options_.grace;
   launch.limits = {64 << 20, 64 << 10, true};
-  ProcessResult lost;
-  lost.end = ProcessResult::End::not_started;
-  lost.error = to_string(supervisor_lost());
-  if (!supervisor.launch(launch)) return lost;
+  ProcessResult cancelled;
+  cancelled.end = ProcessResult::End::cancelled;
+  if (interrupts_.stop_signal() != 0) return cancelled;
+  if (!supervisor.launch(encode(launch))) return supervisor_lost();
   for (;;) {
     pollfd watched[] = {{interrupts_.fd(), POLLIN, 0}, {supervisor.socket.get(), POLLIN, 0}};
     ::poll(watched, 2, -1);
     if (watched[0].revents && interrupts_.next() == Interrupt::stop) supervisor.cancel();
-    if (watched[1].revents) return supervisor.receive().value_or(lost);
+    if (watched[1].revents) return supervisor.receive().value_or(supervisor_lost());
   }
 }
 

@@ -41,6 +41,7 @@ class LocalExecutor : public Executor, public Launcher {
   struct Ordered {
     Ticket ticket = 0;
     Experiment experiment;
+    bool sent = false;
   };
   struct Slot {
     Supervisor supervisor;
@@ -56,6 +57,8 @@ class LocalExecutor : public Executor, public Launcher {
   Result<Slot*> slot_for(const Experiment& experiment);
   Launch launch_for(const Experiment& experiment) const;
   std::optional<Wakeup> ready_interrupt();
+  void send_next(Slot& slot, size_t position);
+  ProcessResult replace_supervisor(Slot& slot);
   Wakeup finish(Slot& slot);
 
   const LocalOptions options_;
@@ -63,6 +66,7 @@ class LocalExecutor : public Executor, public Launcher {
   const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<Slot>> slots_;
   Ticket last_ticket_ = 0;
+  bool stop_told_ = false;
   std::optional<Error> broken_;
 };
 

@@ -224,6 +224,56 @@ TEST_F(LocalExecutorTest, Wakes_up_for_signals) {
   EXPECT_TRUE(std::holds_alternative<Tick>(executor_->wait(Duration(1ms))));
 }
 
+TEST_F(LocalExecutorTest, Survives_a_test_that_kills_its_supervisor) {
+  const ProcessResult result = run({"kill-parent"});
+  EXPECT_EQ(result.end, End::not_started);
+  EXPECT_THAT(result.error, HasSubstr("watches over the test was killed"));
+  EXPECT_EQ(run({"exit", "4"}).code, 4);
+}
+
+TEST_F(LocalExecutorTest, Kills_a_leftover_whose_first_thread_has_ended) {
+  const ProcessResult result = run({"leave-a-thread"});
+  EXPECT_EQ(result.leftovers, 1);
+  ASSERT_GT(daemon_of(result), 0);
+  EXPECT_FALSE(is_alive(daemon_of(result)));
+}
+
+TEST_F(LocalExecutorTest, Runs_a_script_without_a_first_line_as_a_shell_would) {
+  std::string script = testing::TempDir() + "unflake-XXXXXX";
+  const int file = ::mkstemp(script.data());
+  ASSERT_EQ(::write(file, "exit 6\n", 7), 7);
+  ::fchmod(file, 0700);
+  ::close(file);
+  auto test = test_of({});
+  test->command.argv = {script};
+  EXPECT_EQ(run(Experiment{test, {}, 1min, false}).code, 6);
+  ::unlink(script.c_str());
+}
+
+TEST_F(LocalExecutorTest, Queues_a_run_behind_another_and_cancels_both) {
+  const Ticket first = executor_->start({test_of({"exit", "1"}), {}, 1min, false});
+  EXPECT_EQ(executor_->queue_room(), 1u);
+  const Ticket second = executor_->start({test_of({"hang"}), {}, 1min, false});
+  EXPECT_EQ(executor_->queue_room(), 0u);
+  const auto finished = std::get<Finished>(executor_->wait(std::nullopt));
+  EXPECT_EQ(finished.ticket, first);
+  EXPECT_EQ(finished.next, second);
+  executor_->start({test_of({"exit", "2"}), {}, 1min, false});
+  executor_->cancel_all();
+  for (int i = 0; i < 2; ++i) {
+    const auto cancelled = std::get<Finished>(executor_->wait(std::nullopt));
+    EXPECT_EQ(cancelled.result.process.end, End::cancelled);
+  }
+  EXPECT_EQ(run({"exit", "3"}).code, 3);
+}
+
+TEST_F(LocalExecutorTest, A_signal_during_a_listing_is_not_forgotten) {
+  ::raise(SIGINT);
+  ASSERT_EQ(interrupts_.next(), Interrupt::stop);  // as launch() would have read it
+  EXPECT_EQ(executor_->launch(test_of({"hang"})->command, 1min).end, End::cancelled);
+  EXPECT_TRUE(std::holds_alternative<Stopped>(executor_->wait(std::nullopt)));
+}
+
 // The controller dies in the middle of a run; its test and the test's daemon go with it.
 TEST(Supervisor, Ends_the_test_when_unflake_is_killed) {
   std::string folder = testing::TempDir() + "unflake-XXXXXX";
@@ -237,7 +287,7 @@ TEST(Supervisor, Ends_the_test_when_unflake_is_killed) {
     auto supervisor = start_supervisor();
     Launch launch;
     launch.command.argv = {misbehave, "daemonise-and-hang", fifo};
-    supervisor->launch(launch);
+    supervisor->launch(encode(launch));
     if (::write(says[1], &supervisor->pid, sizeof(pid_t)) != sizeof(pid_t)) ::_exit(1);
     for (;;) ::pause();
   }

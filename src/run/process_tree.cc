@@ -13,7 +13,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -24,29 +23,23 @@
 namespace unflake {
 namespace {
 
-struct Stat {
-  char state = '?';
-  pid_t parent = 0;
-};
-
 // The command name in /proc/PID/stat is the process's own choice and may hold any character, so
 // the fields are those behind the last closing parenthesis.
-std::optional<Stat> read_stat(pid_t pid) {
+pid_t parent_of(pid_t pid) {
   const UniqueFd file(
       ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return std::nullopt;
+  if (!file) return -1;
   char buffer[512];
   const ssize_t size = ::read(file.get(), buffer, sizeof buffer - 1);
-  if (size <= 0) return std::nullopt;
+  if (size <= 0) return -1;
   buffer[size] = '\0';
   const char* behind_name = std::strrchr(buffer, ')');
-  Stat stat;
-  if (!behind_name || std::sscanf(behind_name, ") %c %d", &stat.state, &stat.parent) != 2)
-    return std::nullopt;
-  return stat;
+  pid_t parent = -1;
+  if (!behind_name || std::sscanf(behind_name, ") %*c %d", &parent) != 1) return -1;
+  return parent;
 }
 
-std::vector<pid_t> living_children() {
+std::vector<pid_t> children_of_this_process() {
   std::vector<pid_t> children;
   DIR* proc = ::opendir("/proc");
   if (!proc) return children;
@@ -55,8 +48,7 @@ std::vector<pid_t> living_children() {
     pid_t pid = 0;
     const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (failed != std::errc() || end != name.data() + name.size()) continue;
-    const auto stat = read_stat(pid);
-    if (stat && stat->parent == ::getpid() && stat->state != 'Z') children.push_back(pid);
+    if (parent_of(pid) == ::getpid()) children.push_back(pid);
   }
   ::closedir(proc);
   return children;
@@ -81,19 +73,20 @@ bool adopt_orphans() {
   return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
 }
 
-int kill_all_descendants() {
+int kill_all_descendants(const std::set<pid_t>& spared) {
   std::set<pid_t> killed;
-  // Each round kills one generation: the children of a killed process become ours.
+  // Each round kills one generation: the children of a killed process become ours. What is still
+  // there after the dead were reaped is alive, also when its first thread has ended.
   for (int round = 0; round < 1000; ++round) {
-    reap_the_dead();
-    siginfo_t unused;
-    if (::waitid(P_ALL, 0, &unused, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD) break;
-    const std::vector<pid_t> alive = living_children();
+    if (spared.empty()) reap_the_dead();
+    std::vector<pid_t> alive = children_of_this_process();
+    std::erase_if(alive, [&](pid_t pid) { return spared.contains(pid); });
     const bool all_stuck =
         std::ranges::all_of(alive, [&](pid_t pid) { return killed.contains(pid); });
-    if (all_stuck && round > 2) break;
+    if (alive.empty() || (all_stuck && round > 2)) break;
     for (const pid_t pid : alive) ::kill(pid, SIGKILL);
     for (const pid_t pid : alive) wait_for_death(pid);
+    for (const pid_t pid : alive) ::waitpid(pid, nullptr, WNOHANG);
     killed.insert(alive.begin(), alive.end());
   }
   return static_cast<int>(killed.size());

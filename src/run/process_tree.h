@@ -1,11 +1,16 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <set>
+
 namespace unflake {
 
 // This process adopts every descendant whose parent dies, however it was forked.
 bool adopt_orphans();
 
-// Kills and reaps every descendant of this process. Returns how many of them were alive.
-int kill_all_descendants();
+// Kills and reaps every descendant of this process but these children and what is below them.
+// Returns how many it killed.
+int kill_all_descendants(const std::set<pid_t>& spared = {});
 
 }  // namespace unflake

@@ -28,8 +28,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Room for what a test writes between two looks at it; see Watch::exited.
-constexpr int pipe_size = 1 << 20;
+// Room for what a test writes between two looks at it; see Watch::exited. The system may give less.
+constexpr int wanted_pipe_size = 1 << 20;
 constexpr int milliseconds_between_looks = 20;
 
 struct Pipe {
@@ -42,7 +42,7 @@ std::optional<Pipe> make_pipe() {
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
   Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
   ::fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(pipe.read_end.get(), F_SETPIPE_SZ, pipe_size);
+  ::fcntl(pipe.read_end.get(), F_SETPIPE_SZ, wanted_pipe_size);
   return pipe;
 }
 
@@ -196,7 +196,7 @@ class Watch {
       wait = milliseconds_between_looks;
     if (::poll(watched, std::size(watched), wait) < 0) return false;
     if (watched[0].revents != 0) return true;
-    if (drain() > pipe_size / 4) much_output_ = true;
+    if (drain() > pipe_size_ / 4) much_output_ = true;
     if (watched[1].revents && control_.read_word_to_stop()) stop(ProcessResult::End::cancelled);
     return false;
   }
@@ -270,6 +270,7 @@ class Watch {
   std::optional<Clock::time_point> deadline_;
   std::optional<ProcessResult::End> end_;
   Stopping stopping_ = Stopping::no;
+  const size_t pipe_size_ = static_cast<size_t>(::fcntl(output_.fd(), F_GETPIPE_SZ));
   bool much_output_ = false;
 };
 
@@ -292,8 +293,14 @@ ProcessResult start_and_watch(const Launch& launch, Control& control) {
   {
     const SpawnSetup setup(launch, output->write_end.get(),
                            (errors ? errors : output)->write_end.get());
-    const int code = ::posix_spawnp(&pid, argv[0], setup.actions(), setup.attributes(), argv.data(),
-                                    environment.get());
+    int code = ::posix_spawnp(&pid, argv[0], setup.actions(), setup.attributes(), argv.data(),
+                              environment.get());
+    if (code == ENOEXEC) {  // a script that does not say what it is for: as a shell would
+      std::string shell = "/bin/sh";
+      argv.insert(argv.begin(), shell.data());
+      code = ::posix_spawn(&pid, "/bin/sh", setup.actions(), setup.attributes(), argv.data(),
+                           environment.get());
+    }
     if (code != 0) return not_started(why_not_started(launch, code), code);
   }
   output->write_end.reset();

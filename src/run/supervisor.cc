@@ -100,7 +100,8 @@ bool serve_next(Orders& orders, int socket) {
   return true;
 }
 
-[[noreturn]] void serve(int socket) {
+// noexcept: an exception must not unwind into unflake's own frames, which this is a copy of.
+[[noreturn]] void serve(int socket) noexcept {
   leave_signals_to_unflake();
   socket = keep_only(socket);
   ::prctl(PR_SET_NAME, "unflake-run");
@@ -117,7 +118,8 @@ bool serve_next(Orders& orders, int socket) {
 Result<Supervisor> start_supervisor() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return internal_error(fmt::format("no socket can be made: {}", std::strerror(errno)));
+    return internal_error(fmt::format("no socket can be made: {}", std::strerror(errno)), "",
+                          "raise the limit on open files (ulimit -n) or lower --jobs");
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
   const pid_t pid = ::fork();
@@ -129,9 +131,9 @@ Result<Supervisor> start_supervisor() {
   return Supervisor{pid, std::move(ours)};
 }
 
-bool Supervisor::launch(const Launch& launch) {
+bool Supervisor::launch(const std::string& launch) {
   return ::send(socket.get(), &supervisor_launch, 1, MSG_NOSIGNAL | MSG_MORE) == 1 &&
-         send_message(socket.get(), encode(launch));
+         send_message(socket.get(), launch);
 }
 
 bool Supervisor::cancel() {

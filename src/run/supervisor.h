@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <string>
 
 #include "run/launch.h"
 #include "util/result.h"
@@ -19,7 +20,7 @@ struct Supervisor {
   UniqueFd socket;  // readable when a result waits
 
   // false, none: the supervisor is gone. Launches wait for their turn; each gets one result.
-  bool launch(const Launch& launch);
+  bool launch(const std::string& launch);  // an encoded Launch
   bool cancel();  // drops what waits and asks what runs to end; a second time, kills it
   std::optional<ProcessResult> receive();
 };

@@ -35,10 +35,15 @@ std::vector<PlannedTest> with_fixtures(const Tests& selected, const Tests& all) 
   const auto add = [&](const std::shared_ptr<const Test>& test, PlannedTest::Role role) {
     if (planned.insert(test->id).second) plan.push_back({test, role, {}, 0});
   };
-  for (const auto& test : all)
-    if (overlaps(test->fixtures.setup, wanted)) add(test, PlannedTest::Role::setup);
-  for (const auto& test : all)
-    if (overlaps(test->fixtures.cleanup, wanted)) add(test, PlannedTest::Role::cleanup);
+  const auto is_selected = [&](const auto& test) {
+    return std::ranges::find(selected, test) != selected.end();
+  };
+  for (const auto& test : all) {
+    const bool setup = overlaps(test->fixtures.setup, wanted);
+    if (!setup && !overlaps(test->fixtures.cleanup, wanted)) continue;
+    if (test->disabled && !is_selected(test)) continue;
+    add(test, setup ? PlannedTest::Role::setup : PlannedTest::Role::cleanup);
+  }
   for (const auto& test : selected) add(test, PlannedTest::Role::test);
   return plan;
 }

@@ -6,7 +6,8 @@
 #include <deque>
 #include <map>
 #include <random>
-#include <set>
+
+#include "search/reservations.h"
 
 namespace unflake {
 namespace {
@@ -16,40 +17,43 @@ using Role = PlannedTest::Role;
 // A run is queued behind another one only when neither can keep a free slot waiting for long.
 constexpr Duration short_run = std::chrono::milliseconds(50);
 
+// How far to look for a test that may start beside those that run.
+constexpr ptrdiff_t look_ahead = 1000;
+
 struct Progress {
   PlannedTest plan;
   Tally tally;
-  int rounds = 0;    // runs started, tries after a failure not counted
-  int attempts = 0;  // runs started
-  int running = 0;
-  int tries_left = 0;
-  bool queued = false;  // waits for a slot
-  bool ended = false;   // its TestEnded has been told
+  int rounds = 0;      // runs wanted so far, tries after a failure not counted
+  int attempts = 0;    // runs started
+  int running = 0;     // started and not ended
+  int waiting = 0;     // in the queue
+  bool ended = false;  // its TestEnded has been told
   bool told_leftovers = false;
   std::optional<Duration> last_duration;
 
   const Test& test() const { return *plan.test; }
-  bool settled() const { return tally.runs() > 0 && running == 0 && !queued; }
+  bool settled() const { return ended || (tally.runs() > 0 && running == 0 && waiting == 0); }
   bool is_short() const { return last_duration && *last_duration < short_run; }
 };
 
-struct Running {
+struct Waiting {
   size_t index = 0;
+  int tries_left = 0;  // after this one
+  bool is_retry = false;
+};
+
+struct Running {
+  Waiting entry;
   int attempt = 0;
-  bool begun = true;  // and not waiting behind another run
+  bool begun = false;  // and not behind another run
 };
 
 class Session {
  public:
   Session(const std::vector<PlannedTest>& tests, const SessionPolicy& policy, Executor& executor,
           EventStream& events)
-      : policy_(policy), executor_(executor), events_(events) {
-    for (const PlannedTest& test : tests) {
-      Progress progress;
-      progress.plan = test;
-      tests_.push_back(std::move(progress));
-      by_name_[test.test->id.name] = tests_.size() - 1;
-    }
+      : policy_(policy), executor_(executor), events_(events), reservations_(executor.slots()) {
+    for (const PlannedTest& test : tests) add(test);
     if (policy.shuffle_seed) random_.seed(*policy.shuffle_seed);
     began_ = executor.elapsed();
   }
@@ -68,70 +72,101 @@ class Session {
   }
 
  private:
+  void add(const PlannedTest& test) {
+    const size_t index = tests_.size();
+    tests_.emplace_back().plan = test;
+    by_name_[test.test->id.name] = index;
+    if (test.role != Role::setup) return;
+    for (const std::string& fixture : test.test->fixtures.setup) setups_[fixture].push_back(index);
+  }
+
   void run_phase(Role role) {
+    phase_ = role;
     for (;;) {
-      start_what_can_start(role);
+      start_what_can_start();
       tell_begun();
-      if (running_.empty()) {
-        if (queue_.empty() || stopping_) return;
+      if (!running_.empty())
+        handle(executor_.wait(policy_.tick));
+      else if (queue_.empty() || stopping_)
+        return;
+      else if (!next_round())
         give_up_on_the_queue();
-        continue;
-      }
-      handle(executor_.wait(policy_.tick));
       if (broken_) return;
     }
   }
 
-  void start_what_can_start(Role role) {
+  void start_what_can_start() {
     while (!stopping_ && executor_.free_slots() > 0) {
-      if (queue_.empty() && role == Role::test) next_round();
-      const auto next = std::ranges::find_if(queue_, [&](size_t i) { return may_start(i); });
+      if (queue_.empty()) next_round();
+      const auto next = next_to_start();
       if (next == queue_.end()) return;
-      const size_t index = *next;
+      const Waiting entry = *next;
       queue_.erase(next);
-      start(index, true);
+      start(entry, true);
     }
-    if (role == Role::test) queue_behind_short_runs();
+    queue_behind_short_runs();
+  }
+
+  std::deque<Waiting>::iterator next_to_start() {
+    if (out_of_time()) drop_first_tries();
+    const bool all = running_.empty() || std::ssize(queue_) <= look_ahead;
+    const auto end = all ? queue_.end() : queue_.begin() + look_ahead;
+    const auto next = std::find_if(queue_.begin(), end,
+                                   [&](const Waiting& entry) { return may_start(entry.index); });
+    return next == end ? queue_.end() : next;
+  }
+
+  void drop_first_tries() {
+    std::erase_if(queue_, [&](const Waiting& entry) {
+      const bool dropped = !entry.is_retry && tests_[entry.index].plan.role == Role::test;
+      if (dropped) --tests_[entry.index].waiting;
+      return dropped;
+    });
   }
 
   // Repeated short runs would spend much of their time between two runs. No result may change
   // what runs next, and nothing that runs may exclude it.
   void queue_behind_short_runs() {
-    const bool depends_on_results = policy_.until_fail || policy_.fail_fast;
-    while (!stopping_ && !depends_on_results && executor_.queue_room() > 0) {
-      if (queue_.empty()) next_round();
-      if (queue_.empty() || !may_wait_in_line(tests_[queue_.front()])) return;
-      const size_t index = queue_.front();
+    if (phase_ != Role::test || policy_.until_fail || policy_.fail_fast) return;
+    while (!stopping_ && !out_of_time() && executor_.queue_room() > 0) {
+      if (queue_.empty() && !next_round()) return;
+      const Waiting entry = queue_.front();
+      if (!may_wait_in_line(tests_[entry.index])) return;
       queue_.pop_front();
-      start(index, false);
+      start(entry, false);
     }
   }
 
   bool may_wait_in_line(const Progress& progress) const {
     const Test& test = progress.test();
-    const bool is_free = !test.serial && test.locks.empty() && test.processors <= 1;
-    return is_free && progress.is_short() && !serial_is_running_ &&
-           std::ranges::all_of(
-               running_, [&](const auto& entry) { return tests_[entry.second.index].is_short(); });
+    const bool is_free = !test.serial && test.locks.empty() && test.processors <= 1 &&
+                         progress.plan.retries == 0 && progress.is_short();
+    return is_free && std::ranges::all_of(running_, [&](const auto& entry) {
+             const Progress& other = tests_[entry.second.entry.index];
+             return other.is_short() && !other.test().serial;
+           });
   }
 
   void enqueue(Role role) {
     for (size_t i = 0; i < tests_.size(); ++i)
-      if (tests_[i].plan.role == role) push(i);
+      if (tests_[i].plan.role == role) push_round(i);
   }
 
-  void push(size_t index) {
-    queue_.push_back(index);
-    tests_[index].queued = true;
-    tests_[index].tries_left = tests_[index].plan.retries;
+  void push_round(size_t index) {
+    Progress& progress = tests_[index];
+    ++progress.rounds;
+    ++progress.waiting;
+    queue_.push_back({index, progress.plan.retries, false});
   }
 
-  void next_round() {
+  bool next_round() {
+    if (phase_ != Role::test) return false;
     std::vector<size_t> round;
     for (size_t i = 0; i < tests_.size(); ++i)
       if (wants_another_round(tests_[i])) round.push_back(i);
     if (policy_.shuffle_seed) shuffle(round);
-    for (const size_t index : round) push(index);
+    for (const size_t index : round) push_round(index);
+    return !round.empty();
   }
 
   // Written out, because std::shuffle may give another order with another standard library.
@@ -144,40 +179,43 @@ class Session {
     if (progress.plan.role != Role::test || progress.ended || stopping_ || out_of_time())
       return false;
     if (policy_.until_fail && progress.tally.failures > 0) return false;
-    return policy_.repeat == 0 || progress.rounds < policy_.repeat;
+    return policy_.repeat == 0 ? progress.waiting == 0 : progress.rounds < policy_.repeat;
   }
 
   bool out_of_time() const {
     return policy_.duration && executor_.elapsed() - began_ >= *policy_.duration;
   }
 
-  bool may_start(size_t index) {
-    const Progress& progress = tests_[index];
-    const Test& test = progress.test();
-    if (serial_is_running_ || (test.serial && !running_.empty())) return false;
-    const auto held = [&](const std::string& lock) { return locks_.contains(lock); };
-    if (std::ranges::any_of(test.locks, held)) return false;
-    if (processors_ + processors_of(test) > executor_.slots()) return false;
-    return fixtures_are_settled(test) && dependencies_are_settled(test);
+  bool may_start(size_t index) const {
+    const Test& test = tests_[index].test();
+    return reservations_.allow(test) && fixtures_are_settled(index) &&
+           dependencies_are_settled(test);
   }
 
-  size_t processors_of(const Test& test) const {
-    return std::clamp<size_t>(static_cast<size_t>(std::max(1, test.processors)), 1,
-                              executor_.slots());
+  // Calls `act` for every other test that sets up what this one needs.
+  template <class Act>
+  void for_each_setup(size_t index, Act act) const {
+    for (const std::string& fixture : tests_[index].test().fixtures.required)
+      if (const auto found = setups_.find(fixture); found != setups_.end())
+        for (const size_t setup : found->second)
+          if (setup != index) act(tests_[setup]);
   }
 
-  bool fixtures_are_settled(const Test& test) const {
-    if (test.fixtures.required.empty()) return true;
-    return std::ranges::all_of(tests_, [&](const Progress& other) {
-      return other.plan.role != Role::setup || !sets_up_for(other.test(), test) ||
-             other.settled() || other.ended;
+  bool fixtures_are_settled(size_t index) const {
+    bool settled = true;
+    for_each_setup(index, [&](const Progress& setup) { settled = settled && setup.settled(); });
+    return settled;
+  }
+
+  // Why a set-up that the test needs has not worked; empty when all have.
+  std::string failed_fixture(size_t index) const {
+    std::string reason;
+    for_each_setup(index, [&](const Progress& setup) {
+      if (setup.tally.passes == 0)
+        reason =
+            fmt::format("its fixture is not there: {} did not pass", to_string(setup.test().id));
     });
-  }
-
-  static bool sets_up_for(const Test& setup, const Test& test) {
-    return setup.id != test.id && std::ranges::any_of(setup.fixtures.setup, [&](const auto& name) {
-             return std::ranges::find(test.fixtures.required, name) != test.fixtures.required.end();
-           });
+    return reason;
   }
 
   bool dependencies_are_settled(const Test& test) const {
@@ -189,60 +227,34 @@ class Session {
     });
   }
 
-  // Why a set-up that the test needs has not worked; empty when all have.
-  std::string failed_fixture(const Test& test) const {
-    if (test.fixtures.required.empty()) return "";
-    for (const Progress& other : tests_) {
-      if (other.plan.role != Role::setup || !sets_up_for(other.test(), test)) continue;
-      if (other.tally.passes == 0)
-        return fmt::format("its fixture is not there: {} did not pass", to_string(other.test().id));
-    }
-    return "";
-  }
-
-  void start(size_t index, bool begins) {
-    Progress& progress = tests_[index];
-    progress.queued = false;
-    if (progress.plan.role == Role::test) {
-      if (std::string reason = failed_fixture(progress.test()); !reason.empty())
-        return end_test(index, std::move(reason));
-    }
-    const bool is_retry = progress.tries_left < progress.plan.retries;
-    if (!is_retry) ++progress.rounds;
-    ++progress.attempts;
+  void start(const Waiting& entry, bool begins) {
+    Progress& progress = tests_[entry.index];
+    --progress.waiting;
+    if (progress.plan.role != Role::cleanup)
+      if (std::string reason = failed_fixture(entry.index); !reason.empty())
+        return end_test(entry.index, std::move(reason));
     ++progress.running;
     Experiment experiment;
     experiment.test = progress.plan.test;
     experiment.timeout = progress.plan.timeout;
     experiment.keep_leftovers = progress.plan.role == Role::setup;
     const Ticket ticket = executor_.start(experiment);
-    running_[ticket] = {index, progress.attempts, false};
+    running_[ticket] = {entry, ++progress.attempts, false};
     if (begins) begin(ticket);
   }
 
   void begin(Ticket ticket) {
     Running& run = running_.at(ticket);
+    const Progress& progress = tests_[run.entry.index];
     run.begun = true;
-    occupy(tests_[run.index].test());
-    begun_.push_back({tests_[run.index].plan.test, run.attempt});
+    reservations_.occupy(progress.test());
+    begun_.push_back({progress.plan.test, run.attempt});
   }
 
   // Told behind the end of the run whose slot they took.
   void tell_begun() {
     for (const RunStarted& run : begun_) events_.emit(run);
     begun_.clear();
-  }
-
-  void occupy(const Test& test) {
-    serial_is_running_ = test.serial;
-    locks_.insert(test.locks.begin(), test.locks.end());
-    processors_ += processors_of(test);
-  }
-
-  void vacate(const Test& test) {
-    if (test.serial) serial_is_running_ = false;
-    for (const std::string& lock : test.locks) locks_.erase(lock);
-    processors_ -= processors_of(test);
   }
 
   void handle(Wakeup wakeup) {
@@ -263,44 +275,37 @@ class Session {
     if (found == running_.end()) return;
     const Running run = found->second;
     running_.erase(found);
-    Progress& progress = tests_[run.index];
+    Progress& progress = tests_[run.entry.index];
     --progress.running;
-    if (run.begun) vacate(progress.test());
-    if (running_.contains(finished.next)) begin(finished.next);
-    if (finished.result.process.end == ProcessResult::End::cancelled) return;
-    progress.last_duration = finished.result.outcome.duration;
+    if (run.begun) reservations_.vacate(progress.test());
+    if (!stopping_ && running_.contains(finished.next)) begin(finished.next);
 
-    RunEnded ended{progress.plan.test, run.attempt, {}, std::move(finished.result), false};
-    count(progress, ended.result.outcome);
-    ended.will_retry = ended.result.outcome.failed() && progress.tries_left > 0 && !stopping_;
-    if (ended.will_retry) retry(run.index);
-    if (policy_.fail_fast && ended.result.outcome.failed() && !ended.will_retry) stopping_ = true;
+    const bool counts = finished.result.process.end != ProcessResult::End::cancelled;
+    const bool failed = counts && finished.result.outcome.failed();
+    const bool will_retry = failed && run.entry.tries_left > 0 && !stopping_;
+    if (counts) note_result(progress, finished.result.outcome);
+    if (will_retry) retry(run.entry);
+    if (policy_.fail_fast && failed && !will_retry) stopping_ = true;
     // The next run starts before this one is told, so that the telling costs no time.
-    if (!stopping_)
-      start_what_can_start(progress.plan.role == Role::cleanup ? Role::cleanup : Role::test);
-    events_.emit(ended);
+    start_what_can_start();
+    if (run.begun) tell(progress, run, std::move(finished.result), will_retry);
     tell_begun();
-    tell_leftovers(progress, ended.result.process.leftovers);
-    end_if_complete(run.index);
+    if (counts) end_if_complete(run.entry.index);
   }
 
-  static void count(Progress& progress, const Outcome& outcome) {
-    if (outcome.failed())
-      ++progress.tally.failures;
-    else if (outcome.kind == OutcomeKind::skipped)
-      ++progress.tally.skips;
-    else
-      ++progress.tally.passes;
+  static void note_result(Progress& progress, const Outcome& outcome) {
+    progress.tally.add(outcome);
+    progress.last_duration = outcome.duration;
   }
 
-  void retry(size_t index) {
-    Progress& progress = tests_[index];
-    --progress.tries_left;
-    progress.queued = true;
-    queue_.push_front(index);
+  void retry(const Waiting& entry) {
+    ++tests_[entry.index].waiting;
+    queue_.push_front({entry.index, entry.tries_left - 1, true});
   }
 
-  void tell_leftovers(Progress& progress, int leftovers) {
+  void tell(Progress& progress, const Running& run, ExperimentResult result, bool will_retry) {
+    const int leftovers = result.process.leftovers;
+    events_.emit(RunEnded{progress.plan.test, run.attempt, {}, std::move(result), will_retry});
     if (leftovers == 0 || progress.told_leftovers) return;
     progress.told_leftovers = true;
     events_.emit(Note{
@@ -312,7 +317,7 @@ class Session {
 
   void end_if_complete(size_t index) {
     const Progress& progress = tests_[index];
-    if (progress.running > 0 || progress.queued || progress.ended) return;
+    if (progress.running > 0 || progress.waiting > 0 || progress.ended) return;
     if (!wants_another_round(progress)) end_test(index, "");
   }
 
@@ -325,9 +330,10 @@ class Session {
 
   // Nothing runs and nothing may start: what is left waits for itself.
   void give_up_on_the_queue() {
-    for (const size_t index : queue_) {
-      tests_[index].queued = false;
-      end_test(index, "it and the tests that it depends on wait for each other");
+    for (const Waiting& entry : queue_) {
+      --tests_[entry.index].waiting;
+      if (!tests_[entry.index].ended)
+        end_test(entry.index, "it and the tests that it depends on wait for each other");
     }
     queue_.clear();
   }
@@ -345,9 +351,7 @@ class Session {
     for (size_t i = 0; i < tests_.size(); ++i) {
       const Progress& progress = tests_[i];
       if (!progress.ended) end_test(i, progress.tally.runs() == 0 ? why_not_run() : "");
-      ended.runs.passes += progress.tally.passes;
-      ended.runs.failures += progress.tally.failures;
-      ended.runs.skips += progress.tally.skips;
+      ended.runs += progress.tally;
       ++counter(ended, verdict_of(progress.tally));
     }
     ended.elapsed = executor_.elapsed() - began_;
@@ -373,14 +377,14 @@ class Session {
   const SessionPolicy policy_;
   Executor& executor_;
   EventStream& events_;
+  Reservations reservations_;
   std::vector<Progress> tests_;
   std::map<std::string, size_t> by_name_;
-  std::deque<size_t> queue_;
+  std::map<std::string, std::vector<size_t>> setups_;  // by fixture
+  Role phase_ = Role::test;
+  std::deque<Waiting> queue_;
   std::map<Ticket, Running> running_;
   std::vector<RunStarted> begun_;  // and not told yet
-  std::set<std::string> locks_;
-  size_t processors_ = 0;
-  bool serial_is_running_ = false;
   bool stopping_ = false;
   bool interrupted_ = false;
   std::optional<Error> broken_;

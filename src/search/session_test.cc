@@ -124,6 +124,58 @@ TEST(Session, Gives_up_after_the_last_retry) {
   EXPECT_FALSE(world.recorder.runs.back().will_retry);
 }
 
+TEST(Session, Retries_each_of_many_rounds_whatever_runs_beside_it) {
+  for (const bool serial : {false, true}) {
+    for (const size_t slots : {1, 2, 4}) {
+      auto test = named("a");
+      test->serial = serial;
+      World world(always(fails()), slots);
+      world.executor.allow_queue();
+      auto tests = plan_of({test});
+      tests[0].retries = 2;
+      SessionPolicy policy;
+      policy.repeat = 5;
+      EXPECT_EQ(world.run(tests, policy)->runs.failures, 15) << serial << " " << slots;
+    }
+  }
+}
+
+TEST(Session, Starts_nothing_when_the_time_is_over_in_the_middle_of_a_round) {
+  World world(always(passes(1s)));
+  SessionPolicy policy;
+  policy.repeat = 0;
+  policy.duration = 2s;
+  const auto ended = world.run(plan_of({named("a"), named("b"), named("c"), named("d")}), policy);
+  EXPECT_EQ(ended->elapsed, 2s);
+  EXPECT_EQ(ended->passed, 2);
+  EXPECT_EQ(ended->not_run, 2);
+  EXPECT_EQ(world.recorder.ended["d"].reason, "the time was over");
+}
+
+TEST(Session, Leaves_out_a_disabled_setup_as_CTest_does) {
+  auto setup = named("set up");
+  setup->fixtures.setup = {"server"};
+  setup->disabled = true;
+  auto test = named("ping");
+  test->fixtures.required = {"server"};
+  World world(always(passes()));
+  world.run(with_fixtures({test}, {setup, test})).value();
+  EXPECT_THAT(world.order(), ElementsAre("ping"));
+}
+
+TEST(Session, Lets_a_setup_depend_on_an_ordinary_test) {
+  auto setup = named("set up");
+  setup->fixtures.setup = {"server"};
+  setup->depends = {"build"};
+  auto test = named("ping");
+  test->fixtures.required = {"server"};
+  auto build = named("build");
+  World world(always(passes()));
+  const auto ended = world.run(with_fixtures({test, build}, {setup, test, build}));
+  EXPECT_EQ(ended->passed, 3);
+  EXPECT_THAT(world.order(), ElementsAre("build", "set up", "ping"));
+}
+
 TEST(Session, Stops_repeating_a_test_at_its_first_failure) {
   World world([](const Experiment& experiment, int nth) {
     return experiment.test->id.name == "a" && nth == 3 ? fails() : passes();
@@ -252,7 +304,8 @@ TEST(Session, An_interrupt_keeps_what_was_found_and_drops_what_was_cut_short) {
   const auto ended = world.run(plan_of({named("a"), named("b"), named("c")}), policy);
   EXPECT_TRUE(ended->interrupted);
   EXPECT_EQ(ended->runs.passes, 2);
-  EXPECT_EQ(world.recorder.runs.size(), 2u);
+  ASSERT_EQ(world.recorder.runs.size(), 3u);
+  EXPECT_EQ(world.recorder.runs.back().result.process.end, ProcessResult::End::cancelled);
   EXPECT_EQ(world.recorder.ended["c"].verdict, Verdict::not_run);
   EXPECT_EQ(world.recorder.ended["c"].reason, "interrupted");
 }
