@@ -34,7 +34,7 @@ format:
 	tools/check-format --fix
 
 install: all
-	cmake --install build --prefix $(PREFIX)
+	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:
 	rm -rf build

@@ -238,11 +238,14 @@ Result<Config> parse_config(std::string_view text, const std::string& path,
   }
 }
 
-Result<Config> load_config(const std::string& path, const std::string& profile) {
+Result<Config> load_config(const std::string& path, const std::string& profile,
+                           bool may_be_missing) {
   std::ifstream file(path);
   if (!file) {
-    if (errno == ENOENT || errno == ENOTDIR) return parse_config("", path, profile);
-    return usage_error(fmt::format("cannot be read: {}", std::strerror(errno)), path);
+    const bool missing = errno == ENOENT || errno == ENOTDIR;
+    if (missing && may_be_missing) return parse_config("", path, profile);
+    return usage_error(fmt::format("the configuration cannot be read: {}", std::strerror(errno)),
+                       path, "choose another file with --config");
   }
   std::ostringstream text;
   text << file.rdbuf();

@@ -35,8 +35,9 @@ struct Config {
   std::vector<Override> overrides;  // a later one wins
 };
 
-// A missing file is an empty one, unless a profile other than `default` is asked for.
-Result<Config> load_config(const std::string& path, const std::string& profile);
+// A file that may be missing then counts as empty.
+Result<Config> load_config(const std::string& path, const std::string& profile,
+                           bool may_be_missing);
 Result<Config> parse_config(std::string_view text, const std::string& path,
                             const std::string& profile);
 

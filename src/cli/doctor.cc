@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/config.h"
 #include "cli/options.h"
+#include "cli/page.h"
 #include "cli/project.h"
 #include "history/store.h"
 #include "run/local_executor.h"
@@ -99,19 +100,18 @@ Finding agent() {
           "this unflake has no agent: it runs tests and changes nothing in them", ""};
 }
 
-Finding configuration(const Project& project) {
-  const std::string path = project.path("config.toml");
-  const auto config = load_config(path, "default");
+Finding configuration(const ConfigOptions& options, const Project& project) {
+  const auto config = options.load(project);
   if (!config)
     return {Grade::missing, "configuration",
-            config.error().what + " (" + config.error().where + ")", config.error().next};
+            fmt::format("{} ({})", config.error().what, config.error().where), config.error().next};
   std::error_code failed;
+  const std::string path = options.file(project);
   const bool there = std::filesystem::exists(path, failed);
   return {Grade::ok, "configuration", there ? path : "none; defaults are used", ""};
 }
 
-Finding history(const Project& project) {
-  const std::string path = project.path("history.db");
+Finding history(const Project& project, const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) {
     const std::string& folder = std::filesystem::exists(project.root + "/.unflake", failed)
@@ -139,19 +139,24 @@ Finding disk(const Project& project) {
           "history grows by about 0.2 MiB per 1,000 runs: make room"};
 }
 
-void print(const Finding& finding) {
-  constexpr const char* grades[] = {"ok", "optional", "MISSING"};
-  fmt::print("{:<9} {:<16} {}\n", grades[static_cast<int>(finding.grade)], finding.topic,
+void print(Page& page, const Finding& finding) {
+  constexpr const char* grades[] = {"ok", "optional", "PROBLEM"};
+  page.print("{:<9} {:<16} {}\n", grades[static_cast<int>(finding.grade)], finding.topic,
              printable(finding.text));
-  if (!finding.next.empty()) fmt::print("{:<9} {:<16} -> {}\n", "", "", printable(finding.next));
+  if (!finding.next.empty()) page.print("{:<9} {:<16} -> {}\n", "", "", printable(finding.next));
 }
 
 }  // namespace
 
 int doctor_command(const Words& words) {
+  HistoryOptions history_options;
+  ConfigOptions config_options;
   CommandLine line("doctor", help);
+  history_options.add_to(line.app());
+  config_options.add_to(line.app());
   if (const auto done = line.parse(words)) return *done;
-  const Project project = find_project();
+  const auto project = find_project();
+  if (!project) return report_error(project.error());
   Interrupts interrupts;
   auto executor = LocalExecutor::create({}, interrupts);
   if (!executor) return report_error(executor.error());
@@ -162,20 +167,22 @@ int doctor_command(const Words& words) {
       orphans(),
       processors(),
       limits(),
-      disk(project),
+      disk(*project),
       program(**executor, "git", "runs are recorded without commit and branch"),
       program(**executor, "ctest", "CTest build folders cannot be listed"),
       program(**executor, "gdb", "there is no debugger to start at a failure"),
       agent(),
-      configuration(project),
-      history(project),
+      configuration(config_options, *project),
+      history(*project, history_options.file(*project)),
   };
+  Page page;
   bool complete = true;
   for (const Finding& finding : findings) {
-    print(finding);
+    print(page, finding);
     complete = complete && finding.grade != Grade::missing;
   }
-  return static_cast<int>(complete ? ExitCode::success : ExitCode::unflake_failed);
+  const int written = page.write_out();
+  return complete ? written : static_cast<int>(ExitCode::unflake_failed);
 }
 
 }  // namespace unflake

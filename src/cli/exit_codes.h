@@ -14,6 +14,10 @@ enum class ExitCode {
   signal_offset = 128,  // + the signal that stopped it
 };
 
+inline int exit_code_of_signal(int signal) {
+  return static_cast<int>(ExitCode::signal_offset) + signal;
+}
+
 inline ExitCode exit_code_of(const Error& error) {
   return error.kind == ErrorKind::usage ? ExitCode::usage : ExitCode::unflake_failed;
 }

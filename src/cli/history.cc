@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
+#include "cli/page.h"
 #include "history/spill.h"
 #include "stats/intervals.h"
 #include "util/text.h"
@@ -61,53 +62,53 @@ std::string short_commit(const std::string& commit) {
   return commit.empty() ? "(no commit)" : printable(commit.substr(0, 10));
 }
 
-void print_durations(const char* title, const DurationSummary& durations) {
+void print_durations(Page& page, const char* title, const DurationSummary& durations) {
   if (durations.runs == 0) return;
   const char* about = durations.approximate ? "~" : "";
-  fmt::print("  {:<8} median {}{}, 95th percentile {}{}, {} .. {}, mean {} ({} runs)\n", title,
+  page.print("  {:<8} median {}{}, 95th percentile {}{}, {} .. {}, mean {} ({} runs)\n", title,
              about, format_duration(durations.median), about, format_duration(durations.p95),
              format_duration(durations.min), format_duration(durations.max),
              format_duration(durations.mean), durations.runs);
 }
 
-void print_signature(const SignatureSummary& one) {
-  fmt::print("  {} {:>6}x {:<8} {}\n", one.signature, one.runs, to_string(one.outcome),
+void print_signature(Page& page, const SignatureSummary& one) {
+  page.print("  {} {:>6}x {:<8} {}\n", one.signature, one.runs, to_string(one.outcome),
              headline(one.failure));
-  fmt::print("  {:16} {:>7} first {} at {}, last {} at {}\n", "", "", when(one.first),
+  page.print("  {:16} {:>7} first {} at {}, last {} at {}\n", "", "", when(one.first),
              short_commit(one.first_commit), when(one.last), short_commit(one.last_commit));
 }
 
-void print_recent(const std::vector<RecentRun>& runs) {
+void print_recent(Page& page, const std::vector<RecentRun>& runs) {
   if (runs.empty()) return;
-  fmt::print("\nlast runs (UTC)\n");
+  page.print("\nlast runs (UTC)\n");
   for (const RecentRun& run : runs)
-    fmt::print("  {}  {:<8} {:>9}  {:<16}  {} {} {}{}\n", when(run.started), to_string(run.outcome),
+    page.print("  {}  {:<8} {:>9}  {:<16}  {} {} {}{}\n", when(run.started), to_string(run.outcome),
                format_duration(run.duration), run.signature, short_commit(run.commit),
                printable(run.branch), printable(run.machine),
                run.plan_id.empty() ? "" : " plan " + printable(run.plan_id));
 }
 
-void print_test(const TestSummary& test, const std::vector<RecentRun>& recent) {
-  fmt::print("{}\n  {}\n", printable(to_string(test.test)), rate_with_interval(test));
-  if (test.skips > 0) fmt::print("  {} runs were skipped\n", test.skips);
-  fmt::print("  first run {}, last run {} (UTC)\n", when(test.first), when(test.last));
-  fmt::print("\ndurations\n");
-  print_durations("passing", test.pass_durations);
-  print_durations("failing", test.fail_durations);
-  if (!test.signatures.empty()) fmt::print("\nfailures\n");
-  for (const SignatureSummary& signature : test.signatures) print_signature(signature);
-  print_recent(recent);
+void print_test(Page& page, const TestSummary& test, const std::vector<RecentRun>& recent) {
+  page.print("{}\n  {}\n", printable(to_string(test.test)), rate_with_interval(test));
+  if (test.skips > 0) page.print("  {} runs were skipped\n", test.skips);
+  page.print("  first run {}, last run {} (UTC)\n", when(test.first), when(test.last));
+  page.print("\ndurations\n");
+  print_durations(page, "passing", test.pass_durations);
+  print_durations(page, "failing", test.fail_durations);
+  if (!test.signatures.empty()) page.print("\nfailures\n");
+  for (const SignatureSummary& signature : test.signatures) print_signature(page, signature);
+  print_recent(page, recent);
 }
 
-void print_table(const std::vector<TestSummary>& tests) {
-  fmt::print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", "failed", "95 % interval", "runs", "failed",
+void print_table(Page& page, const std::vector<TestSummary>& tests) {
+  page.print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", "rate", "95 % interval", "runs", "failed",
              "kinds", "test");
   for (const TestSummary& test : tests) {
     const int64_t runs = decided_runs(test);
     const Interval interval = exact_interval(test.failures, runs);
     const double rate =
         runs == 0 ? 0 : static_cast<double>(test.failures) / static_cast<double>(runs);
-    fmt::print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", percent(rate),
+    page.print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", percent(rate),
                percent(interval.low) + " .. " + percent(interval.high), runs, test.failures,
                test.signatures.size(), printable(to_string(test.test)));
   }
@@ -156,7 +157,15 @@ Json json_of(const TestSummary& test) {
       {"signatures", signatures}};
 }
 
-Result<void> show_one(Store& store, const TestSummary& test, const HistoryCommand& command) {
+void print_json(Page& page, const std::vector<TestSummary>& tests) {
+  Json all = Json::array();
+  for (const TestSummary& test : tests) all.push_back(json_of(test));
+  const Json whole = {{"format", 1}, {"tests", std::move(all)}};
+  page.print("{}\n", whole.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+Result<void> show_one(Page& page, Store& store, const TestSummary& test,
+                      const HistoryCommand& command) {
   if (!command.output_of.empty()) {
     auto output = store.latest_output(test.test, command.output_of);
     if (!output) return output.error();
@@ -164,26 +173,26 @@ Result<void> show_one(Store& store, const TestSummary& test, const HistoryComman
       return usage_error(
           fmt::format("no output is kept for signature '{}'", printable(command.output_of)),
           printable(to_string(test.test)), "`unflake history TEST` lists the signatures");
-    fmt::print("{}", printable(**output, LineFeeds::keep));
+    page.print("{}", printable(**output, LineFeeds::keep));
     return {};
   }
   if (command.json) {
-    fmt::print("{}\n", json_of(test).dump(2));
+    print_json(page, {test});
     return {};
   }
   auto recent = store.recent_runs(test.test, command.recent);
   if (!recent) return recent.error();
-  print_test(test, *recent);
+  print_test(page, test, *recent);
   return {};
 }
 
 // A bare name is enough when only one target has such a test.
-Result<void> show(Store& store, const HistoryCommand& command) {
+Result<void> show(Page& page, Store& store, const HistoryCommand& command) {
   const std::string pattern = command.words.empty() ? "*" : command.words[0];
   if (const size_t colon = pattern.find(':'); colon != std::string::npos) {
     auto exact = store.summarise_test({pattern.substr(0, colon), pattern.substr(colon + 1)});
     if (!exact) return exact.error();
-    if (*exact) return show_one(store, **exact, command);
+    if (*exact) return show_one(page, store, **exact, command);
   }
   auto tests = store.summarise(pattern, command.most);
   if (tests && tests->empty()) tests = store.summarise("*:" + pattern, command.most);
@@ -194,24 +203,22 @@ Result<void> show(Store& store, const HistoryCommand& command) {
   if (tests->size() == 1 && !command.words.empty()) {
     auto full = store.summarise_test(tests->front().test);
     if (!full) return full.error();
-    return show_one(store, full->value_or(tests->front()), command);
+    return show_one(page, store, full->value_or(tests->front()), command);
   }
   if (command.json) {
-    Json all = Json::array();
-    for (const TestSummary& test : *tests) all.push_back(json_of(test));
-    fmt::print("{}\n", all.dump(2));
+    print_json(page, *tests);
     return {};
   }
-  print_table(*tests);
+  print_table(page, *tests);
   if (tests->size() == command.most)
-    fmt::print("(the {} least reliable; --most N shows more)\n", command.most);
+    page.print("(the {} least reliable; --most N shows more)\n", command.most);
   return {};
 }
 
-Result<void> import_runs(Store& store, const std::string& file) {
+Result<void> import_runs(Page& page, Store& store, const std::string& file) {
   auto imported = import_spill(store, file);
   if (!imported) return imported.error();
-  fmt::print("{} runs of {} are in the history\n", imported->runs, printable(file));
+  page.print("{} runs of {} are in the history\n", imported->runs, printable(file));
   for (const BadLine& bad : imported->first_bad)
     fmt::print(stderr, "unflake: line {} was left out: {}\n", bad.line, printable(bad.why));
   if (imported->bad_lines > 0)
@@ -234,18 +241,26 @@ int history_command(const Words& words) {
   command.history.add_to(line.app());
   if (const auto done = line.parse(words)) return *done;
 
-  const std::string file = command.history.file(find_project());
+  const auto project = find_project();
+  if (!project) return report_error(project.error());
+  const std::string file = command.history.file(*project);
   const bool importing = command.words.size() == 2 && command.words[0] == "import";
   if (command.words.size() > 1 && !importing)
     return report_error(usage_error("history takes one test or one glob", "", "quote the glob"));
+  if (!command.output_of.empty() && command.words.empty())
+    return report_error(
+        usage_error("--output needs a test", "", "name the test whose output it is"));
   std::error_code failed;
   if (!importing && !std::filesystem::exists(file, failed))
     return report_error(
         usage_error("there is no history yet", file, "`unflake run TARGET` records every run"));
   auto store = open_sqlite_store(file);
   if (!store) return report_error(store.error());
-  const auto shown = importing ? import_runs(**store, command.words[1]) : show(**store, command);
-  return shown ? 0 : report_error(shown.error());
+  Page page;
+  const auto shown =
+      importing ? import_runs(page, **store, command.words[1]) : show(page, **store, command);
+  const int written = page.write_out();
+  return shown ? written : report_error(shown.error());
 }
 
 }  // namespace unflake

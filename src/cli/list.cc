@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
+#include "cli/page.h"
 #include "run/local_executor.h"
 #include "util/text.h"
 
@@ -38,21 +38,21 @@ Json json_of(const Test& test) {
   return json;
 }
 
-void print_json(const SelectedTests& tests) {
+void print_json(Page& page, const SelectedTests& tests) {
   Json all = Json::array();
   for (const auto& test : tests.selected) all.push_back(json_of(*test));
   const Json whole = {{"format", 1},
                       {"target", printable(tests.target.name)},
                       {"framework", to_string(tests.target.framework)},
                       {"tests", std::move(all)}};
-  fmt::print("{}\n", whole.dump(2, ' ', false, Json::error_handler_t::replace));
+  page.print("{}\n", whole.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-void print_lines(const SelectedTests& tests) {
+void print_lines(Page& page, const SelectedTests& tests) {
   for (const auto& test : tests.selected) {
-    fmt::print("{}", printable(to_string(test->id)));
-    if (test->disabled) fmt::print("  (disabled: {})", printable(test->disabled_reason));
-    fmt::print("\n");
+    page.print("{}", printable(to_string(test->id)));
+    if (test->disabled) page.print("  (disabled: {})", printable(test->disabled_reason));
+    page.print("\n");
   }
 }
 
@@ -62,30 +62,29 @@ int list_command(const Words& words) {
   TargetOptions target;
   target.include_disabled = true;
   HistoryOptions history;
+  ConfigOptions configuration;
   bool json = false;
   CommandLine line("list", help);
   target.add_to(line.app());
   history.add_to(line.app());
+  configuration.add_to(line.app());
   line.app().add_flag("--json", json, "JSON instead of lines");
   if (const auto done = line.parse(words)) return *done;
 
-  const Project project = find_project();
-  const auto config = load_config(project.path("config.toml"), "default");
+  const auto project = find_project();
+  if (!project) return report_error(project.error());
+  const auto config = configuration.load(*project);
   if (!config) return report_error(config.error());
   Interrupts interrupts;
   auto executor = LocalExecutor::create({}, interrupts);
   if (!executor) return report_error(executor.error());
-  // A listing needs history only for targets that are given by name, and does not make one.
-  std::unique_ptr<Store> store;
-  std::error_code failed;
-  if (std::filesystem::exists(history.file(project), failed))
-    if (auto opened = open_sqlite_store(history.file(project))) store = std::move(*opened);
-
-  const auto tests = select_tests(target, words, config->settings.target.value_or(""), project,
-                                  store.get(), **executor);
+  const auto tests = select_tests(target, words, config->settings.target.value_or(""), *project,
+                                  find_target_in(history.file(*project)), **executor);
+  if (interrupts.stop_signal() != 0) return exit_code_of_signal(interrupts.stop_signal());
   if (!tests) return report_error(tests.error());
-  json ? print_json(*tests) : print_lines(*tests);
-  return static_cast<int>(ExitCode::success);
+  Page page;
+  json ? print_json(page, *tests) : print_lines(page, *tests);
+  return page.write_out();
 }
 
 }  // namespace unflake

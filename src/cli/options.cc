@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "util/text.h"
 
@@ -23,10 +24,12 @@ Target to_target(const TargetRecord& record, const Project& project) {
   return target;
 }
 
-KnownTargets known_targets(Store* store, const Project& project) {
-  return [store, &project](const std::string& name) -> std::optional<Target> {
-    if (!store) return std::nullopt;
-    const auto found = store->find_target(name);
+// Asks once per name, and keeps the error that the suite stage cannot pass on.
+KnownTargets known_targets(const FindTarget& find, const Project& project,
+                           std::optional<Error>& failed) {
+  return [&find, &project, &failed](const std::string& name) -> std::optional<Target> {
+    const auto found = find(name);
+    if (!found) failed = found.error();
     if (!found || !*found) return std::nullopt;
     return to_target(**found, project);
   };
@@ -108,6 +111,21 @@ std::string HistoryOptions::file(const Project& project) const {
   return path.empty() ? project.path("history.db") : path;
 }
 
+void ConfigOptions::add_to(CLI::App& app) {
+  app.add_option("--profile", profile, "a profile of the configuration [default]")
+      ->envname("UNFLAKE_PROFILE");
+  app.add_option("--config", path, "the configuration's file [.unflake/config.toml]")
+      ->type_name("FILE");
+}
+
+std::string ConfigOptions::file(const Project& project) const {
+  return path.empty() ? project.path("config.toml") : path;
+}
+
+Result<Config> ConfigOptions::load(const Project& project) const {
+  return load_config(file(project), profile, path.empty());
+}
+
 void TargetOptions::add_to(CLI::App& app) {
   app.add_option("target", words,
                  "TARGET [NAME-OR-GLOB...]: a test executable or a CTest build folder, then the "
@@ -122,9 +140,19 @@ void TargetOptions::add_to(CLI::App& app) {
   app.add_flag("--cases", open_cases, "open CTest entries that are test executables into cases");
 }
 
+FindTarget find_target_in(const std::string& history) {
+  return [history](const std::string& name) -> Result<std::optional<TargetRecord>> {
+    std::error_code failed;
+    if (!std::filesystem::exists(history, failed)) return std::optional<TargetRecord>();
+    auto store = open_sqlite_store(history);
+    if (!store) return store.error();
+    return (*store)->find_target(name);
+  };
+}
+
 Result<SelectedTests> select_tests(const TargetOptions& options, const Words& words,
                                    const std::string& default_target, const Project& project,
-                                   Store* store, Launcher& launcher) {
+                                   const FindTarget& find_target, Launcher& launcher) {
   const auto forced = forced_framework(options.framework);
   if (!forced) return forced.error();
   TargetWords target_words{options.words, words.command, *forced, options.target_name};
@@ -132,9 +160,16 @@ Result<SelectedTests> select_tests(const TargetOptions& options, const Words& wo
     if (default_target.empty()) return nothing_to_run();
     target_words.words = {default_target};
   }
-  auto selection = resolve(target_words, known_targets(store, project));
-  if (!selection) return selection.error();
-  if (!options.test_args.empty()) selection->target.argv = options.test_args;
+  std::optional<Error> lookup_failed;
+  auto selection = resolve(target_words, known_targets(find_target, project, lookup_failed));
+  if (!selection) return lookup_failed.value_or(selection.error());
+  if (!options.test_args.empty()) {
+    const Framework framework = selection->target.framework;
+    if (framework == Framework::command || framework == Framework::ctest)
+      return usage_error("--test-arg is for test executables", "",
+                         "write a command's arguments behind it; CTest entries have their own");
+    selection->target.argv = options.test_args;
+  }
 
   ListOptions list_options;
   list_options.open_cases = options.open_cases;

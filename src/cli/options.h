@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,15 @@ struct HistoryOptions {
   std::string file(const Project& project) const;
 };
 
+// Which configuration, for every command that obeys it.
+struct ConfigOptions {
+  std::string path;  // empty: the project's own, which may be missing
+  std::string profile = "default";
+  void add_to(CLI::App& app);
+  std::string file(const Project& project) const;
+  Result<Config> load(const Project& project) const;
+};
+
 // What to run, in the same words for every command: TARGET [NAME-OR-GLOB...], a full id, or
 // `-- command args`.
 struct TargetOptions {
@@ -64,10 +74,16 @@ struct SelectedTests {
   size_t left_out = 0;                                // disabled tests that the words match too
 };
 
-// Finds the target, asks it for its tests and picks the ones that the words name. `store` may be
-// null; it knows the targets of earlier sessions by name.
+// The targets of earlier sessions, by name. A history that is not there or cannot be read is an
+// error only when a name is looked up.
+using FindTarget = std::function<Result<std::optional<TargetRecord>>(const std::string& name)>;
+
+// Looks into a history that stays as it is.
+FindTarget find_target_in(const std::string& history);
+
+// Finds the target, asks it for its tests and picks the ones that the words name.
 Result<SelectedTests> select_tests(const TargetOptions& options, const Words& words,
                                    const std::string& default_target, const Project& project,
-                                   Store* store, Launcher& launcher);
+                                   const FindTarget& find_target, Launcher& launcher);
 
 }  // namespace unflake

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "cli/version.h"
+#include "util/project_root.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -49,15 +50,10 @@ void read_git_status(std::string_view status, Surroundings& surroundings) {
 
 }  // namespace
 
-Project find_project() {
-  std::error_code failed;
-  const fs::path here = fs::current_path(failed);
-  for (fs::path folder = here; !folder.empty(); folder = folder.parent_path()) {
-    if (fs::exists(folder / ".unflake", failed) || fs::exists(folder / ".git", failed))
-      return {folder.string()};
-    if (folder == folder.parent_path()) break;
-  }
-  return {here.string()};
+Result<Project> find_project() {
+  const std::string root = project_root();
+  if (!root.empty()) return Project{root};
+  return usage_error("the current folder is gone", "", "cd to a folder that exists");
 }
 
 void make_folder(const Project& project) {

@@ -15,7 +15,8 @@ struct Project {
   std::string path(const std::string& name) const { return root + "/.unflake/" + name; }
 };
 
-Project find_project();
+// An error when the current folder is gone.
+Result<Project> find_project();
 
 // Makes `.unflake` at the first use, with the files in it that do not belong into version control
 // kept out of it. Whatever goes wrong here shows when the first file is written.

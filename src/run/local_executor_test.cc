@@ -138,6 +138,17 @@ TEST_F(LocalExecutorTest, Lets_a_fixture_leave_a_server_running_until_the_execut
   EXPECT_FALSE(is_alive(daemon));
 }
 
+TEST_F(LocalExecutorTest, Reads_what_a_fixtures_server_writes_after_its_setup) {
+  std::string folder = testing::TempDir() + "unflake-XXXXXX";
+  ASSERT_TRUE(::mkdtemp(folder.data()));
+  const std::string fifo = folder + "/done";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  run(Experiment{test_of({"daemonise-and-talk", fifo}), {}, 1min, true});
+  const UniqueFd done(::open(fifo.c_str(), O_RDONLY));  // opens when the server does
+  EXPECT_TRUE(done);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_F(LocalExecutorTest, Reports_what_cannot_be_started) {
   auto test = test_of({});
   test->command.argv = {"/nowhere/to/be/found"};

@@ -152,6 +152,8 @@ class Stream {
     return total;
   }
 
+  UniqueFd release() { return std::move(fd_); }
+
   CapturedOutput captured() const { return {capture_.head(), capture_.tail(), capture_.total()}; }
 
  private:
@@ -312,6 +314,7 @@ ProcessResult start_and_watch(const Launch& launch, Control& control) {
   ProcessResult result =
       Watch(launch, pid, started, control, output_stream, error_stream ? &*error_stream : nullptr)
           .until_the_end();
+  if (launch.keep_leftovers) control.take_over(output_stream.release());
   result.output = output_stream.captured();
   if (error_stream) result.errors = error_stream->captured();
   return result;

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "run/launch.h"
+#include "util/unique_fd.h"
 
 namespace unflake {
 
@@ -11,12 +12,14 @@ namespace unflake {
 inline constexpr std::array signals_ignored_by_supervisor{SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
                                                           SIGPIPE, SIGUSR1, SIGUSR2};
 
-// Where the word to stop comes from.
+// The one for whom a process is run.
 class Control {
  public:
   virtual ~Control() = default;
   virtual int fd() const = 0;            // readable when there is something to read
   virtual bool read_word_to_stop() = 0;  // reads it; whether it was the word to stop
+  // What the leftovers of a finished process write to: with nobody to read, it would kill them.
+  virtual void take_over(UniqueFd output) = 0;
 };
 
 // Starts the process in a session of its own, captures what it writes, ends it at its time-out or

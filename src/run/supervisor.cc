@@ -2,15 +2,19 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "run/process_tree.h"
 #include "run/run_process.h"
@@ -57,9 +61,14 @@ class Orders : public Control {
     return true;
   }
 
+  void take_over(UniqueFd output) override { outputs_.push_back(std::move(output)); }
+
   // A word to stop that finds nothing to stop came too late.
   std::optional<Launch> next() {
-    while (launches_.empty() && !gone_) read_word();
+    while (launches_.empty() && !gone_) {
+      wait_and_drain();
+      read_word();
+    }
     if (gone_) return std::nullopt;
     Launch launch = decode_launch(launches_.front());
     launches_.pop_front();
@@ -69,6 +78,19 @@ class Orders : public Control {
   size_t take_dropped() { return std::exchange(dropped_, 0); }
 
  private:
+  void wait_and_drain() {
+    std::vector<pollfd> watched{{socket_, POLLIN, 0}};
+    for (const UniqueFd& output : outputs_) watched.push_back({output.get(), POLLIN, 0});
+    while (watched[0].revents == 0 && ::poll(watched.data(), watched.size(), -1) >= 0)
+      for (pollfd& output : std::span(watched).subspan(1))
+        if (output.revents && !discard(output.fd)) output.fd = -1;
+  }
+
+  static bool discard(int fd) {
+    std::array<char, 4096> bytes;
+    return ::read(fd, bytes.data(), bytes.size()) > 0;
+  }
+
   char read_word() {
     char word = 0;
     ssize_t size = 0;
@@ -82,6 +104,7 @@ class Orders : public Control {
 
   const int socket_;
   std::deque<std::string> launches_;
+  std::vector<UniqueFd> outputs_;
   size_t dropped_ = 0;
   bool gone_ = false;
 };

@@ -66,6 +66,12 @@ class Session {
       run_phase(Role::cleanup);
     }
     const SessionEnded ended = summarise();
+    if (executor_.slots() > 1 && ended.failed + ended.flaky > 0)
+      events_.emit(Note{Note::Level::info,
+                        fmt::format("up to {} tests ran at the same time; those that share a file "
+                                    "or a port may have disturbed each other",
+                                    executor_.slots()),
+                        "run the failed ones again with --jobs 1"});
     events_.emit(ended);
     if (broken_) return *broken_;
     return ended;

@@ -99,10 +99,12 @@ class CliCase : public testing::Test {
                    {"FIXTURES", UNFLAKE_FIXTURES},
                    {"ZOO", UNFLAKE_ZOO},
                    {"HOME", folder_},
+                   {"LC_ALL", "C.UTF-8"},
                    {"TMPDIR", folder_},
                    {"TERM", "dumb"}};
-    for (const char* name : {"NO_COLOR", "CLICOLOR_FORCE", "XDG_STATE_HOME", "CI", "UNFLAKE_JOBS",
-                             "UNFLAKE_PROFILE", "GIT_DIR"})
+    for (const char* name : {"NO_COLOR", "CLICOLOR_FORCE", "XDG_STATE_HOME", "CI", "GIT_DIR",
+                             "UNFLAKE_FLAKY", "UNFLAKE_GRACE", "UNFLAKE_HISTORY", "UNFLAKE_JOBS",
+                             "UNFLAKE_PROFILE", "UNFLAKE_RETRIES", "UNFLAKE_TIMEOUT"})
       command.env.push_back({name, std::nullopt});
     return executor_->launch(command, case_.timeout);
   }

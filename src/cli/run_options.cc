@@ -1,0 +1,94 @@
+#include "cli/run_options.h"
+
+#include <random>
+
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration default_timeout = 10min;
+
+}  // namespace
+
+void add_options(CLI::App& app, RunCommand& run) {
+  run.target.add_to(app);
+  app.add_flag("--include-disabled", run.target.include_disabled,
+               "also run disabled and hidden tests");
+  app.add_option("-n,--repeat", run.repeat, "runs of each test [1]")
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_flag("--until-fail", run.until_fail, "repeat each test until its first failure");
+  add_duration(app, "--duration", run.duration, "repeat for this long");
+  app.add_option("--retries", run.retries, "more tries for a test that fails [0]")
+      ->check(CLI::Range(0, 1'000'000))
+      ->envname("UNFLAKE_RETRIES");
+  app.add_option("-j,--jobs", run.jobs, "runs at the same time [1]")
+      ->check(CLI::Range(1, 1024))
+      ->envname("UNFLAKE_JOBS");
+  app.add_flag("--shuffle", run.shuffle, "another order in every round");
+  app.add_option("--seed", run.seed, "repeat a shuffled order (implies --shuffle)");
+  add_duration(app, "--timeout", run.timeout, "for each run [the suite's own, else 10m]")
+      ->envname("UNFLAKE_TIMEOUT");
+  add_duration(app, "--grace", run.grace, "between SIGTERM and SIGKILL at a time-out [2s]")
+      ->envname("UNFLAKE_GRACE");
+  app.add_flag("--fail-fast", run.fail_fast, "start nothing after a failure that is not retried");
+  app.add_option("--flaky", run.flaky,
+                 "exit code when tests are only flaky: tell (3), pass (0), fail (1)")
+      ->check(CLI::IsMember({"tell", "pass", "fail"}))
+      ->envname("UNFLAKE_FLAKY");
+  app.add_flag("--json", run.json, "events as JSON lines on standard output");
+  app.add_option("--json-file", run.json_file, "events as JSON lines into a file")
+      ->type_name("FILE");
+  app.add_option("--junit", run.junit, "write JUnit XML")->type_name("FILE");
+  app.add_flag("-q,--quiet", run.quiet, "only failures and the summary");
+  app.add_flag("-v,--verbose", run.verbose, "every run, with its output");
+  app.add_option("--color", run.colour, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  run.history.add_to(app);
+  app.add_flag("--no-history", run.no_history, "do not record the runs");
+  run.configuration.add_to(app);
+  app.add_option("--max-output", run.max_output_kib,
+                 "KiB of a run's output that are kept, first and last half [1024]")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_flag("--core-dumps", run.core_dumps, "let crashing tests dump core");
+}
+
+SessionPolicy policy_of(const RunCommand& run, bool live) {
+  SessionPolicy policy;
+  const bool endless = !run.repeat && (run.until_fail || run.duration);
+  policy.repeat = endless ? 0 : run.repeat.value_or(1);
+  policy.until_fail = run.until_fail;
+  policy.fail_fast = run.fail_fast;
+  policy.duration = run.duration;
+  if (run.seed)
+    policy.shuffle_seed = run.seed;
+  else if (run.shuffle)
+    policy.shuffle_seed = std::random_device()();
+  if (live) policy.tick = 100ms;
+  return policy;
+}
+
+std::vector<PlannedTest> plan_tests(const SelectedTests& tests, const RunCommand& run,
+                                    const Config& config) {
+  std::vector<PlannedTest> plan = with_fixtures(tests.selected, tests.all);
+  for (PlannedTest& planned : plan) {
+    planned.retries = run.retries.value_or(config.settings.retries.value_or(0));
+    planned.timeout =
+        planned.test->timeout.value_or(config.settings.timeout.value_or(default_timeout));
+    for (const Override& change : config.overrides) {
+      if (!glob_match(change.test, to_string(planned.test->id))) continue;
+      if (change.retries && !run.retries) planned.retries = *change.retries;
+      planned.timeout = change.timeout.value_or(planned.timeout);
+      if (!change.serial) continue;
+      auto changed = std::make_shared<Test>(*planned.test);
+      changed->serial = *change.serial;
+      planned.test = std::move(changed);
+    }
+    planned.timeout = run.timeout.value_or(planned.timeout);
+  }
+  return plan;
+}
+
+}  // namespace unflake

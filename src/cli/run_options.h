@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/options.h"
+#include "search/session.h"
+
+namespace unflake {
+
+struct RunCommand {
+  TargetOptions target;
+  HistoryOptions history;
+  ConfigOptions configuration;
+  std::optional<int> repeat;
+  std::optional<int> retries;
+  std::optional<size_t> jobs;
+  std::optional<Duration> duration, timeout, grace;
+  std::optional<uint64_t> seed;
+  std::optional<std::string> flaky;
+  std::string json_file, junit, colour = "auto";
+  bool until_fail = false, fail_fast = false, shuffle = false, no_history = false;
+  bool json = false, quiet = false, verbose = false, core_dumps = false;
+  size_t max_output_kib = 1024;
+};
+
+void add_options(CLI::App& app, RunCommand& run);
+
+SessionPolicy policy_of(const RunCommand& run, bool live);
+
+// The command line wins over an override, an override over the suite, the suite over the profile.
+std::vector<PlannedTest> plan_tests(const SelectedTests& tests, const RunCommand& run,
+                                    const Config& config);
+
+}  // namespace unflake
