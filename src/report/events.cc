@@ -18,6 +18,34 @@ std::string_view to_string(Verdict verdict) {
   return "?";
 }
 
+std::string_view to_string(Note::Level level) {
+  switch (level) {
+    case Note::Level::info:
+      return "info";
+    case Note::Level::warning:
+      return "warning";
+    case Note::Level::error:
+      return "error";
+  }
+  return "?";
+}
+
+void Tally::add(const Outcome& outcome) {
+  if (outcome.failed())
+    ++failures;
+  else if (outcome.kind == OutcomeKind::skipped)
+    ++skips;
+  else
+    ++passes;
+}
+
+Tally& Tally::operator+=(const Tally& other) {
+  passes += other.passes;
+  failures += other.failures;
+  skips += other.skips;
+  return *this;
+}
+
 Verdict verdict_of(const Tally& tally) {
   if (tally.passes > 0 && tally.failures > 0) return Verdict::flaky;
   if (tally.failures > 0) return Verdict::failed;

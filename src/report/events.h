@@ -21,6 +21,9 @@ struct Tally {
   int failures = 0;  // fail, crash and timeout
   int skips = 0;
   int runs() const { return passes + failures + skips; }
+
+  void add(const Outcome& outcome);
+  Tally& operator+=(const Tally& other);
 };
 
 Verdict verdict_of(const Tally& tally);
@@ -75,6 +78,8 @@ struct Note {
   std::string text;
   std::string next;
 };
+
+std::string_view to_string(Note::Level level);
 
 struct StatusRequested {};  // SIGUSR1
 struct Ticked {};           // time went by; a live display may refresh

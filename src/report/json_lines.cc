@@ -46,18 +46,6 @@ std::string_view name_of(ProcessResult::End end) {
   return "?";
 }
 
-std::string_view name_of(Note::Level level) {
-  switch (level) {
-    case Note::Level::info:
-      return "info";
-    case Note::Level::warning:
-      return "warning";
-    case Note::Level::error:
-      return "error";
-  }
-  return "?";
-}
-
 Json object_of(const Surroundings& surroundings) {
   Json object = Json::object();
   add(object, "commit", surroundings.commit);
@@ -148,7 +136,7 @@ Json object_of(const TestEnded& test) {
 }
 
 Json object_of(const Note& note) {
-  Json object{{"event", "note"}, {"level", name_of(note.level)}, {"text", text_of(note.text)}};
+  Json object{{"event", "note"}, {"level", to_string(note.level)}, {"text", text_of(note.text)}};
   add(object, "next", note.next);
   return object;
 }

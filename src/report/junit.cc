@@ -36,15 +36,6 @@ JunitFailure failure_of(const RunEnded& run) {
   return failure;
 }
 
-void count(Tally& tally, const Outcome& outcome) {
-  if (outcome.failed())
-    ++tally.failures;
-  else if (outcome.kind == OutcomeKind::skipped)
-    ++tally.skips;
-  else
-    ++tally.passes;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<JunitReport>> JunitReport::create(JunitOptions options) {
@@ -70,7 +61,7 @@ void JunitReport::take(const RunEnded& run) {
   if (was_cancelled(run)) return;
   JunitCase& found = case_of(run.test);
   const Outcome& outcome = run.result.outcome;
-  count(found.tally, outcome);
+  found.tally.add(outcome);
   found.verdict = verdict_of(found.tally);
   found.total_time += outcome.duration;
   if (!outcome.reason.empty()) found.reason = bounded_text(outcome.reason, longest_text);

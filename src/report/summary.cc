@@ -13,15 +13,7 @@ constexpr size_t most_notes = 20;
 constexpr size_t most_reasons = 20;
 
 std::string_view word_of(Note::Level level) {
-  switch (level) {
-    case Note::Level::info:
-      return "note";
-    case Note::Level::warning:
-      return "warning";
-    case Note::Level::error:
-      return "error";
-  }
-  return "?";
+  return level == Note::Level::info ? "note" : to_string(level);
 }
 
 Tone tone_of(Note::Level level) {
