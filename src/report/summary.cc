@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/progress.h"
+#include "report/rates.h"
 
 namespace unflake {
 namespace {
@@ -63,7 +64,8 @@ std::string Summary::repeated_lines(const Finding& finding) const {
   const bool passed = finding.verdict == Verdict::passed;
   const bool flaky = finding.verdict == Verdict::flaky;
   const Tone tone = passed ? Tone::good : flaky ? Tone::doubtful : Tone::bad;
-  const std::string rate = rate_text(finding.tally, options_.rate_interval);
+  const std::string rate =
+      rate_text(finding.tally.failures, finding.tally.passes + finding.tally.failures);
   return status_line(style_, tone,
                      passed  ? "PASS"
                      : flaky ? "FLAKY"
