@@ -1,6 +1,5 @@
 #include "history/store.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -9,6 +8,8 @@
 #include "cli/options.h"
 #include "cli/page.h"
 #include "history/spill.h"
+#include "report/rates.h"
+#include "report/timestamp.h"
 #include "stats/intervals.h"
 #include "util/text.h"
 
@@ -36,26 +37,8 @@ struct HistoryCommand {
   HistoryOptions history;
 };
 
-std::string percent(double rate) {
-  const double value = rate * 100;
-  return value > 0 && value < 0.1 ? fmt::format("{:.2g} %", value) : fmt::format("{:.1f} %", value);
-}
-
 int64_t decided_runs(const TestSummary& test) {
   return test.passes + test.failures;
-}
-
-std::string rate_with_interval(const TestSummary& test) {
-  const int64_t runs = decided_runs(test);
-  if (runs == 0) return "no run passed or failed";
-  const Interval interval = exact_interval(test.failures, runs);
-  return fmt::format("{} of {} runs failed: {} (95 % interval {} .. {})", test.failures, runs,
-                     percent(static_cast<double>(test.failures) / static_cast<double>(runs)),
-                     percent(interval.low), percent(interval.high));
-}
-
-std::string when(TimePoint at) {
-  return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(at));
 }
 
 std::string short_commit(const std::string& commit) {
@@ -74,24 +57,27 @@ void print_durations(Page& page, const char* title, const DurationSummary& durat
 void print_signature(Page& page, const SignatureSummary& one) {
   page.print("  {} {:>6}x {:<8} {}\n", one.signature, one.runs, to_string(one.outcome),
              headline(one.failure));
-  page.print("  {:16} {:>7} first {} at {}, last {} at {}\n", "", "", when(one.first),
-             short_commit(one.first_commit), when(one.last), short_commit(one.last_commit));
+  page.print("  {:16} {:>7} first {} at {}, last {} at {}\n", "", "",
+             timestamp_in_minutes(one.first), short_commit(one.first_commit),
+             timestamp_in_minutes(one.last), short_commit(one.last_commit));
 }
 
 void print_recent(Page& page, const std::vector<RecentRun>& runs) {
   if (runs.empty()) return;
   page.print("\nlast runs (UTC)\n");
   for (const RecentRun& run : runs)
-    page.print("  {}  {:<8} {:>9}  {:<16}  {} {} {}{}\n", when(run.started), to_string(run.outcome),
-               format_duration(run.duration), run.signature, short_commit(run.commit),
-               printable(run.branch), printable(run.machine),
+    page.print("  {}  {:<8} {:>9}  {:<16}  {} {} {}{}\n", timestamp_in_minutes(run.started),
+               to_string(run.outcome), format_duration(run.duration), run.signature,
+               short_commit(run.commit), printable(run.branch), printable(run.machine),
                run.plan_id.empty() ? "" : " plan " + printable(run.plan_id));
 }
 
 void print_test(Page& page, const TestSummary& test, const std::vector<RecentRun>& recent) {
-  page.print("{}\n  {}\n", printable(to_string(test.test)), rate_with_interval(test));
+  page.print("{}\n  {}\n", printable(to_string(test.test)),
+             rate_text(test.failures, decided_runs(test)));
   if (test.skips > 0) page.print("  {} runs were skipped\n", test.skips);
-  page.print("  first run {}, last run {} (UTC)\n", when(test.first), when(test.last));
+  page.print("  first run {}, last run {} (UTC)\n", timestamp_in_minutes(test.first),
+             timestamp_in_minutes(test.last));
   page.print("\ndurations\n");
   print_durations(page, "passing", test.pass_durations);
   print_durations(page, "failing", test.fail_durations);
@@ -108,9 +94,8 @@ void print_table(Page& page, const std::vector<TestSummary>& tests) {
     const Interval interval = exact_interval(test.failures, runs);
     const double rate =
         runs == 0 ? 0 : static_cast<double>(test.failures) / static_cast<double>(runs);
-    page.print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", percent(rate),
-               percent(interval.low) + " .. " + percent(interval.high), runs, test.failures,
-               test.signatures.size(), printable(to_string(test.test)));
+    page.print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", percent(rate), interval_text(interval),
+               runs, test.failures, test.signatures.size(), printable(to_string(test.test)));
   }
 }
 
@@ -133,8 +118,8 @@ Json json_of(const SignatureSummary& one) {
           {"expression", printable(one.failure.expression)},
           {"message", printable(one.failure.message, LineFeeds::keep)},
           {"runs", one.runs},
-          {"first", fmt::format("{:%FT%TZ}", fmt::gmtime(one.first))},
-          {"last", fmt::format("{:%FT%TZ}", fmt::gmtime(one.last))},
+          {"first", timestamp_in_seconds(one.first)},
+          {"last", timestamp_in_seconds(one.last)},
           {"first_commit", printable(one.first_commit)},
           {"last_commit", printable(one.last_commit)}};
 }

@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "report/output_file.h"
-#include "stats/intervals.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -41,10 +40,6 @@ TerminalOptions terminal_options(const RunCommand& run, int fd, const Executor& 
   options.clock = [&executor] { return executor.elapsed(); };
   if (run.quiet) options.verbosity = Verbosity::quiet;
   if (run.verbose) options.verbosity = Verbosity::verbose;
-  options.summary.rate_interval = [](int64_t failures, int64_t runs) {
-    const Interval interval = exact_interval(failures, runs);
-    return std::pair(interval.low, interval.high);
-  };
   options.summary.repeat_order = [](uint64_t seed) {
     return fmt::format("--shuffle --seed {}", seed);
   };

@@ -18,6 +18,18 @@ std::string_view to_string(Verdict verdict) {
   return "?";
 }
 
+std::string_view to_string(Note::Level level) {
+  switch (level) {
+    case Note::Level::info:
+      return "info";
+    case Note::Level::warning:
+      return "warning";
+    case Note::Level::error:
+      return "error";
+  }
+  return "?";
+}
+
 void Tally::add(const Outcome& outcome) {
   if (outcome.failed())
     ++failures;

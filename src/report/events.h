@@ -22,6 +22,7 @@ struct Tally {
   int skips = 0;
 
   int runs() const { return passes + failures + skips; }
+
   void add(const Outcome& outcome);
   Tally& operator+=(const Tally& other);
 };
@@ -78,6 +79,8 @@ struct Note {
   std::string text;
   std::string next;
 };
+
+std::string_view to_string(Note::Level level);
 
 struct StatusRequested {};  // SIGUSR1
 struct Ticked {};           // time went by; a live display may refresh

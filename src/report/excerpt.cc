@@ -10,6 +10,7 @@ namespace unflake {
 namespace {
 
 constexpr size_t longest_line = 500;
+constexpr size_t gap_line_room = 64;  // of what cut_middle() puts into the gap, at most
 
 bool is_continuation(char c) {
   return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
@@ -37,13 +38,6 @@ std::string without_colours(std::string_view text) {
   return plain;
 }
 
-std::string all_output(const ProcessResult& process) {
-  std::string text = process.output.text();
-  if (process.errors.total == 0) return text;
-  if (!text.empty() && !text.ends_with('\n')) text += '\n';
-  return text + process.errors.text();
-}
-
 // Where the last `most` lines of a text without a final line feed start.
 size_t start_of_last_lines(std::string_view text, size_t most) {
   size_t start = text.size();
@@ -59,7 +53,7 @@ size_t start_of_last_lines(std::string_view text, size_t most) {
 }  // namespace
 
 Excerpt last_lines(const ProcessResult& process, size_t most) {
-  const std::string all = all_output(process);
+  const std::string all = whole_output(process);
   const std::string_view text = trim(all).empty() ? std::string_view() : all;
   const size_t end = text.find_last_not_of("\r\n");
   if (end == std::string_view::npos) return {};
@@ -72,17 +66,27 @@ Excerpt last_lines(const ProcessResult& process, size_t most) {
   return excerpt;
 }
 
-std::string bounded_output(const ProcessResult& process, size_t most) {
-  const std::string all = without_colours(all_output(process));
-  if (all.size() <= most) return printable(all, LineFeeds::keep);
-  size_t head = most / 4;
-  size_t tail = all.size() - (most - head);
-  while (head > 0 && is_continuation(all[head])) --head;
-  while (tail < all.size() && is_continuation(all[tail])) ++tail;
-  const std::string_view text = all;
-  return fmt::format("{}\n[... {} bytes not shown ...]\n{}",
-                     printable(text.substr(0, head), LineFeeds::keep), tail - head,
-                     printable(text.substr(tail), LineFeeds::keep));
+std::string whole_output(const ProcessResult& process) {
+  std::string text = process.output.text();
+  if (process.errors.total == 0) return text;
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  return text + process.errors.text();
+}
+
+// The line in the gap is part of `most`: what has been cut is not cut again.
+std::string cut_middle(std::string text, size_t most) {
+  if (text.size() <= most) return text;
+  const size_t kept = most - std::min(most, gap_line_room);
+  size_t head = kept / 4;
+  size_t tail = text.size() - (kept - head);
+  while (head > 0 && is_continuation(text[head])) --head;
+  while (tail < text.size() && is_continuation(text[tail])) ++tail;
+  return text.replace(head, tail - head,
+                      fmt::format("\n[... {} bytes not shown ...]\n", tail - head));
+}
+
+std::string printable_output(const ProcessResult& process, size_t most) {
+  return printable(cut_middle(without_colours(whole_output(process)), most), LineFeeds::keep);
 }
 
 std::string bounded_text(std::string_view text, size_t most) {

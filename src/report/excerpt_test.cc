@@ -48,15 +48,27 @@ TEST(LastLines, Are_bounded_each) {
   EXPECT_LE(last_lines(wrote(std::string(100'000, 'x')), 5).lines.at(0).size(), 600u);
 }
 
-TEST(BoundedOutput, Keeps_start_and_end_and_says_what_is_missing) {
-  const std::string text = bounded_output(wrote("start" + std::string(1000, '.') + "end"), 20);
-  EXPECT_EQ(text, "start\n[... 988 bytes not shown ...]\n............end");
+TEST(CutMiddle, Keeps_start_and_end_and_says_what_is_missing) {
+  EXPECT_EQ(cut_middle("start" + std::string(1000, '.') + "end", 84),
+            "start\n[... 988 bytes not shown ...]\n............end");
+  EXPECT_EQ(cut_middle("short", 84), "short");
 }
 
-TEST(BoundedOutput, Never_cuts_a_character_in_two) {
+TEST(CutMiddle, Leaves_what_has_been_cut_as_it_is) {
+  const std::string once = cut_middle(std::string(1'000'000, 'x'), 1000);
+  EXPECT_LE(once.size(), 1000u);
+  EXPECT_EQ(cut_middle(once, 1000), once);
+}
+
+TEST(CutMiddle, Stays_within_limits_that_leave_no_room) {
+  EXPECT_EQ(cut_middle("0123456789", 3), "\n[... 10 bytes not shown ...]\n");
+}
+
+TEST(PrintableOutput, Never_cuts_a_character_in_two) {
   std::string euros;
   for (int i = 0; i < 100; ++i) euros += "€";
-  EXPECT_EQ(bounded_output(wrote(euros), 20).find("\\x"), std::string::npos);
+  for (size_t most = 80; most < 90; ++most)
+    EXPECT_EQ(printable_output(wrote(euros), most).find("\\x"), std::string::npos);
 }
 
 }  // namespace

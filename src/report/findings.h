@@ -1,8 +1,6 @@
 #pragma once
 
-#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "report/events.h"
@@ -41,12 +39,6 @@ std::string status_word(const ExperimentResult& result);
 
 // The first failure's headline, safe to print, and how many more there are.
 std::string failure_headline(const Outcome& outcome);
-
-// A confidence interval of 95 % for the failure rate behind `hits` failures in `runs` runs.
-using RateInterval = std::function<std::pair<double, double>(int64_t hits, int64_t runs)>;
-
-// "3/100 runs failed (3.0 %, 95 % interval 0.6..8.5 %)", or what 100 passes promise.
-std::string rate_text(const Tally& tally, const RateInterval& interval);
 
 // One line for every failure that the test showed, most frequent first.
 std::string group_lines(const TestLog& log);

@@ -45,22 +45,5 @@ TEST(StatusWord, Names_the_signal_of_a_crash) {
   EXPECT_EQ(status_word(result), "CRASH signal 1234");
 }
 
-TEST(RateText, Shows_the_interval_that_the_caller_computes) {
-  const RateInterval fixed = [](int64_t, int64_t) { return std::pair(0.0062, 0.0852); };
-  EXPECT_EQ(rate_text({.passes = 97, .failures = 3, .skips = 0}, fixed),
-            "3/100 runs failed (3.0 %, 95 % interval 0.62..8.5 %)");
-  EXPECT_EQ(rate_text({.passes = 97, .failures = 3, .skips = 0}, nullptr),
-            "3/100 runs failed (3.0 %)");
-}
-
-TEST(RateText, Says_what_passes_promise_and_never_more) {
-  EXPECT_EQ(rate_text({.passes = 100, .failures = 0, .skips = 0}, nullptr),
-            "100/100 runs (failure rate below 3.0 % at 95 % confidence)");
-  EXPECT_EQ(rate_text({.passes = 10'000, .failures = 0, .skips = 0}, nullptr),
-            "10000/10000 runs (failure rate below 0.030 % at 95 % confidence)");
-  EXPECT_EQ(rate_text({.passes = 1, .failures = 0, .skips = 0}, nullptr),
-            "1/1 runs (failure rate below 95.0 % at 95 % confidence)");
-}
-
 }  // namespace
 }  // namespace unflake

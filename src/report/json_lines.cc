@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "report/excerpt.h"
+#include "report/progress.h"
 #include "report/timestamp.h"
 
 namespace unflake {
@@ -42,18 +43,6 @@ std::string_view name_of(ProcessResult::End end) {
       return "cancelled";
     case ProcessResult::End::not_started:
       return "not_started";
-  }
-  return "?";
-}
-
-std::string_view name_of(Note::Level level) {
-  switch (level) {
-    case Note::Level::info:
-      return "info";
-    case Note::Level::warning:
-      return "warning";
-    case Note::Level::error:
-      return "error";
   }
   return "?";
 }
@@ -127,12 +116,15 @@ Json object_of(const RunEnded& run) {
   Json object{{"event", "run_ended"}, {"test", id_of(*run.test)}, {"attempt", run.attempt}};
   add(object, "plan", run.plan.id);
   object["started"] = timestamp(run.result.started);
-  add_outcome(object, run.result.outcome);
+  if (was_cancelled(run))
+    object["duration_us"] = run.result.outcome.duration.count();
+  else
+    add_outcome(object, run.result.outcome);
   add_process(object, run.result.process);
   object["will_retry"] = run.will_retry;
   object["output_bytes"] = run.result.process.output.total + run.result.process.errors.total;
-  if (run.result.outcome.failed())
-    object["output"] = bounded_output(run.result.process, longest_output);
+  if (run.result.outcome.failed() && !was_cancelled(run))
+    object["output"] = printable_output(run.result.process, longest_output);
   return object;
 }
 
@@ -148,7 +140,7 @@ Json object_of(const TestEnded& test) {
 }
 
 Json object_of(const Note& note) {
-  Json object{{"event", "note"}, {"level", name_of(note.level)}, {"text", text_of(note.text)}};
+  Json object{{"event", "note"}, {"level", to_string(note.level)}, {"text", text_of(note.text)}};
   add(object, "next", note.next);
   return object;
 }

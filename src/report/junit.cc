@@ -36,15 +36,6 @@ JunitFailure failure_of(const RunEnded& run) {
   return failure;
 }
 
-void count(Tally& tally, const Outcome& outcome) {
-  if (outcome.failed())
-    ++tally.failures;
-  else if (outcome.kind == OutcomeKind::skipped)
-    ++tally.skips;
-  else
-    ++tally.passes;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<JunitReport>> JunitReport::create(JunitOptions options) {
@@ -70,7 +61,7 @@ void JunitReport::take(const RunEnded& run) {
   if (was_cancelled(run)) return;
   JunitCase& found = case_of(run.test);
   const Outcome& outcome = run.result.outcome;
-  count(found.tally, outcome);
+  found.tally.add(outcome);
   found.verdict = verdict_of(found.tally);
   found.total_time += outcome.duration;
   if (!outcome.reason.empty()) found.reason = bounded_text(outcome.reason, longest_text);
@@ -81,7 +72,7 @@ void JunitReport::keep_failure(JunitCase& found, const RunEnded& run) {
   if (found.failures.size() == most_failures_of_a_test) return;
   JunitFailure failure = failure_of(run);
   if (output_kept_ < most_output)
-    failure.output = bounded_output(run.result.process, longest_output);
+    failure.output = printable_output(run.result.process, longest_output);
   output_kept_ += failure.output.size();
   found.failures.push_back(std::move(failure));
 }

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "golden/make_events.h"
-#include "golden/temporary_folder.h"
 #include "report/junit_names.h"
+#include "support/temp_folder.h"
 
 namespace unflake {
 namespace {
@@ -19,11 +19,11 @@ using namespace testing;
 namespace fs = std::filesystem;
 
 struct JunitTest : ::testing::Test {
-  TemporaryFolder folder;
+  TempFolder folder;
   TestPtr push = make_test("server_test", "Server.Push");
 
   pugi::xml_document written(const std::vector<Event>& events, bool flaky_fails = false) {
-    const std::string path = folder.path() / "out" / "junit.xml";
+    const std::string path = folder.file("out/junit.xml");
     const auto report = JunitReport::create({path, flaky_fails});
     for (const Event& event : events) (*report)->on(event);
     EXPECT_TRUE((*report)->written());
@@ -48,6 +48,17 @@ TEST_F(JunitTest, Names_gtest_cases_by_target_suite_and_test) {
   const auto document = written({passing(push), SessionEnded{}});
   EXPECT_STREQ(only_case(document).attribute("classname").value(), "server_test.Server");
   EXPECT_STREQ(only_case(document).attribute("name").value(), "Push");
+}
+
+TEST_F(JunitTest, Shows_a_test_whose_only_run_was_stopped_from_outside_as_not_run) {
+  RunEnded cancelled = failing_push(1);
+  cancelled.result.process.end = ProcessResult::End::cancelled;
+  const auto document =
+      written({cancelled, TestEnded{push, Verdict::not_run, {}, "interrupted"}, SessionEnded{}});
+  const pugi::xml_node found = only_case(document);
+  EXPECT_STREQ(found.child("skipped").attribute("message").value(), "not run: interrupted");
+  EXPECT_FALSE(found.child("failure"));
+  EXPECT_FALSE(found.child("system-out"));
 }
 
 TEST_F(JunitTest, Shows_failed_tries_of_a_test_that_passed_as_flaky) {
@@ -155,20 +166,20 @@ TEST_F(JunitTest, Is_well_formed_whatever_a_test_prints) {
 TEST_F(JunitTest, Leaves_only_the_report_in_its_folder) {
   written({passing(push), SessionEnded{}});
   std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder.path() / "out"))
+  for (const auto& entry : fs::directory_iterator(folder.file("out")))
     names.insert(entry.path().filename());
   EXPECT_EQ(names, (std::set<std::string>{"junit.xml"}));
 }
 
 TEST_F(JunitTest, Says_before_the_session_that_the_report_cannot_be_written) {
-  std::ofstream(folder.path() / "file") << "in the way";
-  const auto report = JunitReport::create({folder.path() / "file" / "junit.xml", false});
+  std::ofstream(folder.file("file")) << "in the way";
+  const auto report = JunitReport::create({folder.file("file/junit.xml"), false});
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().kind, ErrorKind::usage);
 }
 
 TEST_F(JunitTest, Says_after_the_session_that_the_report_could_not_be_written) {
-  const fs::path path = folder.path() / "out" / "junit.xml";
+  const fs::path path = folder.file("out/junit.xml");
   const auto report = JunitReport::create({path, false});
   fs::remove_all(path.parent_path());
   (*report)->on(SessionEnded{});

@@ -35,20 +35,6 @@ std::string Style::paint(Tone tone, std::string_view text) const {
   return fmt::format("{}{}\x1b[0m", escape_sequence(tone), text);
 }
 
-Tone tone_of(OutcomeKind kind) {
-  switch (kind) {
-    case OutcomeKind::pass:
-      return Tone::good;
-    case OutcomeKind::skipped:
-      return Tone::faint;
-    case OutcomeKind::fail:
-    case OutcomeKind::crash:
-    case OutcomeKind::timeout:
-      return Tone::bad;
-  }
-  return Tone::plain;
-}
-
 std::string status_line(const Style& style, Tone tone, std::string_view status,
                         std::optional<Duration> duration, std::string_view text) {
   const size_t indent = status_columns - std::min(status_columns, status.size());

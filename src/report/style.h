@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "trace/outcome.h"
 #include "util/duration.h"
 
 namespace unflake {
@@ -19,8 +18,6 @@ class Style {
  private:
   bool colour_;
 };
-
-Tone tone_of(OutcomeKind kind);
 
 // A status word in its column, a duration in its own when there is one, and the text; ends the
 // line.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/progress.h"
+#include "report/rates.h"
 
 namespace unflake {
 namespace {
@@ -13,15 +14,7 @@ constexpr size_t most_notes = 20;
 constexpr size_t most_reasons = 20;
 
 std::string_view word_of(Note::Level level) {
-  switch (level) {
-    case Note::Level::info:
-      return "note";
-    case Note::Level::warning:
-      return "warning";
-    case Note::Level::error:
-      return "error";
-  }
-  return "?";
+  return level == Note::Level::info ? "note" : to_string(level);
 }
 
 Tone tone_of(Note::Level level) {
@@ -71,7 +64,8 @@ std::string Summary::repeated_lines(const Finding& finding) const {
   const bool passed = finding.verdict == Verdict::passed;
   const bool flaky = finding.verdict == Verdict::flaky;
   const Tone tone = passed ? Tone::good : flaky ? Tone::doubtful : Tone::bad;
-  const std::string rate = rate_text(finding.tally, options_.rate_interval);
+  const std::string rate =
+      rate_text(finding.tally.failures, finding.tally.passes + finding.tally.failures);
   return status_line(style_, tone,
                      passed  ? "PASS"
                      : flaky ? "FLAKY"

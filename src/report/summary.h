@@ -13,7 +13,6 @@ namespace unflake {
 
 // What only the command line knows. Each may be left out.
 struct SummaryOptions {
-  RateInterval rate_interval;
   // The options that repeat a shuffled order.
   std::function<std::string(uint64_t seed)> repeat_order;
   // A command that brings the user further with a failed or flaky test; empty: none.

@@ -8,21 +8,28 @@ namespace {
 
 using Seconds = std::chrono::time_point<std::chrono::system_clock, std::chrono::seconds>;
 
-std::string date_and_time(Seconds seconds) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}",
-                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
+Seconds whole_seconds(std::chrono::system_clock::time_point time) {
+  return std::chrono::floor<std::chrono::seconds>(time);
+}
+
+std::tm in_utc(Seconds seconds) {
+  return fmt::gmtime(std::chrono::system_clock::to_time_t(seconds));
 }
 
 }  // namespace
 
 std::string timestamp(std::chrono::system_clock::time_point time) {
-  const Seconds seconds = std::chrono::floor<std::chrono::seconds>(time);
+  const Seconds seconds = whole_seconds(time);
   const auto rest = std::chrono::duration_cast<std::chrono::microseconds>(time - seconds);
-  return fmt::format("{}.{:06}Z", date_and_time(seconds), rest.count());
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", in_utc(seconds), rest.count());
 }
 
 std::string timestamp_in_seconds(std::chrono::system_clock::time_point time) {
-  return date_and_time(std::chrono::floor<std::chrono::seconds>(time)) + "Z";
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", in_utc(whole_seconds(time)));
+}
+
+std::string timestamp_in_minutes(std::chrono::system_clock::time_point time) {
+  return fmt::format("{:%Y-%m-%d %H:%M}", in_utc(whole_seconds(time)));
 }
 
 }  // namespace unflake

@@ -9,10 +9,10 @@
 
 #include "golden/make_events.h"
 #include "golden/script.h"
-#include "golden/temporary_folder.h"
 #include "report/json_lines.h"
 #include "report/junit.h"
 #include "report/terminal.h"
+#include "support/temp_folder.h"
 #include "util/text.h"
 
 namespace unflake::testing {
@@ -39,10 +39,6 @@ TerminalOptions options_with(Verbosity verbosity, const Duration& now) {
   options.verbosity = verbosity;
   options.clock = [&now] { return now; };
   options.output_lines = 5;
-  options.summary.rate_interval = [](int64_t hits, int64_t runs) {
-    const double rate = static_cast<double>(hits) / static_cast<double>(runs);
-    return std::pair(rate / 2, (rate + 1) / 2);
-  };
   options.summary.repeat_order = [](uint64_t seed) { return "--seed " + std::to_string(seed); };
   options.summary.next_step = [](const TestId& id, Verdict verdict) {
     return verdict == Verdict::flaky ? "look closer: " + to_string(id) : "";
@@ -65,8 +61,8 @@ std::string terminal_text(const std::vector<Event>& events, Verbosity verbosity,
 }
 
 std::string junit_text(const std::vector<Event>& events) {
-  const TemporaryFolder folder;
-  const fs::path path = folder.path() / "junit.xml";
+  const TempFolder folder;
+  const std::string path = folder.file("junit.xml");
   const auto report = JunitReport::create({path, false});
   for (const Event& event : events) (*report)->on(event);
   return read(path);

@@ -25,12 +25,7 @@ class Script {
 
   void run(RunEnded run) {
     events_.push_back(RunStarted{run.test, run.attempt});
-    const Outcome& outcome = run.result.outcome;
-    for (Tally* tally : {&tally_, &all_.runs}) {
-      tally->failures += outcome.failed();
-      tally->skips += outcome.kind == OutcomeKind::skipped;
-      tally->passes += outcome.kind == OutcomeKind::pass;
-    }
+    tally_.add(run.result.outcome);
     events_.push_back(std::move(run));
   }
 
@@ -42,6 +37,7 @@ class Script {
     all_.skipped += verdict == Verdict::skipped;
     all_.not_run += verdict == Verdict::not_run;
     events_.push_back(TestEnded{std::move(test), verdict, tally_, std::move(reason)});
+    all_.runs += tally_;
     tally_ = {};
   }
 
