@@ -19,7 +19,7 @@ struct Hit {
 std::string line_around(std::string_view text, size_t at) {
   const size_t start = at == 0 ? 0 : text.find_last_of('\n', at - 1) + 1;
   const size_t end = std::min(text.find('\n', at), text.size());
-  return without_colours(text.substr(start, end > start ? end - start : 0));
+  return without_escape_sequences(text.substr(start, end > start ? end - start : 0));
 }
 
 Result<std::optional<Hit>> first_hit(const std::vector<std::string>& patterns,
