@@ -168,8 +168,6 @@ void recognise_entries(std::vector<Test>& entries) {
 
 class CtestAdapter : public Adapter {
  public:
-  Framework framework() const override { return Framework::ctest; }
-
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     auto tests = list_entries(target, options, launcher);

@@ -112,8 +112,6 @@ Result<std::vector<ListedCase>> ask_for_cases(const Target& target, std::vector<
 
 class DoctestAdapter : public Adapter {
  public:
-  Framework framework() const override { return Framework::doctest; }
-
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     const std::vector<std::string> words{"--list-test-cases", "--reporters=xml", "--order-by=file"};

@@ -19,12 +19,6 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-std::string absolute(const std::string& path) {
-  std::error_code error;
-  const fs::path full = fs::absolute(path, error);
-  return (error ? fs::path(path) : full).lexically_normal().string();
-}
-
 // A colon would make ids ambiguous.
 std::string without_colons(std::string name) {
   std::replace(name.begin(), name.end(), ':', '_');
@@ -62,8 +56,8 @@ Result<Framework> framework_of(const TargetWords& words, const std::string& path
 Result<Target> path_target(const TargetWords& words, const std::string& word) {
   const auto framework = framework_of(words, word);
   if (!framework) return framework.error();
-  if (*framework == Framework::command) return command_target(words, {absolute(word)});
-  const std::string path = absolute(word);
+  if (*framework == Framework::command) return command_target(words, {absolute_path(word)});
+  const std::string path = absolute_path(word);
   return Target{name_for(words, *framework, path), *framework, path, {}};
 }
 

@@ -93,10 +93,8 @@ void place_by_all_sides(Failure& failure, const std::vector<Stack>& stacks) {
   if (sides.empty()) return;
   place(failure, sides.front());
   std::vector<std::string> others;
-  for (size_t i = 1; i < sides.size(); ++i) {
-    const std::string_view file = sides[i].file;
-    others.push_back(fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), sides[i].line));
-  }
+  for (size_t i = 1; i < sides.size(); ++i)
+    others.push_back(fmt::format("{}:{}", base_name(sides[i].file), sides[i].line));
   if (!others.empty()) failure.expression = fmt::format("and {}", join(others, ", "));
 }
 
