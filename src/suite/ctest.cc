@@ -95,6 +95,7 @@ bool can_open(const Test& entry) {
 Test case_of_entry(const Test& entry, Test listed) {
   Test test = entry;
   test.id.name = entry.id.name + "/" + listed.id.name;
+  test.is_entry = false;
   test.command.argv = std::move(listed.command.argv);
   test.disabled = listed.disabled;
   test.disabled_reason = std::move(listed.disabled_reason);
