@@ -36,7 +36,6 @@ class Launcher {
 class Adapter {
  public:
   virtual ~Adapter() = default;
-  virtual Framework framework() const = 0;
   virtual Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                          Launcher& launcher) const = 0;
 };

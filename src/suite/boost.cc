@@ -121,8 +121,6 @@ std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& 
 
 class BoostTestAdapter : public Adapter {
  public:
-  Framework framework() const override { return Framework::boost_test; }
-
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     const Command command = target_command(target, {"--list_content=DOT"});

@@ -213,8 +213,6 @@ Result<std::vector<ListedCase>> list_version_2(const Target& target, const ListO
 
 class Catch2Adapter : public Adapter {
  public:
-  Framework framework() const override { return Framework::catch2; }
-
   // Version 2 knows the options too, and lists for people whatever the reporter: the answer tells
   // the versions apart better than a version number would.
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,

@@ -4,6 +4,7 @@
 
 #include "suite/adapters.h"
 #include "suite/program.h"
+#include "util/project_root.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -29,18 +30,14 @@ std::string portable_word(const std::string& word, const std::string& project) {
 
 class CommandAdapter : public Adapter {
  public:
-  Framework framework() const override { return Framework::command; }
-
   Result<std::vector<Test>> list(const Target& target, const ListOptions&,
                                  Launcher&) const override {
     if (target.argv.empty())
       return usage_error("no command was given", target.name, "write it behind `--`");
     const auto program = find_program(target.path.empty() ? target.argv.front() : target.path);
     if (!program) return program.error();
-    std::error_code ignored;
-    const std::string project = project_root(fs::current_path(ignored).string());
     Test test;
-    test.id = {target.name, command_name(target.argv, project)};
+    test.id = {target.name, command_name(target.argv, project_root())};
     test.command.argv = target.argv;
     test.command.argv.front() = *program;
     return std::vector<Test>{std::move(test)};
@@ -55,16 +52,6 @@ std::string command_name(const std::vector<std::string>& argv, const std::string
     words.push_back(words.empty() ? fs::path(word).filename().string()
                                   : portable_word(word, project));
   return shell_join(words);
-}
-
-std::string project_root(const std::string& start) {
-  std::error_code ignored;
-  for (fs::path folder = start; !folder.empty(); folder = folder.parent_path()) {
-    if (fs::exists(folder / ".unflake", ignored) || fs::exists(folder / ".git", ignored))
-      return folder.string();
-    if (folder == folder.root_path()) break;
-  }
-  return start;
 }
 
 const Adapter& command_adapter() {

@@ -9,7 +9,4 @@ namespace unflake {
 // become relative to the project, or their last part when they are outside of it.
 std::string command_name(const std::vector<std::string>& argv, const std::string& project);
 
-// The nearest folder at or above `start` that holds `.unflake` or `.git`, else `start`.
-std::string project_root(const std::string& start);
-
 }  // namespace unflake

@@ -49,9 +49,5 @@ TEST(FindProgram, Says_why_a_word_cannot_be_run) {
   EXPECT_FALSE(find_program(""));
 }
 
-TEST(ProjectRoot, Is_the_start_itself_where_there_is_no_project) {
-  EXPECT_EQ(project_root("/proc/self/fd"), "/proc/self/fd");
-}
-
 }  // namespace
 }  // namespace unflake

@@ -95,6 +95,7 @@ bool can_open(const Test& entry) {
 Test case_of_entry(const Test& entry, Test listed) {
   Test test = entry;
   test.id.name = entry.id.name + "/" + listed.id.name;
+  test.is_entry = false;
   test.command.argv = std::move(listed.command.argv);
   test.disabled = listed.disabled;
   test.disabled_reason = std::move(listed.disabled_reason);
@@ -168,8 +169,6 @@ void recognise_entries(std::vector<Test>& entries) {
 
 class CtestAdapter : public Adapter {
  public:
-  Framework framework() const override { return Framework::ctest; }
-
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     auto tests = list_entries(target, options, launcher);

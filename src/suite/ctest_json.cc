@@ -158,6 +158,7 @@ Test read_entry(const Json& entry, const Json& graph, const std::string& target_
   Test test;
   test.id = {target_name, as_text(member(entry, "name"))};
   test.framework = Framework::ctest;
+  test.is_entry = true;
   test.command.argv = as_list(member(entry, "command"));
   test.command.cwd = as_text(properties["WORKING_DIRECTORY"]);
   const Place place = source_line(properties["DEF_SOURCE_LINE"])

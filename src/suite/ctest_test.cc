@@ -163,6 +163,7 @@ TEST(Ctest, Knows_the_framework_behind_an_entry) {
   EXPECT_EQ(named(tests, "units").framework, Framework::gtest);
   EXPECT_EQ(named(tests, "Noisy.One").framework, Framework::gtest);
   EXPECT_EQ(named(tests, "checks").framework, Framework::doctest);
+  EXPECT_TRUE(named(tests, "units").is_entry);
 }
 
 TEST(Ctest, Opens_an_executable_into_cases_that_inherit_from_their_entry) {
@@ -170,6 +171,7 @@ TEST(Ctest, Opens_an_executable_into_cases_that_inherit_from_their_entry) {
   const auto tests = listed(true);
   EXPECT_EQ(find_test(tests, "units"), nullptr);
   const auto& one = named(tests, "units/Noisy.One");
+  EXPECT_FALSE(one.is_entry);
   EXPECT_EQ(one.timeout, Duration(30s));
   EXPECT_THAT(one.labels, ElementsAre("unit"));
   EXPECT_EQ(one.command.cwd, fixture("ctest_project"));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <pugixml.hpp>
@@ -37,16 +38,17 @@ bool can_filter(std::string_view name) {
   return !name.empty() && !holds_escape(name);
 }
 
-// One filter option; comparing is much cheaper than matching, and every case is tried against every
-// other.
+// One filter option; none where the name cannot be filtered by.
 class Filter {
  public:
-  explicit Filter(std::string_view name)
-      : text_(can_filter(name) ? filter_for(name) : ""), is_glob_(is_glob(text_)) {}
+  explicit Filter(std::string_view name) : text_(can_filter(name) ? filter_for(name) : "") {}
 
-  bool pass(const std::string& name) const {
-    if (text_.empty()) return true;
-    return is_glob_ ? glob_match(text_, name) : text_ == name;
+  bool is_exact() const { return !text_.empty() && !is_glob(text_); }
+  bool pass(std::string_view name) const { return text_.empty() || glob_match(text_, name); }
+
+  // How every name that passes begins.
+  std::string_view start() const {
+    return std::string_view(text_).substr(0, text_.find_first_of("*?"));
   }
 
   void add_to(std::vector<std::string>& words, const char* option) const {
@@ -55,7 +57,14 @@ class Filter {
 
  private:
   std::string text_;
-  bool is_glob_;
+};
+
+// Cases that every filter passes alike.
+struct Key {
+  std::string_view name;
+  std::string_view suite;
+  bool skipped = false;
+  auto operator<=>(const Key&) const = default;
 };
 
 // What doctest is told to run, and what it will run then.
@@ -67,9 +76,16 @@ struct Filters {
   explicit Filters(const ListedCase& wanted)
       : name(wanted.name), suite(wanted.suite), with_skipped(wanted.disabled) {}
 
-  bool pass(const ListedCase& listed) const {
-    if (listed.disabled && !with_skipped) return false;
-    return name.pass(listed.name) && suite.pass(listed.suite);
+  bool pass(const Key& key) const {
+    if (key.skipped && !with_skipped) return false;
+    return name.pass(key.name) && suite.pass(key.suite);
+  }
+
+  // In the order of keys, what passes lies between the first and the last that may.
+  Key first() const { return {name.start(), name.is_exact() ? suite.start() : "", false}; }
+  bool is_past(const Key& key) const {
+    if (!name.is_exact()) return !key.name.starts_with(name.start());
+    return key.name != name.start() || !key.suite.starts_with(suite.start());
   }
 
   std::vector<std::string> arguments() const {
@@ -80,6 +96,35 @@ struct Filters {
     return words;
   }
 };
+
+// Where the cases of each key stand in the list.
+using Positions = std::map<Key, std::vector<size_t>>;
+
+Positions positions_of(const std::vector<ListedCase>& cases) {
+  Positions positions;
+  for (size_t i = 0; i < cases.size(); ++i)
+    positions[{cases[i].name, cases[i].suite, cases[i].disabled}].push_back(i);
+  return positions;
+}
+
+std::vector<std::string> selection_of(const ListedCase& wanted, size_t index,
+                                      const Positions& positions) {
+  const Filters filters(wanted);
+  size_t before = 0, matching = 0;
+  for (auto it = positions.lower_bound(filters.first());
+       it != positions.end() && !filters.is_past(it->first); ++it) {
+    if (!filters.pass(it->first)) continue;
+    const std::vector<size_t>& at = it->second;
+    matching += at.size();
+    before += static_cast<size_t>(std::lower_bound(at.begin(), at.end(), index) - at.begin());
+  }
+  std::vector<std::string> selection = filters.arguments();
+  if (matching > 1) {
+    selection.push_back(fmt::format("--first={}", before + 1));
+    selection.push_back(fmt::format("--last={}", before + 1));
+  }
+  return selection;
+}
 
 std::string full_name(const ListedCase& listed) {
   return listed.suite.empty() ? listed.name : listed.suite + "/" + listed.name;
@@ -112,8 +157,6 @@ Result<std::vector<ListedCase>> ask_for_cases(const Target& target, std::vector<
 
 class DoctestAdapter : public Adapter {
  public:
-  Framework framework() const override { return Framework::doctest; }
-
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     const std::vector<std::string> words{"--list-test-cases", "--reporters=xml", "--order-by=file"};
@@ -129,9 +172,10 @@ class DoctestAdapter : public Adapter {
 
  private:
   static std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& cases) {
+    std::vector<std::vector<std::string>> selections = doctest_selections(cases);
     std::vector<Test> tests;
     for (size_t i = 0; i < cases.size(); ++i) {
-      Test test = make_test(target, cases[i], full_name(cases[i]), doctest_selection(cases, i));
+      Test test = make_test(target, cases[i], full_name(cases[i]), std::move(selections[i]));
       if (test.disabled) test.disabled_reason = "marked with skip()";
       tests.push_back(std::move(test));
     }
@@ -163,20 +207,12 @@ std::optional<std::vector<ListedCase>> parse_doctest_xml(std::string_view output
   return cases;
 }
 
-std::vector<std::string> doctest_selection(const std::vector<ListedCase>& cases, size_t wanted) {
-  const Filters filters(cases[wanted]);
-  size_t position = 0, matching = 0;
-  for (size_t i = 0; i < cases.size(); ++i) {
-    if (!filters.pass(cases[i])) continue;
-    ++matching;
-    if (i == wanted) position = matching;
-  }
-  std::vector<std::string> selection = filters.arguments();
-  if (matching > 1) {
-    selection.push_back(fmt::format("--first={}", position));
-    selection.push_back(fmt::format("--last={}", position));
-  }
-  return selection;
+std::vector<std::vector<std::string>> doctest_selections(const std::vector<ListedCase>& cases) {
+  const Positions positions = positions_of(cases);
+  std::vector<std::vector<std::string>> selections;
+  for (size_t i = 0; i < cases.size(); ++i)
+    selections.push_back(selection_of(cases[i], i, positions));
+  return selections;
 }
 
 const Adapter& doctest_adapter() {

@@ -58,13 +58,39 @@ TEST(DoctestSelection, Needs_a_position_only_where_the_filters_match_more) {
   const std::vector<ListedCase> cases{{"", "twin", "a.cc", 1, false, {}},
                                       {"", "other", "a.cc", 2, false, {}},
                                       {"", "twin", "a.cc", 3, false, {}}};
-  EXPECT_EQ(doctest_selection(cases, 1).back(), "--test-case=other");
-  EXPECT_EQ(doctest_selection(cases, 2).back(), "--last=2");
+  const auto selections = doctest_selections(cases);
+  EXPECT_EQ(selections.at(1).back(), "--test-case=other");
+  EXPECT_EQ(selections.at(2).back(), "--last=2");
+}
+
+TEST(DoctestSelection, Counts_what_wildcards_and_missing_suites_let_through) {
+  const auto selections = doctest_selections({{"", "a, b", "a.cc", 1, false, {}},
+                                              {"s", "a; b", "a.cc", 2, false, {}},
+                                              {"", "a; b", "a.cc", 3, false, {}},
+                                              {"t,", "c", "a.cc", 4, false, {}},
+                                              {"t;", "c", "a.cc", 5, true, {}},
+                                              {"t,", "c", "a.cc", 6, true, {}}});
+  const auto ends = [&](size_t i) { return selections.at(i).back(); };
+  EXPECT_EQ(ends(0), "--last=1");         // "a? b" matches the next two as well
+  EXPECT_EQ(ends(1), "--test-suite=s");   // alone in its suite
+  EXPECT_EQ(ends(2), "--last=2");         // any suite will do
+  EXPECT_EQ(ends(3), "--test-suite=t?");  // the others are skipped
+  EXPECT_EQ(ends(4), "--no-skip");        // "t;" has no wildcard
+  EXPECT_EQ(ends(5), "--last=3");         // "t?" matches both others
+}
+
+// Trying each case against each other takes minutes.
+TEST(DoctestSelection, Does_not_slow_down_with_the_number_of_cases) {
+  std::vector<ListedCase> cases;
+  for (int i = 0; i < 100'000; ++i)
+    cases.push_back({i % 2 ? "suite" : "", "case " + std::to_string(i / 3), "a.cc", i, false, {}});
+  EXPECT_EQ(doctest_selections(cases).back().back(), "--test-suite=suite");
 }
 
 TEST(DoctestSelection, Does_not_filter_by_a_name_that_is_not_listed_as_it_is) {
-  const auto words = doctest_selection(
-      {{"", "a\\x1Bb", "a.cc", 1, false, {}}, {"", "c", "a.cc", 2, false, {}}}, 0);
+  const auto words =
+      doctest_selections({{"", "a\\x1Bb", "a.cc", 1, false, {}}, {"", "c", "a.cc", 2, false, {}}})
+          .front();
   EXPECT_EQ(words.back(), "--last=1");
   for (const auto& word : words) EXPECT_FALSE(word.starts_with("--test-case")) << word;
 }

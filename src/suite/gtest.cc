@@ -95,8 +95,6 @@ Test to_test(const Target& target, const std::vector<ListedCase>& cases,
 
 class GtestAdapter : public Adapter {
  public:
-  Framework framework() const override { return Framework::gtest; }
-
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     // The report follows the listing on the same stream, and adds where each test is defined.

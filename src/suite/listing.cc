@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 #include <map>
 #include <set>
 
+#include "util/signal_name.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -45,11 +44,6 @@ std::vector<EnvChange> taken_out(const std::string_view (&names)[count]) {
   std::vector<EnvChange> changes;
   for (const std::string_view name : names) changes.push_back({std::string(name), std::nullopt});
   return changes;
-}
-
-std::string signal_name(int number) {
-  const char* name = sigabbrev_np(number);
-  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", number);
 }
 
 std::string how_it_ended(const ProcessResult& result, Duration timeout) {

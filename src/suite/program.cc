@@ -17,12 +17,6 @@ bool is_program(const fs::path& path) {
   return fs::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
 }
 
-std::string absolute_path(const fs::path& path) {
-  std::error_code error;
-  const fs::path full = fs::absolute(path, error);
-  return (error ? path : full).lexically_normal().string();
-}
-
 Error not_runnable(const std::string& word) {
   std::error_code ignored;
   if (fs::is_directory(word, ignored))
@@ -48,6 +42,12 @@ Result<std::string> find_program(const std::string& word) {
                        "write ./" + printable(word) + " for the one in this folder");
   return usage_error("there is no program '" + printable(word) + "' in PATH", "",
                      "check the spelling, or give its path");
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code error;
+  const fs::path full = fs::absolute(path, error);
+  return (error ? fs::path(path) : full).lexically_normal().string();
 }
 
 }  // namespace unflake

@@ -169,7 +169,8 @@ Error missing(const fs::path& path) {
 }
 
 Result<Framework> recognise_folder(const std::string& path) {
-  if (fs::exists(fs::path(path) / "CTestTestfile.cmake")) return Framework::ctest;
+  std::error_code ignored;
+  if (fs::exists(fs::path(path) / "CTestTestfile.cmake", ignored)) return Framework::ctest;
   return usage_error(printable(path) + " is a folder without CTestTestfile.cmake", "",
                      "give a test executable, or the build folder of a CMake project that calls "
                      "enable_testing()");
@@ -191,8 +192,11 @@ Result<Framework> recognise(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found) return missing(path);
   if (status.type() == fs::file_type::directory) return recognise_folder(path);
+  if (status.type() == fs::file_type::none)
+    return usage_error("cannot read " + printable(path) + ": " + error.message(), "",
+                       "check its permissions");
   if (status.type() != fs::file_type::regular)
-    return usage_error(printable(path) + " is not a file that can be run", error.message(),
+    return usage_error(printable(path) + " is not a file that can be run", "",
                        "give a test executable or a CTest build folder");
   if (access(path.c_str(), X_OK) != 0)
     return usage_error(printable(path) + " is not executable", "", "check its permissions");

@@ -67,6 +67,7 @@ TEST(Recognise, Refuses_other_files_and_folders) {
   EXPECT_NE(refusal(fixture("ctest_project/CMakeCache.txt")).find("not executable"),
             std::string::npos);
   EXPECT_NE(refusal("/dev/null").find("not a file"), std::string::npos);
+  EXPECT_TRUE(recognise("/dev/null").error().where.empty());
 }
 
 }  // namespace

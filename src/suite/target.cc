@@ -19,12 +19,6 @@ bool exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-std::string absolute(const std::string& path) {
-  std::error_code error;
-  const fs::path full = fs::absolute(path, error);
-  return (error ? fs::path(path) : full).lexically_normal().string();
-}
-
 // A colon would make ids ambiguous.
 std::string without_colons(std::string name) {
   std::replace(name.begin(), name.end(), ':', '_');
@@ -62,17 +56,20 @@ Result<Framework> framework_of(const TargetWords& words, const std::string& path
 Result<Target> path_target(const TargetWords& words, const std::string& word) {
   const auto framework = framework_of(words, word);
   if (!framework) return framework.error();
-  if (*framework == Framework::command) return command_target(words, {absolute(word)});
-  const std::string path = absolute(word);
+  if (*framework == Framework::command) return command_target(words, {absolute_path(word)});
+  const std::string path = absolute_path(word);
   return Target{name_for(words, *framework, path), *framework, path, {}};
 }
 
-// A file of that name in this folder, else what history knows.
+// A target at that path, else what history knows by that name: a target and its source folder are
+// often called the same.
 std::optional<Result<Target>> named_target(const TargetWords& words, const std::string& name,
                                            const KnownTargets& known) {
-  if (exists(name)) return path_target(words, name);
+  std::optional<Result<Target>> at_path;
+  if (exists(name)) at_path = path_target(words, name);
+  if (at_path && *at_path) return at_path;
   if (auto target = known ? known(name) : std::nullopt) return Result<Target>(std::move(*target));
-  return std::nullopt;
+  return at_path;
 }
 
 Error no_such_target(const TargetWords& words, const std::string& word) {
@@ -100,13 +97,16 @@ Error nothing_matched(const std::vector<Test>& tests, const std::string& pattern
   for (const std::string& name : nearest(pattern.substr(0, longest), names, 5))
     near.push_back(fmt::format("'{}'", printable(name)));
   return usage_error(fmt::format("no test matches '{}'", printable(shorten(pattern, 200))), "",
-                     near.empty() ? "list the tests to see their names"
+                     near.empty() ? "`unflake list TARGET` shows the tests"
                                   : "did you mean " + join(near, " or ") + "?");
 }
 
-Error only_disabled(const std::string& what, const std::string& reason) {
-  return usage_error(what, printable(reason),
-                     "name a disabled test exactly to run it, or ask for disabled tests");
+Error only_disabled(std::string_view what, const Test& example) {
+  std::string text = fmt::format("{}: '{}'", what, printable(shorten(example.id.name, 200)));
+  if (!example.disabled_reason.empty())
+    text += fmt::format(" ({})", printable(example.disabled_reason));
+  return usage_error(std::move(text), "",
+                     "name a disabled test exactly to run it, or use --include-disabled");
 }
 
 // Marks what one pattern means; false when it means nothing.
@@ -129,8 +129,7 @@ Error explain_miss(const std::vector<Test>& tests, const std::string& pattern) {
   for (const Test& test : tests)
     if (is_glob(pattern) && matches(test, pattern))
       return only_disabled(
-          fmt::format("'{}' matches only disabled tests", printable(shorten(pattern, 200))),
-          test.disabled_reason);
+          fmt::format("'{}' matches only disabled tests", printable(shorten(pattern, 200))), test);
   return nothing_matched(tests, pattern);
 }
 
@@ -144,10 +143,13 @@ std::vector<Test> keep(const std::vector<Test>& tests, const std::vector<bool>& 
 }  // namespace
 
 Result<Selection> resolve(const TargetWords& words, const KnownTargets& known) {
+  if (!words.command.empty() && !words.words.empty())
+    return usage_error("both a target and a command were given", "",
+                       "give a target or a command, not both");
   if (!words.command.empty()) {
     auto target = command_target(words, words.command);
     if (!target) return target.error();
-    return Selection{std::move(*target), words.words};
+    return Selection{std::move(*target), {}};
   }
   if (words.words.empty())
     return usage_error("no target was given", "",
@@ -174,8 +176,7 @@ Result<std::vector<Test>> select(const std::vector<Test>& tests,
   if (patterns.empty())
     for (size_t i = 0; i < tests.size(); ++i) chosen[i] = include_disabled || !tests[i].disabled;
   std::vector<Test> kept = keep(tests, chosen);
-  if (kept.empty())
-    return only_disabled("every test of the target is disabled", tests.front().disabled_reason);
+  if (kept.empty()) return only_disabled("every test of the target is disabled", tests.front());
   return kept;
 }
 

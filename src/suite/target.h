@@ -25,9 +25,9 @@ struct Selection {
 // A target of an earlier session, by its name.
 using KnownTargets = std::function<std::optional<Target>(const std::string& target_name)>;
 
-// The first word is a path when there is such a file or folder; else the name of a known target, or
-// a test's full id: split at the first colon into a target, which is looked up the same way, and
-// the test's name. The target itself is not started.
+// The first word is a path when there is a target at it; else the name of a known target, or a
+// test's full id: split at the first colon into a target, which is looked up the same way, and the
+// test's name. A plain command is known by its full id. The target itself is not started.
 Result<Selection> resolve(const TargetWords& words, const KnownTargets& known);
 
 // The tests that the patterns mean, in listing order. A pattern is first taken for the exact name

@@ -61,6 +61,34 @@ TEST(Resolve, Finds_the_target_of_an_id_in_the_history) {
   EXPECT_TRUE(resolved({"Harbour"}, known));
 }
 
+TEST(Resolve, Is_not_misled_by_a_file_or_folder_of_the_targets_name) {
+  const std::string folder = UNFLAKE_FIXTURES, file = fixture("ctest_project/CMakeCache.txt");
+  for (const std::string& name : {folder, file}) {
+    const KnownTargets known = [&](const std::string& asked) {
+      return asked == name ? std::optional(Target{name, Framework::gtest, "/b", {}}) : std::nullopt;
+    };
+    const auto selection = resolved({name + ":A.b"}, known);
+    ASSERT_TRUE(selection) << to_string(selection.error());
+    EXPECT_EQ(selection->target.path, "/b");
+    EXPECT_THAT(selection->patterns, ElementsAre("A.b"));
+    EXPECT_TRUE(resolved({name}, known));
+    EXPECT_FALSE(resolved({name + ":A.b"}));
+  }
+}
+
+TEST(Resolve, Finds_a_plain_command_by_its_full_id) {
+  const Target command{"command", Framework::command, "/p/a.sh", {"/p/a.sh", "--fast"}};
+  const KnownTargets known = [&](const std::string& name) {
+    return name == "command:a.sh --fast" ? std::optional(command) : std::nullopt;
+  };
+  const auto selection = resolved({"command:a.sh --fast"}, known);
+  ASSERT_TRUE(selection);
+  EXPECT_EQ(selection->target.framework, Framework::command);
+  EXPECT_EQ(selection->target.argv, command.argv);
+  EXPECT_TRUE(selection->patterns.empty());
+  EXPECT_FALSE(resolved({"command:a.sh"}, known));
+}
+
 TEST(Resolve, Names_a_build_folder_after_its_project) {
   const auto selection = resolved({fixture("ctest_project")});
   ASSERT_TRUE(selection);
@@ -88,6 +116,8 @@ TEST(Resolve, Says_what_is_wrong) {
   EXPECT_THAT(to_string(resolved({}).error()), HasSubstr("no target"));
   EXPECT_THAT(to_string(resolved({"nowhere:A.b"}).error()), HasSubstr("'nowhere'"));
   EXPECT_THAT(to_string(resolved({"nowhere"}).error()), HasSubstr("no file nowhere"));
+  EXPECT_THAT(to_string(resolve({{"./a"}, {"./b"}, std::nullopt, ""}, nullptr).error()),
+              HasSubstr("give a target or a command, not both"));
 }
 
 TEST(Select, Takes_every_enabled_test_without_patterns) {
@@ -112,9 +142,22 @@ TEST(Select, Takes_a_disabled_test_that_is_named_exactly) {
   EXPECT_THAT(names(select(tests, {"A.of*"}, true)), ElementsAre("A.off"));
 }
 
+TEST(Select, Says_why_a_test_is_disabled_and_how_to_run_it) {
+  unflake::Test off = test_named("A.off", true);
+  off.disabled_reason = "marked with skip()";
+  for (const std::vector<std::string>& patterns : {std::vector<std::string>{}, {"A.*"}}) {
+    const auto selected = select({off}, patterns, false);
+    ASSERT_FALSE(selected);
+    EXPECT_THAT(selected.error().what, HasSubstr("'A.off' (marked with skip())"));
+    EXPECT_TRUE(selected.error().where.empty());
+    EXPECT_THAT(selected.error().next, HasSubstr("--include-disabled"));
+  }
+}
+
 TEST(Select, Names_the_pattern_that_matches_nothing_and_suggests) {
   EXPECT_THAT(names(select(tests, {"A.one", "A.tow"}, false)),
               ElementsAre(testing::AllOf(HasSubstr("'A.tow'"), HasSubstr("'A.two'"))));
+  EXPECT_THAT(names(select(tests, {"Zebra"}, false)), ElementsAre(HasSubstr("`unflake list ")));
 }
 
 TEST(Select, Survives_hostile_names) {

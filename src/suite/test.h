@@ -55,6 +55,7 @@ struct Fixtures {
 struct Test {
   TestId id;
   Framework framework = Framework::command;
+  bool is_entry = false;  // a CTest entry as it stands, which may run any number of cases
   Command command;
   PassRule rule;
   std::optional<Duration> timeout;  // as the suite declares it

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trace/scan.h"
 #include "util/text.h"
 
@@ -31,6 +33,15 @@ std::string set_from(std::string_view& rest) {
   return set;
 }
 
+constexpr const char* any_text = "([^x]|x)*";  // a dot would not match a zero byte
+
+// Behind other text glibc lets ^ match after a line feed, whatever it was told: in pattern and text
+// another character takes its place.
+std::string without_line_feeds(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', '\v');
+  return text;
+}
+
 }  // namespace
 
 std::string posix_from_cmake(std::string_view pattern) {
@@ -53,26 +64,34 @@ std::string posix_from_cmake(std::string_view pattern) {
   return posix;
 }
 
-Result<CMakeRegex> CMakeRegex::compile(const std::string& pattern) {
+Result<CMakeRegex::Compiled> CMakeRegex::compile_posix(const std::string& posix) {
   auto compiled = std::make_unique<regex_t>();
-  const int failed = regcomp(compiled.get(), posix_from_cmake(pattern).c_str(), REG_EXTENDED);
-  if (failed == 0) return CMakeRegex(std::unique_ptr<regex_t, Free>(compiled.release()));
+  const int failed = regcomp(compiled.get(), posix.c_str(), REG_EXTENDED | REG_NOSUB);
+  if (failed == 0) return Compiled(compiled.release());
   char reason[200];
   regerror(failed, compiled.get(), reason, sizeof reason);
-  return usage_error(
-      fmt::format("'{}' is not a regular expression: {}", printable(shorten(pattern, 200)), reason),
-      "", "correct the test's properties in CMakeLists.txt");
+  return usage_error(reason);
 }
 
-std::optional<CMakeRegex::Match> CMakeRegex::find(std::string_view text, bool cut_at_start,
-                                                  bool cut_at_end) const {
-  regmatch_t range[1];
-  range[0].rm_so = 0;
-  range[0].rm_eo = static_cast<regoff_t>(text.size());
-  const int flags = REG_STARTEND | (cut_at_start ? REG_NOTBOL : 0) | (cut_at_end ? REG_NOTEOL : 0);
-  if (regexec(regex_.get(), text.data() ? text.data() : "", 1, range, flags) != 0)
-    return std::nullopt;
-  return Match{static_cast<size_t>(range[0].rm_so), static_cast<size_t>(range[0].rm_eo)};
+Result<CMakeRegex> CMakeRegex::compile(const std::string& pattern) {
+  const std::string posix = posix_from_cmake(pattern);
+  const auto alone = compile_posix(posix);  // `a)(b` would be right inside of parentheses
+  auto from_start =
+      alone ? compile_posix(without_line_feeds(any_text + ("(" + posix + ")"))) : alone.error();
+  if (from_start) return CMakeRegex(std::move(*from_start));
+  return usage_error(fmt::format("'{}' is not a regular expression: {}",
+                                 printable(shorten(pattern, 200)), from_start.error().what),
+                     "", "correct the test's properties in CMakeLists.txt");
+}
+
+// A search tries the expression at each place in turn, and each try may read all of the text that
+// is left. One try from the start, with "any text" in front of the expression, reads it once.
+bool CMakeRegex::matches(std::string_view text, bool cut_at_start, bool cut_at_end) const {
+  from_start_->not_bol = cut_at_start;
+  from_start_->not_eol = cut_at_end;
+  const std::string one_line = without_line_feeds(std::string(text));
+  const auto length = static_cast<regoff_t>(one_line.size());
+  return re_match(from_start_.get(), one_line.data(), length, 0, nullptr) >= 0;
 }
 
 }  // namespace unflake

@@ -3,7 +3,6 @@
 #include <regex.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,13 +16,9 @@ class CMakeRegex {
  public:
   static Result<CMakeRegex> compile(const std::string& pattern);
 
-  // Where the first match is. Text that was cut at an end does not match an anchor there.
-  struct Match {
-    size_t start = 0;
-    size_t end = 0;
-  };
-  std::optional<Match> find(std::string_view text, bool cut_at_start = false,
-                            bool cut_at_end = false) const;
+  // Whether any part of the text matches. Text that was cut at an end does not match an anchor
+  // there.
+  bool matches(std::string_view text, bool cut_at_start = false, bool cut_at_end = false) const;
 
  private:
   struct Free {
@@ -32,8 +27,12 @@ class CMakeRegex {
       delete regex;
     }
   };
-  explicit CMakeRegex(std::unique_ptr<regex_t, Free> regex) : regex_(std::move(regex)) {}
-  std::unique_ptr<regex_t, Free> regex_;
+  using Compiled = std::unique_ptr<regex_t, Free>;
+
+  static Result<Compiled> compile_posix(const std::string& posix);
+  explicit CMakeRegex(Compiled from_start) : from_start_(std::move(from_start)) {}
+
+  Compiled from_start_;  // any text, then the expression
 };
 
 // The same in POSIX's extended syntax.

@@ -237,8 +237,15 @@ bool ran_nothing(std::string_view text) {
          !has_line_starting(text, "[ RUN      ]");
 }
 
+// What a test prints may look like a summary too: the last one is GoogleTest's own.
+bool passed_none(std::string_view text) {
+  constexpr std::string_view summary = "[  PASSED  ] ";
+  const size_t last = text.rfind(summary);
+  return last != std::string_view::npos && text.substr(last + summary.size()).starts_with("0 ");
+}
+
 std::optional<std::string> skip_reason(std::string_view text) {
-  if (!has_line_starting(text, "[  SKIPPED ] ")) return std::nullopt;
+  if (!has_line_starting(text, "[  SKIPPED ] ") || !passed_none(text)) return std::nullopt;
   std::string reason;
   for (LineReader in(text); !in.done(); in.advance()) {
     std::string_view line = in.line();

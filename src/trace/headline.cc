@@ -11,8 +11,7 @@ namespace {
 constexpr size_t most_bytes = 200;
 
 std::string place_of(const Failure& failure) {
-  const std::string_view name =
-      std::string_view(failure.file).substr(failure.file.find_last_of('/') + 1);
+  const std::string_view name = base_name(failure.file);
   return failure.line > 0 ? fmt::format("{}:{}", name, failure.line) : std::string(name);
 }
 

@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "trace/scan.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -228,7 +229,7 @@ class Normaliser {
 }  // namespace
 
 std::string normalise(std::string_view text) {
-  return Normaliser(without_colours(text)).run();
+  return Normaliser(without_escape_sequences(text)).run();
 }
 
 }  // namespace unflake

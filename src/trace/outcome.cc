@@ -11,6 +11,7 @@
 #include "trace/output_parsers.h"
 #include "trace/pass_rule.h"
 #include "trace/process_text.h"
+#include "util/signal_name.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -50,11 +51,6 @@ const FrameworkOutput* own_output(const Test& test) {
   for (const FrameworkOutput& output : framework_outputs())
     if (output.framework == test.framework) return &output;
   return nullptr;
-}
-
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }
 
 Failure make_failure(FailureKind kind, std::string expression, std::string message) {
@@ -127,9 +123,9 @@ std::vector<Failure> failures_of(const Reading& reading) {
 
 // A shell reports a child that died of a signal as 128 + its number.
 std::string exit_text(int status) {
-  const char* name = status > 128 ? sigabbrev_np(status - 128) : nullptr;
-  return name ? fmt::format("exit status {} (128 + SIG{})", status, name)
-              : fmt::format("exit status {}", status);
+  const bool of_signal = status > 128 && sigabbrev_np(status - 128);
+  return of_signal ? fmt::format("exit status {} (128 + {})", status, signal_name(status - 128))
+                   : fmt::format("exit status {}", status);
 }
 
 Failure exit_failure(const Reading& reading) {
@@ -220,12 +216,18 @@ OutcomeKind kind_of_exit(const Reading& reading, const Failure& primary) {
 
 std::optional<std::string> own_skip_reason(const Reading& reading) {
   const FrameworkOutput* output = own_output(reading.test);
-  if (!output) return std::nullopt;
+  if (!output || !output->skip_reason) return std::nullopt;
   const int wanted = output->framework == Framework::catch2 ? catch2_all_skipped : 0;
   if (reading.process.code != wanted || !reading.evidence.checks.empty()) return std::nullopt;
   for (const std::string& text : reading.texts)
     if (auto reason = output->skip_reason(text)) return reason;
   return std::nullopt;
+}
+
+// An entry of CTest may run no case at all, and pass.
+bool asked_for_a_missing_case(const Reading& reading) {
+  const FrameworkOutput* output = own_output(reading.test);
+  return output && !reading.test.is_entry && any_text(reading, output->ran_nothing);
 }
 
 // What the patterns hold against the test names the outcome, unless the test itself says why.
@@ -241,8 +243,7 @@ Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
 }
 
 Outcome exited(const Reading& reading) {
-  const FrameworkOutput* output = own_output(reading.test);
-  if (output && any_text(reading, output->ran_nothing)) return not_in_binary(reading);
+  if (asked_for_a_missing_case(reading)) return not_in_binary(reading);
   if (const auto reason = own_skip_reason(reading)) return skipped(reading, *reason);
   Judgement judgement = judge(reading.test.rule, reading.process.code, reading.pieces);
   if (judgement.kind == OutcomeKind::skipped) return skipped(reading, judgement.reason);

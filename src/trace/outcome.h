@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +12,6 @@ namespace unflake {
 enum class OutcomeKind { pass, fail, crash, timeout, skipped };
 
 std::string_view to_string(OutcomeKind kind);
-std::optional<OutcomeKind> outcome_kind_from(std::string_view name);
 
 enum class FailureKind {
   assertion,        // a framework's check, or assert()
@@ -33,7 +31,6 @@ enum class FailureKind {
 };
 
 std::string_view to_string(FailureKind kind);
-std::optional<FailureKind> failure_kind_from(std::string_view name);
 bool is_sanitizer(FailureKind kind);
 
 // What a failing run showed. Every field but `kind` may be empty.

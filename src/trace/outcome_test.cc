@@ -203,6 +203,21 @@ TEST(ReadOutcome, Skips_a_gtest_that_skipped_itself) {
   EXPECT_EQ(outcome_of(Framework::command, End::exited, 0, text).kind, OutcomeKind::pass);
 }
 
+TEST(ReadOutcome, Passes_a_run_of_many_cases_of_which_some_skipped_themselves) {
+  EXPECT_EQ(outcome_of(Framework::gtest, End::exited, 0,
+                       "[ RUN      ] A.skips\na.cc:24: Skipped\nno network here\n"
+                       "[  SKIPPED ] A.skips (0 ms)\n[ RUN      ] A.b\n[       OK ] A.b (0 ms)\n"
+                       "[  PASSED  ] 1 test.\n[  SKIPPED ] 1 test, listed below:\n"
+                       "[  SKIPPED ] A.skips\n")
+                .kind,
+            OutcomeKind::pass);
+  EXPECT_EQ(outcome_of(Framework::catch2, End::exited, 0,
+                       "a.cc:5: SKIPPED:\nexplicitly with message:\n  no display\n\n"
+                       "test cases: 2 | 1 passed | 1 skipped\n")
+                .kind,
+            OutcomeKind::pass);
+}
+
 TEST(ReadOutcome, Skips_a_catch2_test_that_skipped_itself) {
   const std::string text = "a.cc:5: SKIPPED:\nexplicitly with message:\n  no display\n\n";
   const Outcome outcome = outcome_of(Framework::catch2, End::exited, 4, text);
@@ -212,23 +227,38 @@ TEST(ReadOutcome, Skips_a_catch2_test_that_skipped_itself) {
             OutcomeKind::fail);
 }
 
+struct RunOfNothing {
+  Framework framework;
+  int status;
+  const char* text;
+};
+
+constexpr RunOfNothing runs_of_nothing[] = {
+    {Framework::gtest, 0,
+     "[==========] Running 0 tests from 0 test suites.\n[  PASSED  ] 0 tests.\n"},
+    {Framework::catch2, 0, "No test cases matched 'nope'\n=====\nNo tests ran\n"},
+    {Framework::catch2, 3, "No test cases matched 'nope'\n=====\nNo tests ran\n"},
+    {Framework::doctest, 0, "[doctest] test cases: 0 | 0 passed | 0 failed | 15 skipped\n"},
+    {Framework::boost_test, 200,
+     "Test setup error: no test cases matching filter or all test cases were disabled\n"},
+};
+
 TEST(ReadOutcome, Never_passes_a_test_that_is_not_in_the_binary) {
-  const struct {
-    Framework framework;
-    int status;
-    const char* text;
-  } cases[] = {
-      {Framework::gtest, 0,
-       "[==========] Running 0 tests from 0 test suites.\n[  PASSED  ] 0 tests.\n"},
-      {Framework::catch2, 0, "No test cases matched 'nope'\n=====\nNo tests ran\n"},
-      {Framework::catch2, 3, "No test cases matched 'nope'\n=====\nNo tests ran\n"},
-      {Framework::doctest, 0, "[doctest] test cases: 0 | 0 passed | 0 failed | 15 skipped\n"},
-      {Framework::boost_test, 200,
-       "Test setup error: no test cases matching filter or all test cases were disabled\n"},
-  };
-  for (const auto& [framework, status, text] : cases)
+  for (const auto& [framework, status, text] : runs_of_nothing)
     expect_kinds(outcome_of(framework, End::exited, status, text), OutcomeKind::fail,
                  FailureKind::not_started);
+}
+
+TEST(ReadOutcome, Leaves_a_ctest_entry_that_ran_no_case_to_its_exit_status) {
+  for (const auto& [framework, status, text] : runs_of_nothing) {
+    unflake::Test entry = test_of(framework);
+    entry.is_entry = true;
+    const Outcome outcome = read_outcome(entry, ended(End::exited, status, text));
+    if (status == 0)
+      EXPECT_EQ(outcome.kind, OutcomeKind::pass) << text;
+    else
+      expect_kinds(outcome, OutcomeKind::fail, FailureKind::exit_status);
+  }
 }
 
 TEST(ReadOutcome, Applies_what_ctest_declares) {

@@ -29,7 +29,7 @@ struct FrameworkOutput {
   bool (*finished)(std::string_view text);
   // No test has the name that was asked for.
   bool (*ran_nothing)(std::string_view text);
-  // Of a test that skipped itself; may be empty.
+  // Of a test that skipped itself; may be empty. Null: a test of this framework cannot.
   std::optional<std::string> (*skip_reason)(std::string_view text);
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "trace/cmake_regex.h"
-#include "trace/scan.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -13,13 +12,24 @@ namespace {
 
 struct Hit {
   std::string pattern;
-  std::string line;  // that holds the start of the match
+  std::string line;  // that matches; empty when it takes several
 };
 
-std::string line_around(std::string_view text, size_t at) {
-  const size_t start = at == 0 ? 0 : text.find_last_of('\n', at - 1) + 1;
-  const size_t end = std::min(text.find('\n', at), text.size());
-  return without_colours(text.substr(start, end > start ? end - start : 0));
+bool matches(const CMakeRegex& regex, const TextPiece& piece) {
+  return regex.matches(piece.text, piece.cut_at_start, piece.cut_at_end);
+}
+
+std::string first_matching_line(const CMakeRegex& regex, const TextPiece& piece) {
+  std::string_view rest = piece.text;
+  for (bool first = true; !rest.empty(); first = false) {
+    const size_t feed = std::min(rest.find('\n'), rest.size());
+    const bool last = feed == rest.size();
+    const std::string_view line = rest.substr(0, feed);
+    if (regex.matches(line, piece.cut_at_start || !first, piece.cut_at_end || !last))
+      return shorten(trim(without_escape_sequences(line)), 500);
+    rest.remove_prefix(last ? feed : feed + 1);
+  }
+  return "";
 }
 
 Result<std::optional<Hit>> first_hit(const std::vector<std::string>& patterns,
@@ -28,9 +38,9 @@ Result<std::optional<Hit>> first_hit(const std::vector<std::string>& patterns,
     const auto regex = CMakeRegex::compile(pattern);
     if (!regex) return regex.error();
     for (const TextPiece& piece : output)
-      if (const auto match = regex->find(piece.text, piece.cut_at_start, piece.cut_at_end))
-        return std::optional(Hit{pattern, line_around(piece.text, match->start)});
-    if (output.empty() && regex->find("")) return std::optional(Hit{pattern, ""});
+      if (matches(*regex, piece))
+        return std::optional(Hit{pattern, first_matching_line(*regex, piece)});
+    if (output.empty() && regex->matches("")) return std::optional(Hit{pattern, ""});
   }
   return std::optional<Hit>();
 }
@@ -56,8 +66,13 @@ Failure no_pass_pattern(const PassRule& rule, const std::vector<TextPiece>& outp
 }
 
 Failure fail_pattern(const Hit& hit) {
-  return pattern_failure(hit.pattern, fmt::format("the output matches FAIL_REGULAR_EXPRESSION: {}",
-                                                  trim(shorten(hit.line, 500))));
+  std::string message = "the output matches FAIL_REGULAR_EXPRESSION";
+  if (!hit.line.empty()) message += ": " + hit.line;
+  return pattern_failure(hit.pattern, std::move(message));
+}
+
+std::string skip_reason(const Hit& hit) {
+  return hit.line.empty() ? "the output matches SKIP_REGULAR_EXPRESSION" : hit.line;
 }
 
 // What the patterns say against the test, whatever its exit status.
@@ -90,8 +105,7 @@ Judgement judge(const PassRule& rule, int exit_status, const std::vector<TextPie
     return {OutcomeKind::skipped, std::nullopt, fmt::format("exit status {}", exit_status)};
   const auto skips = first_hit(rule.skip_patterns, output);
   if (!skips) return failed(broken_pattern(skips.error()));
-  if (*skips)
-    return {OutcomeKind::skipped, std::nullopt, std::string(trim(shorten((*skips)->line, 500)))};
+  if (*skips) return {OutcomeKind::skipped, std::nullopt, skip_reason(**skips)};
 
   auto forced = forced_failure(rule, output);
   const bool success = !forced && (exit_status == 0 || !rule.pass_patterns.empty());

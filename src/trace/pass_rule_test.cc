@@ -9,7 +9,7 @@ namespace {
 
 bool finds(const std::string& pattern, std::string_view text) {
   const auto regex = CMakeRegex::compile(pattern);
-  return regex && regex->find(text);
+  return regex && regex->matches(text);
 }
 
 TEST(CMakeRegex, Takes_braces_and_escaped_characters_literally) {
@@ -26,6 +26,9 @@ TEST(CMakeRegex, Anchors_the_whole_text) {
   EXPECT_TRUE(finds("^one", "one\ntwo"));
   EXPECT_FALSE(finds("^two", "one\ntwo"));
   EXPECT_FALSE(finds("one$", "one\ntwo"));
+  EXPECT_TRUE(finds("(^|\n)two", "one\ntwo"));
+  EXPECT_TRUE(finds("[^\n]two", "one two"));
+  EXPECT_FALSE(finds("[^\n]two", "one\ntwo"));
   EXPECT_TRUE(finds("one.two", "one\ntwo"));
 }
 
@@ -36,6 +39,20 @@ TEST(CMakeRegex, Knows_no_named_classes) {
   EXPECT_TRUE(finds("[]x]", "]"));
 }
 
+TEST(CMakeRegex, Anchors_each_alternative_by_itself) {
+  EXPECT_TRUE(finds("^one|two$", "one\n"));
+  EXPECT_TRUE(finds("^one|two$", "it is two"));
+  EXPECT_FALSE(finds("^one|two$", "it is one or two.."));
+}
+
+// Reading on to the end of the text from each place where the pattern starts takes minutes.
+TEST(CMakeRegex, Reads_long_text_once) {
+  std::string text;
+  while (text.size() < 1'000'000) text += "Error in a line\n";
+  EXPECT_FALSE(finds("Error.*fatal", text));
+  EXPECT_TRUE(finds("Error.*fatal|done", text + "done\n"));
+}
+
 TEST(CMakeRegex, Reads_past_zero_bytes) {
   EXPECT_TRUE(finds("end", std::string_view("a\0the end", 9)));
 }
@@ -43,14 +60,15 @@ TEST(CMakeRegex, Reads_past_zero_bytes) {
 TEST(CMakeRegex, Does_not_match_an_anchor_where_text_is_missing) {
   const auto regex = CMakeRegex::compile("^tail");
   ASSERT_TRUE(regex);
-  EXPECT_FALSE(regex->find("tail", true, false));
-  EXPECT_TRUE(regex->find("tail", false, false));
+  EXPECT_FALSE(regex->matches("tail", true, false));
+  EXPECT_TRUE(regex->matches("tail", false, false));
 }
 
 TEST(CMakeRegex, Names_a_pattern_that_it_cannot_read) {
   const auto regex = CMakeRegex::compile("a(b");
   ASSERT_FALSE(regex);
   EXPECT_NE(regex.error().what.find("a(b"), std::string::npos);
+  EXPECT_FALSE(CMakeRegex::compile("a)(b"));
 }
 
 std::vector<TextPiece> whole(std::string text) {
@@ -80,6 +98,24 @@ TEST(PassRule, Lets_a_fail_pattern_overrule_exit_status_and_pass_pattern) {
   EXPECT_EQ(judgement.failure->expression, "[^a-z]ERROR");
   EXPECT_EQ(judgement.failure->message,
             "the output matches FAIL_REGULAR_EXPRESSION: 1 ERROR: no disk");
+}
+
+TEST(PassRule, Shows_the_matching_line_of_a_long_text) {
+  std::string text;
+  while (text.size() < 1'000'000) text += "Error in a line\n";
+  PassRule rule;
+  rule.fail_patterns = {"Error.*fatal|no disk$"};
+  EXPECT_EQ(judge(rule, 0, whole(text + "there is no disk")).failure->message,
+            "the output matches FAIL_REGULAR_EXPRESSION: there is no disk");
+}
+
+TEST(PassRule, Shows_no_line_where_the_match_takes_several) {
+  PassRule rule;
+  rule.fail_patterns = {"begin.*end"};
+  EXPECT_EQ(judge(rule, 0, whole("begin\nend\n")).failure->message,
+            "the output matches FAIL_REGULAR_EXPRESSION");
+  rule.skip_patterns = rule.fail_patterns;
+  EXPECT_FALSE(judge(rule, 0, whole("begin\nend\n")).reason.empty());
 }
 
 TEST(PassRule, Turns_the_result_round_when_the_test_must_fail) {

@@ -1,6 +1,6 @@
 #include "trace/process_text.h"
 
-#include "trace/scan.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -32,7 +32,7 @@ std::string readable_lines(const TextPiece& piece) {
     const size_t first_end = text.find('\n');
     text.remove_prefix(first_end == std::string_view::npos ? text.size() : first_end + 1);
   }
-  return without_colours(text);
+  return without_escape_sequences(text);
 }
 
 }  // namespace unflake

@@ -75,6 +75,14 @@ const StackFrame* first_own_frame(const Stack& stack) {
   return nullptr;
 }
 
+bool same_place(const StackFrame& a, const StackFrame& b) {
+  return a.file == b.file && a.line == b.line && (a.line > 0 || a.function == b.function);
+}
+
+std::string short_place(const StackFrame& frame) {
+  return frame.line > 0 ? fmt::format("{}:{}", base_name(frame.file), frame.line) : frame.function;
+}
+
 // A race has two sides, and which of them is printed first is chance: order them by what they are.
 void place_by_all_sides(Failure& failure, const std::vector<Stack>& stacks) {
   std::vector<StackFrame> sides;
@@ -85,18 +93,11 @@ void place_by_all_sides(Failure& failure, const std::vector<Stack>& stacks) {
   std::sort(sides.begin(), sides.end(), [](const StackFrame& a, const StackFrame& b) {
     return std::tie(a.file, a.line, a.function) < std::tie(b.file, b.line, b.function);
   });
-  sides.erase(std::unique(sides.begin(), sides.end(),
-                          [](const auto& a, const auto& b) {
-                            return a.file == b.file && a.line == b.line;
-                          }),
-              sides.end());
+  sides.erase(std::unique(sides.begin(), sides.end(), same_place), sides.end());
   if (sides.empty()) return;
   place(failure, sides.front());
   std::vector<std::string> others;
-  for (size_t i = 1; i < sides.size(); ++i) {
-    const std::string_view file = sides[i].file;
-    others.push_back(fmt::format("{}:{}", file.substr(file.find_last_of('/') + 1), sides[i].line));
-  }
+  for (size_t i = 1; i < sides.size(); ++i) others.push_back(short_place(sides[i]));
   if (!others.empty()) failure.expression = fmt::format("and {}", join(others, ", "));
 }
 

@@ -141,6 +141,42 @@ TEST(SanitizerOutput, Keeps_reports_apart_that_have_no_summary) {
   EXPECT_EQ(reports[1].file, "b.cc");
 }
 
+TEST(SanitizerOutput, Places_a_report_without_symbols_at_an_address_in_a_module) {
+  EXPECT_EQ(
+      only_report(R"(==9==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000014
+    #0 0x7f4bfe0ba038  (/usr/lib/x86_64-linux-gnu/libasan.so.8+0xba038)
+    #1 0x56350e852cfd  (/home/ann/build/pthread_server+0x1cfd) (BuildId: 8c09c58204ec80)
+    #2 0x7f4bfd245249  (/lib/x86_64-linux-gnu/libc.so.6+0x27249)
+
+SUMMARY: AddressSanitizer: heap-use-after-free (/home/ann/build/pthread_server+0x1cfd)
+)"),
+      (Failure{FailureKind::address_sanitizer, "", 0, "pthread_server+0x1cfd", "",
+               "heap-use-after-free"}));
+}
+
+TEST(SanitizerOutput, Names_both_sides_of_a_race_without_symbols) {
+  const std::string sides[] = {
+      "  Write of size 4 at 0x55f84fec7138 by thread T2:\n"
+      "    #0 <null> <null> (server+0x2362)\n    #1 <null> <null> (libstdc++.so.6+0xd44a2)\n\n",
+      "  Previous read of size 4 at 0x55f84fec7138 by thread T1:\n"
+      "    #0 <null> <null> (server+0x23ce)\n\n"};
+  const Failure race = only_report(std::string(race_head) + sides[0] + sides[1]);
+  EXPECT_EQ(race, (Failure{FailureKind::thread_sanitizer, "", 0, "server+0x2362",
+                           "and server+0x23ce", "data race"}));
+  EXPECT_EQ(race, only_report(std::string(race_head) + sides[1] + sides[0]));
+}
+
+TEST(StackFrame, Takes_the_run_time_library_for_what_it_is_only_by_its_own_name) {
+  const auto is_runtime = [](std::string_view line) {
+    return is_runtime_frame(parse_sanitizer_frame(line).value());
+  };
+  EXPECT_TRUE(is_runtime("#0 0x1  (/lib/libc.so.6+0x1)"));
+  EXPECT_TRUE(is_runtime("#0 0x1  (<unknown module>)"));
+  EXPECT_TRUE(is_runtime("#0 0x1 in f() (/usr/lib/libm.so.6+0x1)"));
+  EXPECT_FALSE(is_runtime("#0 0x1 in f() (/usr/lib/libfilm.so.6+0x1)"));
+  EXPECT_FALSE(is_runtime("#0 0x1 in f() (/src/libc.so-work/server+0x1)"));
+}
+
 TEST(StackFrame, Reads_functions_with_blanks_and_drops_what_the_optimiser_added) {
   EXPECT_EQ(
       parse_sanitizer_frame(

@@ -2,21 +2,8 @@
 
 #include <charconv>
 
-#include "util/text.h"
-
 namespace unflake {
 namespace {
-
-constexpr size_t longest_escape = 64;
-
-// Length of the escape sequence that starts the text; an unfinished one is its first character.
-size_t escape_length(std::string_view text) {
-  if (text.size() < 2) return 1;
-  if (text[1] != '[') return 2;
-  for (size_t i = 2; i < text.size() && i < longest_escape; ++i)
-    if (text[i] >= 0x40 && text[i] <= 0x7E) return i + 1;
-  return 1;
-}
 
 // The number that ends the text, which is cut off.
 std::optional<int> take_number_at_end(std::string_view& text) {
@@ -59,19 +46,6 @@ void LineReader::advance() {
   if (line_.ends_with('\r')) line_.remove_suffix(1);
 }
 
-std::string without_colours(std::string_view text) {
-  std::string plain;
-  plain.reserve(text.size());
-  while (!text.empty()) {
-    const size_t escape = text.find('\x1b');
-    plain += text.substr(0, escape);
-    if (escape == std::string_view::npos) break;
-    text.remove_prefix(escape);
-    text.remove_prefix(escape_length(text));
-  }
-  return plain;
-}
-
 std::optional<SourceLine> source_line_at_end(std::string_view text) {
   auto place = in_parentheses(text);
   if (!place) place = after_colon(text);
@@ -108,6 +82,10 @@ bool consume_end(std::string_view& text, std::string_view suffix) {
   if (!text.ends_with(suffix)) return false;
   text.remove_suffix(suffix.size());
   return true;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);
 }
 
 std::string_view leading_digits(std::string_view text) {

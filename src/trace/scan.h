@@ -21,9 +21,6 @@ class LineReader {
   bool done_ = false;
 };
 
-// Without terminal escape sequences and the other control characters that colour output.
-std::string without_colours(std::string_view text);
-
 struct SourceLine {
   std::string_view file;
   int line = 0;
@@ -59,6 +56,9 @@ constexpr bool is_hex_digit(char c) {
 constexpr bool is_blank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
+
+// What follows the last slash.
+std::string_view base_name(std::string_view path);
 
 // Digits at the start of the text.
 std::string_view leading_digits(std::string_view text);

@@ -5,6 +5,7 @@
 #include "trace/message.h"
 #include "trace/normalise.h"
 #include "trace/outcome.h"
+#include "trace/scan.h"
 
 namespace unflake {
 namespace {
@@ -26,11 +27,6 @@ class Hash {
   uint64_t value_ = 0xCBF29CE484222325u;
 };
 
-// Folders differ between machines and build trees; within one test the name is enough.
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
 // A framework's check is in a function that the test's name and the line already tell.
 bool function_tells(const Failure& failure) {
   return failure.line == 0 || is_sanitizer(failure.kind);
@@ -41,7 +37,7 @@ bool function_tells(const Failure& failure) {
 std::string signature_of(const Failure& failure) {
   Hash hash;
   hash.add(to_string(failure.kind));
-  hash.add(base_name(failure.file));
+  hash.add(base_name(failure.file));  // folders differ between machines and build trees
   hash.add(fmt::format("{}", failure.line));
   hash.add(function_tells(failure) ? failure.function : "");
   hash.add(failure.expression);

@@ -91,17 +91,13 @@ TEST(Headline, Is_one_short_printable_line) {
   EXPECT_EQ(line.find_first_of("\n\x1b\xff"), std::string::npos);
 }
 
-TEST(Kinds, Are_found_again_by_their_names) {
-  for (int i = 0; i <= static_cast<int>(FailureKind::not_started); ++i) {
-    const auto kind = static_cast<FailureKind>(i);
-    EXPECT_EQ(failure_kind_from(to_string(kind)), kind);
-  }
-  for (int i = 0; i <= static_cast<int>(OutcomeKind::skipped); ++i) {
-    const auto kind = static_cast<OutcomeKind>(i);
-    EXPECT_EQ(outcome_kind_from(to_string(kind)), kind);
-  }
-  EXPECT_FALSE(failure_kind_from("flaky"));
-  EXPECT_FALSE(outcome_kind_from(""));
+TEST(Kinds, Have_names_of_their_own) {
+  std::set<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(FailureKind::not_started); ++i)
+    EXPECT_TRUE(names.insert(to_string(static_cast<FailureKind>(i))).second) << i;
+  names.clear();
+  for (int i = 0; i <= static_cast<int>(OutcomeKind::skipped); ++i)
+    EXPECT_TRUE(names.insert(to_string(static_cast<OutcomeKind>(i))).second) << i;
 }
 
 }  // namespace

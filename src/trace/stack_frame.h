@@ -8,10 +8,10 @@ namespace unflake {
 
 // One line of a stack as a sanitizer or Valgrind prints it.
 struct StackFrame {
-  std::string function;
+  std::string function;  // "server+0x1f" where only the address is known
   std::string file;
   int line = 0;
-  std::string module;
+  std::string module;  // the executable or library, without its folder
   auto operator<=>(const StackFrame&) const = default;
 };
 

@@ -60,6 +60,45 @@ bool is_control(std::string_view character) {
          static_cast<unsigned char>(character[1]) < 0xA0;  // C1: terminals obey these too
 }
 
+bool is_between(std::string_view text, size_t at, char low, char high) {
+  return at < text.size() && text[at] >= low && text[at] <= high;
+}
+
+size_t skip_between(std::string_view text, size_t at, char low, char high) {
+  while (is_between(text, at, low, high)) ++at;
+  return at;
+}
+
+// ESC [ 1;31 m
+size_t control_sequence_length(std::string_view text) {
+  const size_t parameters_end = skip_between(text, 2, '0', '?');
+  const size_t end = skip_between(text, parameters_end, ' ', '/');
+  return is_between(text, end, '@', '~') ? end + 1 : 1;
+}
+
+// ESC ] 0;title BEL, or ESC \ at the end. One that reaches the end of the line was cut short, and
+// must not take the lines below along.
+size_t control_string_length(std::string_view text) {
+  size_t end = 2;
+  while (end < text.size() && static_cast<unsigned char>(text[end]) >= ' ') ++end;
+  if (text.substr(end).starts_with('\a')) return end + 1;
+  return text.substr(end).starts_with("\x1b\\") ? end + 2 : 1;
+}
+
+// ESC ( B, ESC c
+size_t short_sequence_length(std::string_view text) {
+  const size_t end = skip_between(text, 1, ' ', '/');
+  return is_between(text, end, '0', '~') ? end + 1 : 1;
+}
+
+size_t escape_sequence_length(std::string_view text) {
+  constexpr std::string_view openers_of_strings = "]PX^_";
+  if (text.starts_with("\x1b[")) return control_sequence_length(text);
+  if (text.size() > 1 && openers_of_strings.find(text[1]) != std::string_view::npos)
+    return control_string_length(text);
+  return short_sequence_length(text);
+}
+
 }  // namespace
 
 bool glob_match(std::string_view pattern, std::string_view text) {
@@ -181,6 +220,18 @@ std::string printable(std::string_view text, LineFeeds line_feeds) {
     text.remove_prefix(character.size());
   }
   return safe;
+}
+
+std::string without_escape_sequences(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (;;) {
+    const size_t escape = text.find('\x1b');
+    plain += text.substr(0, escape);
+    if (escape == std::string_view::npos) return plain;
+    text.remove_prefix(escape);
+    text.remove_prefix(escape_sequence_length(text));
+  }
 }
 
 std::string shorten(std::string_view text, size_t most) {

@@ -29,6 +29,10 @@ std::string shell_join(const std::vector<std::string>& words);
 enum class LineFeeds { escape, keep };
 std::string printable(std::string_view text, LineFeeds line_feeds = LineFeeds::escape);
 
+// Without what terminals obey and people do not read: colours, cursor movements, titles and links
+// (the escape sequences of ECMA-48). Of a sequence that does not end only the escape goes.
+std::string without_escape_sequences(std::string_view text);
+
 // Cut to `most` bytes at a UTF-8 boundary, with an ellipsis where something was cut.
 std::string shorten(std::string_view text, size_t most);
 

@@ -47,6 +47,23 @@ TEST(Printable, Keeps_text_and_escapes_bytes_that_are_not_text) {
   EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
 }
 
+TEST(EscapeSequences, Are_removed_whatever_their_kind) {
+  EXPECT_EQ(without_escape_sequences("a\x1b[1;31mb\x1b[0m\x1b[K\x1b[?25l\x1b[38:5:1mc"), "abc");
+  EXPECT_EQ(without_escape_sequences("\x1b]0;title\aa\x1b]8;;http://x\x1b\\b\x1b]8;;\x1b\\"), "ab");
+  EXPECT_EQ(without_escape_sequences("\x1b(Ba\x1b"
+                                     "cb"),
+            "ab");
+  EXPECT_EQ(without_escape_sequences("größe\ttab"), "größe\ttab");
+}
+
+TEST(EscapeSequences, Lose_only_the_escape_where_they_do_not_end) {
+  EXPECT_EQ(without_escape_sequences("\x1b[12\nnext"), "[12\nnext");
+  EXPECT_EQ(without_escape_sequences("\x1b]0;title\nnext\a"), "]0;title\nnext\a");
+  EXPECT_EQ(without_escape_sequences("end\x1b"), "end");
+  EXPECT_EQ(without_escape_sequences("\x1b\nnext"), "\nnext");
+  EXPECT_EQ(without_escape_sequences("\x1b\x1b[31mred"), "red");
+}
+
 TEST(Shorten, Never_cuts_a_character_in_two) {
   EXPECT_EQ(shorten("abc", 3), "abc");
   EXPECT_EQ(shorten("€€€€", 8), "€…");
