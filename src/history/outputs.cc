@@ -1,6 +1,7 @@
 #include "history/outputs.h"
 
-#include "history/values.h"
+#include "history/store.h"
+#include "util/capture.h"
 
 namespace unflake {
 namespace {
@@ -31,7 +32,7 @@ void Outputs::keep(const RunRow& run, std::string_view output) {
   Series& series = at->second;
   if (is_new) series.next_slot = first_slot(run);
   replace_.run(run.test, run.signature, series.next_slot, run.started_us,
-               Blob{bounded_output(output)});
+               Blob{cut_middle(std::string(output), longest_kept_output)});
   series = {.next_slot = (series.next_slot + 1) % slots,
             .kept = series.kept + 1,
             .last_us = run.started_us};

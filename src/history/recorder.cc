@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "history/values.h"
+#include "util/capture.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -14,12 +15,6 @@ constexpr std::chrono::seconds retry_interval{30};
 // What may wait in memory before it goes to the spill file.
 constexpr size_t most_waiting_runs = 10'000;
 constexpr size_t most_waiting_bytes = 64 * 1024 * 1024;
-
-std::string output_of(const ProcessResult& process) {
-  std::string output = process.output.text();
-  if (process.errors.total > 0) output += process.errors.text();
-  return bounded_output(output);
-}
 
 RunRecord record_of(const RunEnded& ended) {
   const Outcome& outcome = ended.result.outcome;
@@ -33,7 +28,7 @@ RunRecord record_of(const RunEnded& ended) {
   if (!outcome.failed()) return run;
   if (!outcome.failures.empty()) run.failure = outcome.failures.front();
   run.signature = outcome.signature;
-  run.output = output_of(ended.result.process);
+  run.output = cut_middle(whole_output(ended.result.process), longest_kept_output);
   return run;
 }
 

@@ -117,6 +117,18 @@ TEST_F(RecorderTest, Records_every_run_with_its_failure_and_output) {
   EXPECT_THAT(notes_, SizeIs(0));
 }
 
+TEST_F(RecorderTest, Cuts_a_long_output_once_and_says_by_how_much) {
+  RunEnded loud = ended(1, OutcomeKind::fail);
+  const std::string text(300'000, 'x');
+  loud.result.process.output = {.head = text, .tail = "", .total = text.size()};
+  recorder_->on(started());
+  recorder_->on(loud);
+  recorder_->on(SessionEnded{});
+  const std::string kept = **real_->latest_output({"suite", "t\xff"}, "00000000000000aa");
+  EXPECT_LE(kept.size(), longest_kept_output);
+  EXPECT_THAT(kept, HasSubstr("[... 234528 bytes not shown ...]"));
+}
+
 TEST_F(RecorderTest, Leaves_cancelled_runs_out) {
   recorder_->on(started());
   RunEnded cancelled = ended(1, OutcomeKind::crash);

@@ -6,6 +6,7 @@
 
 #include "history/codes.h"
 #include "history/values.h"
+#include "util/capture.h"
 
 namespace unflake {
 namespace {
@@ -91,7 +92,7 @@ json to_json(const RunRecord& run) {
                {"outcome", code_of(run.outcome)},
                {"signature", text_to_json(run.signature)},
                {"plan", text_to_json(run.plan_id)},
-               {"output", text_to_json(bounded_output(run.output))}};
+               {"output", text_to_json(cut_middle(run.output, longest_kept_output))}};
   if (run.failure) line["failure"] = failure_to_json(*run.failure);
   return line;
 }

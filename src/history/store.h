@@ -26,8 +26,11 @@ struct RunRecord {
   Duration duration{};
   std::optional<Failure> failure;
   std::string signature;
-  std::string output;  // of a failing run, already bounded
+  std::string output;  // of a failing run
 };
+
+// A store cuts longer outputs in the middle; whoever keeps runs in memory should do it before.
+constexpr size_t longest_kept_output = 64 * 1024;
 
 struct SessionRecord {
   TimePoint started;

@@ -1,19 +1,14 @@
 #include "report/excerpt.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "util/capture.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
 
 constexpr size_t longest_line = 500;
-
-bool is_continuation(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
 
 // Bytes of the colour sequence (ESC [ digits ; m) that starts the text, 0 when none does.
 size_t colour_length(std::string_view text) {
@@ -37,13 +32,6 @@ std::string without_colours(std::string_view text) {
   return plain;
 }
 
-std::string all_output(const ProcessResult& process) {
-  std::string text = process.output.text();
-  if (process.errors.total == 0) return text;
-  if (!text.empty() && !text.ends_with('\n')) text += '\n';
-  return text + process.errors.text();
-}
-
 // Where the last `most` lines of a text without a final line feed start.
 size_t start_of_last_lines(std::string_view text, size_t most) {
   size_t start = text.size();
@@ -59,7 +47,7 @@ size_t start_of_last_lines(std::string_view text, size_t most) {
 }  // namespace
 
 Excerpt last_lines(const ProcessResult& process, size_t most) {
-  const std::string all = all_output(process);
+  const std::string all = whole_output(process);
   const std::string_view text = trim(all).empty() ? std::string_view() : all;
   const size_t end = text.find_last_not_of("\r\n");
   if (end == std::string_view::npos) return {};
@@ -72,17 +60,8 @@ Excerpt last_lines(const ProcessResult& process, size_t most) {
   return excerpt;
 }
 
-std::string bounded_output(const ProcessResult& process, size_t most) {
-  const std::string all = without_colours(all_output(process));
-  if (all.size() <= most) return printable(all, LineFeeds::keep);
-  size_t head = most / 4;
-  size_t tail = all.size() - (most - head);
-  while (head > 0 && is_continuation(all[head])) --head;
-  while (tail < all.size() && is_continuation(all[tail])) ++tail;
-  const std::string_view text = all;
-  return fmt::format("{}\n[... {} bytes not shown ...]\n{}",
-                     printable(text.substr(0, head), LineFeeds::keep), tail - head,
-                     printable(text.substr(tail), LineFeeds::keep));
+std::string printable_output(const ProcessResult& process, size_t most) {
+  return printable(cut_middle(without_colours(whole_output(process)), most), LineFeeds::keep);
 }
 
 std::string bounded_text(std::string_view text, size_t most) {

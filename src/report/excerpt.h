@@ -17,9 +17,9 @@ struct Excerpt {
 
 Excerpt last_lines(const ProcessResult& process, size_t most);
 
-// At most about `most` bytes from the start and the end of a run's output, with a line that says
-// how much is missing in between. Valid UTF-8 without control characters but line feed and tab.
-std::string bounded_output(const ProcessResult& process, size_t most);
+// At most about `most` bytes of a run's output, cut in the middle and without colours: valid UTF-8
+// without control characters but line feed and tab.
+std::string printable_output(const ProcessResult& process, size_t most);
 
 // Any other text of a test, made safe in the same way and cut at its end.
 std::string bounded_text(std::string_view text, size_t most);

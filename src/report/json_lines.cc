@@ -120,7 +120,7 @@ Json object_of(const RunEnded& run) {
   object["will_retry"] = run.will_retry;
   object["output_bytes"] = run.result.process.output.total + run.result.process.errors.total;
   if (run.result.outcome.failed())
-    object["output"] = bounded_output(run.result.process, longest_output);
+    object["output"] = printable_output(run.result.process, longest_output);
   return object;
 }
 

@@ -72,7 +72,7 @@ void JunitReport::keep_failure(JunitCase& found, const RunEnded& run) {
   if (found.failures.size() == most_failures_of_a_test) return;
   JunitFailure failure = failure_of(run);
   if (output_kept_ < most_output)
-    failure.output = bounded_output(run.result.process, longest_output);
+    failure.output = printable_output(run.result.process, longest_output);
   output_kept_ += failure.output.size();
   found.failures.push_back(std::move(failure));
 }
