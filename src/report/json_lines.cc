@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "report/excerpt.h"
+#include "report/progress.h"
 #include "report/timestamp.h"
 
 namespace unflake {
@@ -115,11 +116,14 @@ Json object_of(const RunEnded& run) {
   Json object{{"event", "run_ended"}, {"test", id_of(*run.test)}, {"attempt", run.attempt}};
   add(object, "plan", run.plan.id);
   object["started"] = timestamp(run.result.started);
-  add_outcome(object, run.result.outcome);
+  if (was_cancelled(run))
+    object["duration_us"] = run.result.outcome.duration.count();
+  else
+    add_outcome(object, run.result.outcome);
   add_process(object, run.result.process);
   object["will_retry"] = run.will_retry;
   object["output_bytes"] = run.result.process.output.total + run.result.process.errors.total;
-  if (run.result.outcome.failed())
+  if (run.result.outcome.failed() && !was_cancelled(run))
     object["output"] = printable_output(run.result.process, longest_output);
   return object;
 }

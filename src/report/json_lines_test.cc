@@ -41,6 +41,17 @@ TEST(JsonLines, Keep_the_output_of_failing_runs_only) {
   EXPECT_EQ(written(failing(make_test("a", "b"), 1, {}, "s", "1\n"))["output"], "1\n");
 }
 
+TEST(JsonLines, Give_a_run_that_was_stopped_from_outside_no_outcome) {
+  RunEnded run = failing(make_test("a", "b"), 1, assertion("a.cc", 1, "x"), "s", "1\n");
+  run.result.outcome.reason = "cancelled";
+  run.result.process.end = ProcessResult::End::cancelled;
+  const json told = written(run);
+  EXPECT_EQ(told["end"], "cancelled");
+  EXPECT_EQ(told["duration_us"], 15'200);
+  for (const char* key : {"outcome", "reason", "signature", "failures", "output"})
+    EXPECT_FALSE(told.contains(key)) << key;
+}
+
 TEST(JsonLines, Stay_valid_whatever_a_test_prints) {
   std::string every_byte;
   for (int i = 0; i < 256; ++i) every_byte += static_cast<char>(i);

@@ -35,6 +35,14 @@ TEST_F(LiveBarTest, Shows_progress_and_the_running_tests_longest_first) {
             "[3.00 s] 0/700 runs | server_test:Server.Push 2.00 s, server_test:Server.Pop 1.00 s");
 }
 
+TEST_F(LiveBarTest, Forgets_a_run_that_was_stopped_from_outside_without_counting_it) {
+  progress.start({push, 1}, 1s);
+  RunEnded cancelled = make_run(push, 1, OutcomeKind::crash, 1s);
+  cancelled.result.process.end = ProcessResult::End::cancelled;
+  progress.end(cancelled);
+  EXPECT_EQ(bar_text(progress, 3s, 90), "[3.00 s] 0/700 runs");
+}
+
 TEST_F(LiveBarTest, Counts_the_tests_that_do_not_fit) {
   progress.start({push, 1}, 1s);
   progress.start({pop, 1}, 2s);
