@@ -106,4 +106,9 @@ class Store {
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
                                                  Duration patience = std::chrono::seconds(30));
 
+// For questions only, which it answers where nothing can be written, too. Makes no database and
+// brings none up to date; recording fails.
+Result<std::unique_ptr<Store>> open_sqlite_store_to_read(
+    const std::string& path, Duration patience = std::chrono::seconds(30));
+
 }  // namespace unflake
