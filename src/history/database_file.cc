@@ -91,7 +91,7 @@ bool is_foreign(Database& database) {
 
 bool is_foreign(const std::string& path, Duration patience) {
   try {
-    Database reader(path, SQLITE_OPEN_READONLY, patience);
+    Database reader(path, OpenMode::read_only, patience);
     return is_foreign(reader);
   } catch (const DatabaseFailure&) {
     return false;  // such as a creation that was interrupted; opening it for good says more
@@ -137,18 +137,31 @@ void refuse_what_is_not_ours(const std::string& path, Duration patience) {
   if (header.application() != 0 || is_foreign(path, patience)) refuse_foreign(path);
 }
 
-void make_folder_for(const std::string& path) {
+std::string folder_of(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+bool can_write_in(const std::string& folder) {
+  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+constexpr const char* record_elsewhere =
+    "give a file in another folder with --history FILE, or use --no-history";
+
+// SQLite keeps files beside the history, and would only say that it does not find them.
+void make_folder_for(const std::string& path) {
+  const std::string folder = folder_of(path);
   std::error_code error;
-  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  std::filesystem::create_directories(folder, error);
   if (error)
     refuse(ErrorKind::internal,
-           fmt::format("cannot make the folder of the history: {}", error.message()),
-           folder.string(), "check its permissions, or give another file with --history FILE");
-  // SQLite would only say that it finds no file.
-  const bool is_new = !std::filesystem::exists(path, error);
-  if (is_new && ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
-    throw DatabaseFailure(explain_sqlite(SQLITE_CANTOPEN, errno, "", path));
+           fmt::format("cannot make the folder of the history: {}", error.message()), folder,
+           record_elsewhere);
+  if (!can_write_in(folder))
+    refuse(ErrorKind::internal,
+           fmt::format("the history's folder is read-only: {}", std::strerror(errno)), path,
+           record_elsewhere);
 }
 
 void apply(Database& database, int64_t version) {
@@ -175,7 +188,6 @@ void migrate(Database& database) {
 // readers never wait. Where shared memory is missing, SQLite stays with a rollback journal; then
 // only a full synchronisation keeps the file whole when the machine dies.
 void choose_journal(Database& database) {
-  if (database.read_only()) return;
   database.execute_patiently("PRAGMA journal_mode = WAL");
   const bool log = database.text("PRAGMA journal_mode") == "wal";
   database.execute(log ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
@@ -183,26 +195,78 @@ void choose_journal(Database& database) {
 
 // A page per run goes to the log; 4000 of them are checkpointed at once, because the cost of that
 // is in the synchronisation and not in the number of pages.
-constexpr const char* settings =
+constexpr const char* writer_settings =
     "PRAGMA foreign_keys = ON;"
-    "PRAGMA trusted_schema = OFF;"
-    "PRAGMA cell_size_check = ON;"
     "PRAGMA secure_delete = OFF;"
-    "PRAGMA temp_store = MEMORY;"
-    "PRAGMA cache_size = -8000;"
     "PRAGMA wal_autocheckpoint = 4000;"
     "PRAGMA journal_size_limit = 67108864;";
+
+constexpr const char* settings =
+    "PRAGMA trusted_schema = OFF;"
+    "PRAGMA cell_size_check = ON;"
+    "PRAGMA temp_store = MEMORY;"
+    "PRAGMA cache_size = -8000;";
+
+[[noreturn]] void refuse_missing(const std::string& path) {
+  refuse(ErrorKind::usage, "there is no history yet", path,
+         "`unflake run TARGET` records every run");
+}
+
+bool has_bytes(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return !error && size > 0;
+}
+
+// A reader cleans up behind a writer that died, where it can. Where it cannot, what the writer left
+// decides: a log is readable with its index only, and a history without one does not change.
+OpenMode mode_for_reading(const std::string& path) {
+  if (can_write_in(folder_of(path))) return OpenMode::existing;
+  const bool has_index = std::filesystem::exists(path + "-shm");
+  if (has_bytes(path + "-wal") && !has_index)
+    refuse(ErrorKind::internal,
+           "the history was not closed, and its folder is read-only: its log cannot be read", path,
+           "copy the file and the one that ends in -wal to another folder, and read the copy with "
+           "--history FILE");
+  const bool in_use = std::filesystem::exists(path + "-wal") && has_index;
+  return in_use || has_bytes(path + "-journal") ? OpenMode::read_only : OpenMode::immutable;
+}
+
+void require_newest_schema(Database& database) {
+  if (is_foreign(database)) refuse_foreign(database.path());
+  const int64_t version = database.integer("PRAGMA user_version");
+  check_version(version, database.path());
+  const auto newest = static_cast<int64_t>(migrations().size());
+  if (version != newest)
+    refuse(ErrorKind::internal,
+           fmt::format("the history's format is version {}, this unflake reads version {}", version,
+                       newest),
+           database.path(), "`unflake run TARGET` brings it up to date");
+}
 
 }  // namespace
 
 std::unique_ptr<Database> open_history(const std::string& path, Duration patience) {
   refuse_what_is_not_ours(path, patience);
   make_folder_for(path);
-  auto database =
-      std::make_unique<Database>(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, patience);
+  auto database = std::make_unique<Database>(path, OpenMode::create, patience);
+  if (database->read_only())
+    refuse(ErrorKind::internal, "the history cannot be written to: check its permissions", path,
+           record_elsewhere);
   database->execute_patiently(settings);
+  database->execute_patiently(writer_settings);
   migrate(*database);
   choose_journal(*database);
+  return database;
+}
+
+std::unique_ptr<Database> open_history_to_read(const std::string& path, Duration patience) {
+  if (size_of_file(path).value_or(0) == 0) refuse_missing(path);
+  refuse_what_is_not_ours(path, patience);
+  auto database = std::make_unique<Database>(path, mode_for_reading(path), patience);
+  database->execute_patiently(settings);
+  database->execute_patiently("PRAGMA query_only = ON");
+  require_newest_schema(*database);
   return database;
 }
 

@@ -1,7 +1,7 @@
 #include "history/outputs.h"
 
 #include "history/store.h"
-#include "report/excerpt.h"
+#include "util/capture.h"
 
 namespace unflake {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "history/values.h"
-#include "report/excerpt.h"
+#include "util/capture.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -16,6 +16,7 @@ namespace unflake {
 // in memory, are tried again from time to time, and at last go to a spill file: none is dropped.
 class HistoryRecorder : public Consumer {
  public:
+  // May emit the note into the stream that this recorder listens to.
   using Tell = std::function<void(const Note&)>;
 
   HistoryRecorder(Store& store, Tell tell,
@@ -26,7 +27,6 @@ class HistoryRecorder : public Consumer {
 
   // Whether every run that ended is in the database.
   bool all_recorded() const { return waiting_.empty() && spilled_ == 0 && lost_ == 0; }
-  const std::string& spill_path() const { return spill_.path(); }
 
  private:
   void begin(const SessionStarted& started);

@@ -83,6 +83,8 @@ class RecorderTest : public testing::Test {
     return event;
   }
 
+  std::string spill_path() const { return spill_file_in(folder_.file("state")); }
+
   TestSummary summary() {
     const auto found = real_->summarise_test({"suite", "t\xff"});
     return found && *found ? **found : TestSummary{};
@@ -180,9 +182,9 @@ TEST_F(RecorderTest, Spills_what_the_history_never_took_and_imports_it_once) {
   EXPECT_FALSE(recorder_->all_recorded());
   ASSERT_THAT(notes_, SizeIs(2));
   EXPECT_THAT(notes_[1].text, HasSubstr("2 runs"));
-  EXPECT_THAT(notes_[1].text, HasSubstr(recorder_->spill_path()));
+  EXPECT_THAT(notes_[1].text, HasSubstr(spill_path()));
   for (int times = 0; times < 3; ++times) {
-    import(recorder_->spill_path(), 2);
+    import(spill_path(), 2);
     EXPECT_EQ(summary().passes, 1);
     EXPECT_EQ(summary().failures, 1);
     ASSERT_TRUE(real_->end_session(1));
@@ -197,7 +199,7 @@ TEST_F(RecorderTest, Imports_into_the_session_that_the_rest_went_to) {
   store_.broken = true;
   recorder_->on(ended(2));
   recorder_->on(SessionEnded{});
-  import(recorder_->spill_path(), 1);
+  import(spill_path(), 1);
   const auto runs = real_->recent_runs({"suite", "t\xff"}, 5);
   for (const RecentRun& run : *runs) EXPECT_EQ(run.commit, "c0ffee");
   EXPECT_EQ(summary().passes, 2);
@@ -207,13 +209,31 @@ TEST_F(RecorderTest, Spills_early_when_too_much_waits_in_memory) {
   recorder_->on(started());
   store_.broken = true;
   for (int second = 0; second < 10'000; ++second) recorder_->on(ended(second));
-  EXPECT_NE(recorder_->spill_path(), "");
+  EXPECT_NE(spill_path(), "");
   store_.broken = false;
   recorder_->on(ended(50'000));
   recorder_->on(SessionEnded{});
   EXPECT_FALSE(recorder_->all_recorded());
-  import(recorder_->spill_path(), 10'000);
+  import(spill_path(), 10'000);
   EXPECT_EQ(summary().passes, 10'001);
+}
+
+TEST_F(RecorderTest, May_be_told_its_own_notes) {
+  std::ofstream(folder_.file("blocked")) << "a file where a folder should be";
+  EventStream events;
+  HistoryRecorder recorder(store_,
+                           [&](const Note& note) {
+                             notes_.push_back(note);
+                             events.emit(note);
+                           },
+                           {folder_.file("blocked")});
+  events.add(recorder);
+  store_.broken = true;
+  events.emit(started());
+  for (int second = 1; second < 100; ++second) events.emit(ended(second));
+  events.emit(SessionEnded{});
+  ASSERT_THAT(notes_, SizeIs(2));
+  EXPECT_THAT(notes_[1].text, HasSubstr("99 runs could not be written anywhere"));
 }
 
 TEST_F(RecorderTest, Takes_the_next_folder_when_the_first_cannot_be_written) {
@@ -222,7 +242,7 @@ TEST_F(RecorderTest, Takes_the_next_folder_when_the_first_cannot_be_written) {
   recorder_->on(started());
   recorder_->on(ended(1));
   recorder_->on(SessionEnded{});
-  EXPECT_THAT(recorder_->spill_path(), HasSubstr("/temporary/"));
+  EXPECT_NE(spill_file_in(folder_.file("temporary")), "");
 }
 
 TEST_F(RecorderTest, Says_so_when_runs_are_lost) {
@@ -242,8 +262,7 @@ TEST_F(RecorderTest, Spills_what_waits_when_it_goes_away_before_the_session_ends
   recorder_->on(started());
   recorder_->on(ended(1));
   recorder_.reset();
-  for (const auto& file : std::filesystem::directory_iterator(folder_.file("state")))
-    import(file.path(), 1);
+  import(spill_path(), 1);
   EXPECT_EQ(summary().passes, 1);
 }
 
@@ -256,7 +275,7 @@ TEST_F(RecorderTest, Keeps_the_sessions_of_one_spill_file_apart) {
     recorder_->on(ended(commit[0]));
     recorder_->on(SessionEnded{});
   }
-  import(recorder_->spill_path(), 2);
+  import(spill_path(), 2);
   const auto runs = *real_->recent_runs({"suite", "t\xff"}, 5);
   ASSERT_THAT(runs, SizeIs(2));
   EXPECT_NE(runs[0].commit, runs[1].commit);

@@ -6,7 +6,7 @@
 
 #include "history/codes.h"
 #include "history/values.h"
-#include "report/excerpt.h"
+#include "util/capture.h"
 
 namespace unflake {
 namespace {

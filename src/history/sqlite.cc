@@ -1,5 +1,7 @@
 #include "history/sqlite.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -15,13 +17,36 @@ bool is_busy(int code) {
   return primary == SQLITE_BUSY || primary == SQLITE_LOCKED || primary == SQLITE_PROTOCOL;
 }
 
+int flags_of(OpenMode mode) {
+  switch (mode) {
+    case OpenMode::create:
+      return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    case OpenMode::existing:
+      return SQLITE_OPEN_READWRITE;
+    case OpenMode::read_only:
+      break;
+    case OpenMode::immutable:
+      return SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+  }
+  return SQLITE_OPEN_READONLY;
+}
+
+// Only a URI can say that a file does not change.
+std::string immutable_uri(std::string_view path) {
+  std::string uri = path.starts_with('/') ? "file://" : "file:";
+  for (const char c : path)
+    uri += c == '%' || c == '?' || c == '#' ? fmt::format("%{:02x}", c) : std::string(1, c);
+  return uri + "?immutable=1";
+}
+
 }  // namespace
 
-Database::Database(std::string path, int open_flags, Duration patience)
+Database::Database(std::string path, OpenMode mode, Duration patience)
     : path_(std::move(path)), patience_(patience) {
   sqlite3* handle = nullptr;
+  const std::string name = mode == OpenMode::immutable ? immutable_uri(path_) : path_;
   const int code =
-      sqlite3_open_v2(path_.c_str(), &handle, open_flags | SQLITE_OPEN_NOMUTEX, nullptr);
+      sqlite3_open_v2(name.c_str(), &handle, flags_of(mode) | SQLITE_OPEN_NOMUTEX, nullptr);
   handle_.reset(handle);
   if (code != SQLITE_OK) fail(handle != nullptr ? sqlite3_extended_errcode(handle) : code);
   sqlite3_extended_result_codes(handle, 1);

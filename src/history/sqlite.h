@@ -14,11 +14,18 @@
 
 namespace unflake {
 
+enum class OpenMode {
+  create,     // to write, and made when it is not there
+  existing,   // to write, if it is there
+  read_only,  // through the files that a writer keeps beside it
+  immutable,  // without any such file: nobody writes as long as it is open
+};
+
 // A connection. Everything here throws DatabaseFailure, and nothing here is shared by threads.
 class Database {
  public:
   // `patience`: how long to wait for a lock that another process holds.
-  Database(std::string path, int open_flags, Duration patience);
+  Database(std::string path, OpenMode mode, Duration patience);
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
@@ -87,7 +94,6 @@ class Query {
   bool next();  // false: there is no further row
   int64_t integer(int column) const { return sqlite3_column_int64(handle(), column); }
   double real(int column) const { return sqlite3_column_double(handle(), column); }
-  bool is_null(int column) const { return sqlite3_column_type(handle(), column) == SQLITE_NULL; }
   std::string text(int column) const;  // of a blob too
 
  private:

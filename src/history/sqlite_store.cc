@@ -131,4 +131,11 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Durati
   });
 }
 
+Result<std::unique_ptr<Store>> open_sqlite_store_to_read(const std::string& path,
+                                                         Duration patience) {
+  return attempt([&]() -> std::unique_ptr<Store> {
+    return std::make_unique<SqliteStore>(open_history_to_read(path, patience));
+  });
+}
+
 }  // namespace unflake

@@ -163,6 +163,14 @@ TEST_F(SqliteStoreTest, Tells_passing_failing_and_skipped_runs_apart) {
   EXPECT_EQ(test.signatures.size(), 3u);  // one signature, three outcomes
 }
 
+TEST_F(SqliteStoreTest, Says_how_many_signatures_there_are_when_it_lists_only_the_most_frequent) {
+  const SessionId session = begin();
+  for (int i = 0; i < 300; ++i)
+    record(session, failing_run("t", i, "signature " + std::to_string(i)));
+  EXPECT_EQ(summary("t").signatures.size(), 200u);
+  EXPECT_EQ(summary("t").signature_count, 300);
+}
+
 TEST_F(SqliteStoreTest, Lists_signatures_most_frequent_first_with_their_commits) {
   const SessionId old_session = begin("old");
   record(old_session, failing_run("t", 1, "00000000000000aa"));

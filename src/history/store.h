@@ -68,7 +68,8 @@ struct TestSummary {
   int64_t passes = 0, failures = 0, skips = 0;
   TimePoint first, last;
   DurationSummary pass_durations, fail_durations;
-  std::vector<SignatureSummary> signatures;  // most frequent first
+  std::vector<SignatureSummary> signatures;  // the most frequent ones, most frequent first
+  int64_t signature_count = 0;               // of all that were seen
 };
 
 struct RecentRun {
@@ -91,7 +92,8 @@ class Store {
   virtual Result<void> remember_target(const TargetRecord& target) = 0;
   virtual Result<std::optional<TargetRecord>> find_target(const std::string& name) = 0;
 
-  // Tests whose `target:name` matches the glob, least reliable first.
+  // Tests whose `target:name` matches the glob, least reliable first. Whoever wants to know whether
+  // there are more than `most` asks for one more.
   virtual Result<std::vector<TestSummary>> summarise(const std::string& pattern, size_t most) = 0;
   virtual Result<std::optional<TestSummary>> summarise_test(const TestId& test) = 0;
   virtual Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) = 0;
@@ -103,5 +105,10 @@ class Store {
 // `patience`: how long to wait for other processes that write to it.
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
                                                  Duration patience = std::chrono::seconds(30));
+
+// For questions only, which it answers where nothing can be written, too. Makes no database and
+// brings none up to date; recording fails.
+Result<std::unique_ptr<Store>> open_sqlite_store_to_read(
+    const std::string& path, Duration patience = std::chrono::seconds(30));
 
 }  // namespace unflake

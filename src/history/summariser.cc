@@ -92,7 +92,7 @@ TestSummary Summariser::summarise(const TestId& id, int64_t test) {
     add_exact_quantiles(test, summary);
   else
     add_approximate_quantiles(test, summary);
-  summary.signatures = signatures_of(test);
+  add_signatures(test, summary);
   return summary;
 }
 
@@ -118,16 +118,15 @@ void Summariser::add_approximate_quantiles(int64_t test, TestSummary& summary) {
   set_quantiles(failures, summary.fail_durations);
 }
 
-std::vector<SignatureSummary> Summariser::signatures_of(int64_t test) {
+void Summariser::add_signatures(int64_t test, TestSummary& summary) {
   std::vector<std::pair<TotalKey, const Total*>> found;
   for (const auto& [key, total] : totals_.of_test(test))
     if (is_failing(outcome_from_code(key.outcome))) found.emplace_back(key, &total);
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.second->runs > b.second->runs; });
+  summary.signature_count = static_cast<int64_t>(found.size());
   found.resize(std::min(found.size(), most_signatures));
-  std::vector<SignatureSummary> signatures;
-  for (const auto& [key, total] : found) signatures.push_back(describe(key, *total));
-  return signatures;
+  for (const auto& [key, total] : found) summary.signatures.push_back(describe(key, *total));
 }
 
 SignatureSummary Summariser::describe(const TotalKey& key, const Total& total) {

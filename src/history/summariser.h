@@ -22,7 +22,7 @@ class Summariser {
  private:
   void add_exact_quantiles(int64_t test, TestSummary& summary);
   void add_approximate_quantiles(int64_t test, TestSummary& summary);
-  std::vector<SignatureSummary> signatures_of(int64_t test);
+  void add_signatures(int64_t test, TestSummary& summary);
   SignatureSummary describe(const TotalKey& key, const Total& total);
   std::string commit_of(int64_t session);
 

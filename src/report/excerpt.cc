@@ -1,20 +1,14 @@
 #include "report/excerpt.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "util/capture.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
 
 constexpr size_t longest_line = 500;
-constexpr size_t gap_line_room = 64;  // of what cut_middle() puts into the gap, at most
-
-bool is_continuation(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
 
 // Bytes of the colour sequence (ESC [ digits ; m) that starts the text, 0 when none does.
 size_t colour_length(std::string_view text) {
@@ -64,25 +58,6 @@ Excerpt last_lines(const ProcessResult& process, size_t most) {
   for (const std::string_view line : split_lines(body.substr(start)))
     excerpt.lines.push_back(printable(shorten(without_colours(line), longest_line)));
   return excerpt;
-}
-
-std::string whole_output(const ProcessResult& process) {
-  std::string text = process.output.text();
-  if (process.errors.total == 0) return text;
-  if (!text.empty() && !text.ends_with('\n')) text += '\n';
-  return text + process.errors.text();
-}
-
-// The line in the gap is part of `most`: what has been cut is not cut again.
-std::string cut_middle(std::string text, size_t most) {
-  if (text.size() <= most) return text;
-  const size_t kept = most - std::min(most, gap_line_room);
-  size_t head = kept / 4;
-  size_t tail = text.size() - (kept - head);
-  while (head > 0 && is_continuation(text[head])) --head;
-  while (tail < text.size() && is_continuation(text[tail])) ++tail;
-  return text.replace(head, tail - head,
-                      fmt::format("\n[... {} bytes not shown ...]\n", tail - head));
 }
 
 std::string printable_output(const ProcessResult& process, size_t most) {

@@ -48,22 +48,6 @@ TEST(LastLines, Are_bounded_each) {
   EXPECT_LE(last_lines(wrote(std::string(100'000, 'x')), 5).lines.at(0).size(), 600u);
 }
 
-TEST(CutMiddle, Keeps_start_and_end_and_says_what_is_missing) {
-  EXPECT_EQ(cut_middle("start" + std::string(1000, '.') + "end", 84),
-            "start\n[... 988 bytes not shown ...]\n............end");
-  EXPECT_EQ(cut_middle("short", 84), "short");
-}
-
-TEST(CutMiddle, Leaves_what_has_been_cut_as_it_is) {
-  const std::string once = cut_middle(std::string(1'000'000, 'x'), 1000);
-  EXPECT_LE(once.size(), 1000u);
-  EXPECT_EQ(cut_middle(once, 1000), once);
-}
-
-TEST(CutMiddle, Stays_within_limits_that_leave_no_room) {
-  EXPECT_EQ(cut_middle("0123456789", 3), "\n[... 10 bytes not shown ...]\n");
-}
-
 TEST(PrintableOutput, Never_cuts_a_character_in_two) {
   std::string euros;
   for (int i = 0; i < 100; ++i) euros += "€";

@@ -1,9 +1,20 @@
 #include "util/capture.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 
 namespace unflake {
+namespace {
+
+constexpr size_t gap_line_room = 64;  // of what cut_middle() puts into the gap, at most
+
+bool is_continuation(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
+}  // namespace
 
 void BoundedCapture::append(std::string_view bytes) {
   total_ += bytes.size();
@@ -26,6 +37,19 @@ void BoundedCapture::append(std::string_view bytes) {
 
 std::string BoundedCapture::tail() const {
   return ring_.substr(ring_start_) + ring_.substr(0, ring_start_);
+}
+
+// The line in the gap is part of `most`: what has been cut is not cut again.
+std::string cut_middle(std::string text, size_t most) {
+  if (text.size() <= most) return text;
+  const size_t kept = most - std::min(most, gap_line_room);
+  size_t head = kept / 4;
+  size_t tail = text.size() - (kept - head);
+  // A character has at most three such bytes; more of them are no text.
+  for (int i = 0; i < 3 && head > 0 && is_continuation(text[head]); ++i) --head;
+  for (int i = 0; i < 3 && tail < text.size() && is_continuation(text[tail]); ++i) ++tail;
+  return text.replace(head, tail - head,
+                      fmt::format("\n[... {} bytes not shown ...]\n", tail - head));
 }
 
 }  // namespace unflake

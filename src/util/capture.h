@@ -26,4 +26,8 @@ class BoundedCapture {
   uint64_t total_ = 0;
 };
 
+// The first quarter and the last three of at most `most` bytes, with a line that says how much is
+// missing in between: the end is where tests say why they failed.
+std::string cut_middle(std::string text, size_t most);
+
 }  // namespace unflake

@@ -27,5 +27,25 @@ TEST(BoundedCapture, Keeps_the_first_and_the_last_bytes_however_they_arrive) {
   }
 }
 
+TEST(CutMiddle, Keeps_start_and_end_and_says_what_is_missing) {
+  EXPECT_EQ(cut_middle("start" + std::string(1000, '.') + "end", 84),
+            "start\n[... 988 bytes not shown ...]\n............end");
+  EXPECT_EQ(cut_middle("short", 84), "short");
+}
+
+TEST(CutMiddle, Leaves_what_has_been_cut_as_it_is) {
+  const std::string once = cut_middle(std::string(1'000'000, 'x'), 1000);
+  EXPECT_LE(once.size(), 1000u);
+  EXPECT_EQ(cut_middle(once, 1000), once);
+}
+
+TEST(CutMiddle, Keeps_bytes_that_are_no_text) {
+  EXPECT_GT(cut_middle(std::string(1'000'000, '\x80'), 1000).size(), 900u);
+}
+
+TEST(CutMiddle, Stays_within_limits_that_leave_no_room) {
+  EXPECT_EQ(cut_middle("0123456789", 3), "\n[... 10 bytes not shown ...]\n");
+}
+
 }  // namespace
 }  // namespace unflake

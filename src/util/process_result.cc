@@ -9,4 +9,11 @@ std::string CapturedOutput::text() const {
   return fmt::format("{}\n[... {} bytes not kept ...]\n{}", head, dropped(), tail);
 }
 
+std::string whole_output(const ProcessResult& process) {
+  std::string text = process.output.text();
+  if (process.errors.total == 0) return text;
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  return text + process.errors.text();
+}
+
 }  // namespace unflake

@@ -44,4 +44,7 @@ struct ProcessResult {
   CapturedOutput errors;  // standard error, when kept apart
 };
 
+// All that is kept of the output, standard error behind standard output; any bytes.
+std::string whole_output(const ProcessResult& process);
+
 }  // namespace unflake

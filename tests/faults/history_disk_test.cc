@@ -91,8 +91,8 @@ std::string record_session(Store& store, const std::string& spill_folder) {
   recorder.on(SessionStarted{});
   for (int second = 0; second < run_count; ++second) recorder.on(run_ended(second));
   recorder.on(SessionEnded{});
-  EXPECT_EQ(recorder.all_recorded(), recorder.spill_path().empty());
-  return recorder.spill_path();
+  EXPECT_EQ(recorder.all_recorded(), spill_file_in(spill_folder).empty());
+  return spill_file_in(spill_folder);
 }
 
 TEST_P(DiskFaultTest, The_recorder_brings_every_run_to_the_history_or_to_the_spill_file) {

@@ -7,7 +7,6 @@
 #include <fstream>
 #include <random>
 
-#include "faults/child.h"
 #include "faults/failing_vfs.h"
 #include "faults/history_check.h"
 #include "support/history_runs.h"
@@ -167,59 +166,6 @@ TEST_F(HistoryFileTest, Cannot_lie_below_a_file) {
   const auto store = open_sqlite_store(path_ + "/history.db");
   ASSERT_FALSE(store);
   EXPECT_THAT(store.error().what, HasSubstr("Not a directory"));
-}
-
-// Permission bits do not hold for root, so somebody else tries.
-std::string error_without_privileges(const std::string& path) {
-  Pipe pipe;
-  Child child([&] {
-    if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return 1;
-    const auto store = open_sqlite_store(path);
-    const auto session = store ? (*store)->begin_session(session_of_commit("c0ffee"))
-                               : Result<SessionId>(store.error());
-    const std::string text = session ? "no error" : to_string(session.error());
-    return ::write(pipe.write_end.get(), text.data(), text.size()) < 0 ? 2 : 0;
-  });
-  pipe.write_end.reset();
-  EXPECT_EQ(child.wait(), 0);
-  std::array<char, 4096> text{};
-  const ssize_t size = ::read(pipe.read_end.get(), text.data(), text.size());
-  return std::string(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
-}
-
-class ReadOnlyTest : public HistoryFileTest {
- protected:
-  ~ReadOnlyTest() override { set_mode(folder_.path(), 0700); }
-
-  static void set_mode(const std::string& path, mode_t mode) {
-    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
-  }
-};
-
-TEST_F(ReadOnlyTest, Folder_without_a_history_is_named) {
-  set_mode(folder_.path(), 0555);
-  EXPECT_THAT(error_without_privileges(path_),
-              AllOf(HasSubstr("Permission denied"), HasSubstr(path_), HasSubstr("--history")));
-  EXPECT_THAT(error_without_privileges(folder_.file("new/history.db")),
-              AllOf(HasSubstr("Permission denied"), HasSubstr("cannot make the folder")));
-}
-
-TEST_F(ReadOnlyTest, History_is_named_and_unharmed) {
-  make_history();
-  const std::string before = bytes_of(path_);
-  set_mode(path_, 0444);
-  set_mode(folder_.path(), 0555);
-  EXPECT_THAT(error_without_privileges(path_),
-              AllOf(HasSubstr(path_), HasSubstr("permissions"), HasSubstr("--history")));
-  set_mode(path_, 0000);
-  EXPECT_THAT(error_without_privileges(path_), HasSubstr("Permission denied"));
-  set_mode(path_, 0644);
-  EXPECT_EQ(bytes_of(path_), before);
-}
-
-TEST_F(ReadOnlyTest, Folder_that_cannot_be_entered_is_named) {
-  set_mode(folder_.path(), 0000);
-  EXPECT_THAT(error_without_privileges(path_), HasSubstr("Permission denied"));
 }
 
 }  // namespace

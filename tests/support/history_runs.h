@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 
 #include "history/store.h"
@@ -36,6 +37,13 @@ inline RunRecord failing_run(const std::string& name, int64_t second,
   run.failure = Failure{FailureKind::assertion, "a_test.cc", 42, "body", "a == b", "1 vs 2"};
   run.output = "output at " + std::to_string(second);
   return run;
+}
+
+// The file that a recorder spilled runs into; empty when there is none.
+inline std::string spill_file_in(const std::string& folder) {
+  std::error_code missing;
+  for (const auto& file : std::filesystem::directory_iterator(folder, missing)) return file.path();
+  return "";
 }
 
 }  // namespace unflake
