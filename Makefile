@@ -9,7 +9,7 @@ BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 all: setup
 	@mkdir -p $(BUILD)
 	@cmake --preset $(PRESET) >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
-	@cmake --build --preset $(PRESET)
+	@cmake --build --preset $(PRESET) $(TARGETS)
 
 setup:
 	@tools/setup
@@ -24,6 +24,7 @@ test: check all
 	@$(MAKE) --no-print-directory all PRESET=asan
 	ctest --preset asan
 
+demo: TARGETS = --target unflake zoo
 demo: all
 	tools/demo
 
