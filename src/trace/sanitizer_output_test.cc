@@ -246,5 +246,15 @@ TEST(ValgrindOutput, Names_a_race_by_both_sides) {
                                  "and server.cc:30", "Possible data race"}));
 }
 
+TEST(ValgrindOutput, Names_the_other_side_of_a_race_without_its_folder) {
+  const auto reports = parse_valgrind_reports(
+      "==5== Possible data race during read of size 4 at 0x10F130 by thread #3\n"
+      "==5==    at 0x10A3A9: reader() (/home/ann/server.cc:30)\n==5== \n"
+      "==5== This conflicts with a previous write of size 4 by thread #2\n"
+      "==5==    at 0x10A380: writer() (/home/ann/server.cc:22)\n==5== \n");
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].expression, "and server.cc:30");
+}
+
 }  // namespace
 }  // namespace unflake

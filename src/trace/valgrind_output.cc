@@ -51,7 +51,7 @@ void add_other_side(Failure& race, Failure other) {
   other.message = race.message;
   if (place(other) < place(race)) std::swap(other, race);
   if (other.file != race.file || other.line != race.line)
-    race.expression = fmt::format("and {}:{}", other.file, other.line);
+    race.expression = fmt::format("and {}:{}", base_name(other.file), other.line);
 }
 
 class Reader {
