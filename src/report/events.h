@@ -69,7 +69,7 @@ struct TestEnded {
   std::shared_ptr<const Test> test;
   Verdict verdict = Verdict::not_run;
   Tally tally;
-  std::string reason;  // not_run and skipped: why
+  std::string reason;  // why it was skipped, not run, or not run as often as was wanted
 };
 
 // Something that the user should know and that is no run: what happened and what to do next.

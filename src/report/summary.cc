@@ -55,7 +55,8 @@ std::string Summary::end(const TestEnded& test, TestLog log) {
   }
   if (test.verdict == Verdict::skipped) return skip_line(test, log, style_);
   Finding finding{test.test->id, label_of(*test.test), test.verdict, test.tally, std::move(log)};
-  const std::string lines = repeated_ ? repeated_lines(finding) : "";
+  const bool says_little = test.verdict == Verdict::passed && !test.reason.empty();
+  const std::string lines = repeated_ && !says_little ? repeated_lines(finding) : "";
   if (test.verdict != Verdict::passed) findings_.push_back(std::move(finding));
   return lines;
 }

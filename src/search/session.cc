@@ -356,7 +356,8 @@ class Session {
     ended.interrupted = interrupted_;
     for (size_t i = 0; i < tests_.size(); ++i) {
       const Progress& progress = tests_[i];
-      if (!progress.ended) end_test(i, progress.tally.runs() == 0 ? why_not_run() : "");
+      const bool cut_short = progress.tally.runs() == 0 || interrupted_;
+      if (!progress.ended) end_test(i, cut_short ? why_not_run() : "");
       ended.runs += progress.tally;
       ++counter(ended, verdict_of(progress.tally));
     }

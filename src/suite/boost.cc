@@ -109,7 +109,9 @@ std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& 
   for (size_t i = 0; i < cases.size(); ++i) {
     const std::string name = full_name(cases[i]);
     const std::string filter = boost_filter(name);
-    Test test = make_test(target, cases[i], name, {"--run_test=" + filter, "--color_output=no"});
+    // Only the detailed report tells that Boost.Test has skipped a case.
+    Test test = make_test(target, cases[i], name,
+                          {"--run_test=" + filter, "--color_output=no", "--report_level=detailed"});
     if (test.disabled) test.disabled_reason = "disabled by its decorator";
     if (const ListedCase* other = also_selected(cases, i, filter))
       mark_inseparable(test, full_name(*other));

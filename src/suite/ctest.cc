@@ -88,7 +88,8 @@ std::vector<std::string> arguments_of(const Test& test) {
 // and a fixture is set up by all of them together.
 bool can_open(const Test& entry) {
   return entry.framework != Framework::ctest && !entry.disabled && !entry.rule.will_fail &&
-         entry.rule.pass_patterns.empty() && entry.fixtures.setup.empty() &&
+         entry.rule.pass_patterns.empty() && entry.rule.fail_patterns.empty() &&
+         entry.rule.skip_patterns.empty() && entry.fixtures.setup.empty() &&
          entry.fixtures.cleanup.empty() && !selects_cases(entry.framework, arguments_of(entry));
 }
 
@@ -100,6 +101,8 @@ Test case_of_entry(const Test& entry, Test listed) {
   test.disabled = listed.disabled;
   test.disabled_reason = std::move(listed.disabled_reason);
   test.labels.insert(test.labels.end(), listed.labels.begin(), listed.labels.end());
+  // Cases of one executable may share files and ports, as CTest never runs two of them at once.
+  test.locks.push_back("entry " + entry.id.name);
   if (!listed.file.empty()) {
     test.file = std::move(listed.file);
     test.line = listed.line;
@@ -252,7 +255,25 @@ std::string ctest_target_name(const std::string& folder) {
   return path.parent_path().filename().string();
 }
 
+namespace {
+
+// Such an entry checks that the executable answers a question, and runs no test.
+bool asks_a_question(std::string_view word) {
+  if (!word.starts_with('-')) return false;
+  const size_t name = word.find_first_not_of('-');
+  if (name == word.npos) return false;
+  word.remove_prefix(name);
+  for (const std::string_view prefix : {"gtest_", "dt-"})
+    if (word.starts_with(prefix)) word.remove_prefix(prefix.size());
+  return word.starts_with("list") ||
+         is_any(word.substr(0, word.find('=')), {"help", "h", "?", "version", "libidentify",
+                                                 "count", "ltc", "lts", "lr", "build_info"});
+}
+
+}  // namespace
+
 bool selects_cases(Framework framework, const std::vector<std::string>& arguments) {
+  if (std::any_of(arguments.begin(), arguments.end(), asks_a_question)) return true;
   if (framework == Framework::catch2) return selects_catch2_cases(arguments);
   return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& word) {
     switch (framework) {

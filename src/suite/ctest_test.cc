@@ -219,6 +219,12 @@ TEST(SelectsCases, Sees_the_filters_of_each_framework) {
   EXPECT_TRUE(selects_cases(Framework::doctest, {"-tc=a"}));
   EXPECT_TRUE(selects_cases(Framework::doctest, {"--dt-test-suite=a"}));
   EXPECT_FALSE(selects_cases(Framework::doctest, {"--no-colors=true", "---"}));
+  EXPECT_TRUE(selects_cases(Framework::catch2, {"--list-tags"}));
+  EXPECT_TRUE(selects_cases(Framework::gtest, {"--gtest_list_tests"}));
+  EXPECT_TRUE(selects_cases(Framework::doctest, {"--dt-list-test-suites"}));
+  EXPECT_TRUE(selects_cases(Framework::boost_test, {"--list_content"}));
+  EXPECT_TRUE(selects_cases(Framework::gtest, {"--help"}));
+  EXPECT_FALSE(selects_cases(Framework::gtest, {"--data=list"}));
   EXPECT_TRUE(selects_cases(Framework::boost_test, {"--run_test=a"}));
   EXPECT_FALSE(selects_cases(Framework::boost_test, {"--log_level=all"}));
 }

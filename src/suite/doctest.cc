@@ -89,7 +89,7 @@ struct Filters {
   }
 
   std::vector<std::string> arguments() const {
-    std::vector<std::string> words{"--case-sensitive", "--order-by=file", "--no-colors"};
+    std::vector<std::string> words{"--case-sensitive", "--order-by=file"};
     name.add_to(words, "--test-case=");
     suite.add_to(words, "--test-suite=");
     if (with_skipped) words.push_back("--no-skip");

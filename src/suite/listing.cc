@@ -106,7 +106,9 @@ Error listing_error(const Command& command, const ProcessResult& result, std::st
   const std::string errors = last_lines(result.errors);
   if (!errors.empty()) text += "; its last words: " + errors;
   return usage_error(std::move(text), "",
-                     "see what this prints: " + shorten(printable(shell_join(command.argv)), 500));
+                     fmt::format("see what this prints: {}; a program that cannot list its tests "
+                                 "runs as a whole with `unflake run -- PROGRAM`",
+                                 shorten(printable(shell_join(command.argv)), 500)));
 }
 
 Result<ProcessResult> ask(const Command& command, const ListOptions& options, Launcher& launcher) {

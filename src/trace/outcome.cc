@@ -214,8 +214,20 @@ OutcomeKind kind_of_exit(const Reading& reading, const Failure& primary) {
   return OutcomeKind::fail;
 }
 
+// Boost.Test runs what a case depends on along with it, and skips the case when that fails.
+std::optional<std::string> boost_skip_reason(const Reading& reading) {
+  const std::string line = fmt::format("Test case \"{}\" was skipped", reading.test.id.name);
+  const auto says_so = [&](std::string_view text) {
+    return std::ranges::any_of(split_lines(text), [&](auto one) { return trim(one) == line; });
+  };
+  if (std::ranges::none_of(reading.texts, says_so)) return std::nullopt;
+  return reading.process.code == 0 ? "a precondition does not hold"
+                                   : "a test that it depends on failed";
+}
+
 std::optional<std::string> own_skip_reason(const Reading& reading) {
   const FrameworkOutput* output = own_output(reading.test);
+  if (output == &boost_output && !reading.test.is_entry) return boost_skip_reason(reading);
   if (!output || !output->skip_reason) return std::nullopt;
   const int wanted = output->framework == Framework::catch2 ? catch2_all_skipped : 0;
   if (reading.process.code != wanted || !reading.evidence.checks.empty()) return std::nullopt;

@@ -192,6 +192,21 @@ TEST(ReadOutcome, Skips_what_was_cancelled) {
   EXPECT_FALSE(outcome.failed());
 }
 
+TEST(ReadOutcome, Skips_what_Boost_Test_skipped_and_charges_no_failure_of_another_case_to_it) {
+  const std::string precondition =
+      "Running 1 test case...\n\nTest module \"m\" has passed with:\n"
+      "  3 test cases out of 3 skipped\n\n  Test case \"Server.stops\" was skipped\n";
+  EXPECT_EQ(outcome_of(Framework::boost_test, End::exited, 0, precondition).kind,
+            OutcomeKind::skipped);
+  const std::string dependency =
+      "Running 2 test cases...\nbt.cc(6): error: in \"dep\": check 1 == 2 has failed [1 != 2]\n\n"
+      "  Test case \"dep\" has failed with:\n    1 assertion out of 1 failed\n\n"
+      "  Test case \"Server.stops\" was skipped\n";
+  const Outcome outcome = outcome_of(Framework::boost_test, End::exited, 201, dependency);
+  EXPECT_EQ(outcome.kind, OutcomeKind::skipped);
+  EXPECT_EQ(outcome.reason, "a test that it depends on failed");
+}
+
 TEST(ReadOutcome, Skips_a_gtest_that_skipped_itself) {
   const std::string text =
       "[ RUN      ] Server.skip\nserver_test.cc:24: Skipped\nno network here\n"
