@@ -11,6 +11,7 @@
 #include "trace/output_parsers.h"
 #include "trace/pass_rule.h"
 #include "trace/process_text.h"
+#include "trace/scan.h"
 #include "util/signal_name.h"
 #include "util/text.h"
 
@@ -216,9 +217,14 @@ OutcomeKind kind_of_exit(const Reading& reading, const Failure& primary) {
 
 // Boost.Test runs what a case depends on along with it, and skips the case when that fails.
 std::optional<std::string> boost_skip_reason(const Reading& reading) {
-  const std::string line = fmt::format("Test case \"{}\" was skipped", reading.test.id.name);
+  const std::string name = "/" + reading.test.id.name;  // an opened CTest entry's stands before it
+  const auto is_about_it = [&](std::string_view line) {
+    line = trim(line);
+    return consume(line, "Test case \"") && consume_end(line, "\" was skipped") &&
+           name.ends_with("/" + std::string(line));
+  };
   const auto says_so = [&](std::string_view text) {
-    return std::ranges::any_of(split_lines(text), [&](auto one) { return trim(one) == line; });
+    return std::ranges::any_of(split_lines(text), is_about_it);
   };
   if (std::ranges::none_of(reading.texts, says_so)) return std::nullopt;
   return reading.process.code == 0 ? "a precondition does not hold"
@@ -227,7 +233,8 @@ std::optional<std::string> boost_skip_reason(const Reading& reading) {
 
 std::optional<std::string> own_skip_reason(const Reading& reading) {
   const FrameworkOutput* output = own_output(reading.test);
-  if (output == &boost_output && !reading.test.is_entry) return boost_skip_reason(reading);
+  const bool is_boost = reading.test.framework == Framework::boost_test;
+  if (is_boost && !reading.test.is_entry) return boost_skip_reason(reading);
   if (!output || !output->skip_reason) return std::nullopt;
   const int wanted = output->framework == Framework::catch2 ? catch2_all_skipped : 0;
   if (reading.process.code != wanted || !reading.evidence.checks.empty()) return std::nullopt;
