@@ -122,7 +122,7 @@ Finding history(const Project& project, const std::string& path) {
     return {Grade::missing, "history", folder + " cannot be written",
             "make it writable, or run with --history FILE or --no-history"};
   }
-  const auto store = open_sqlite_store(path);
+  const auto store = open_sqlite_store_to_read(path);
   if (!store) return {Grade::missing, "history", store.error().what, store.error().next};
   return {Grade::ok, "history", path, ""};
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
@@ -83,6 +82,8 @@ void print_test(Page& page, const TestSummary& test, const std::vector<RecentRun
   print_durations(page, "failing", test.fail_durations);
   if (!test.signatures.empty()) page.print("\nfailures\n");
   for (const SignatureSummary& signature : test.signatures) print_signature(page, signature);
+  if (const size_t all = static_cast<size_t>(test.signature_count); all > test.signatures.size())
+    page.print("  and {} rarer ones\n", all - test.signatures.size());
   print_recent(page, recent);
 }
 
@@ -95,7 +96,7 @@ void print_table(Page& page, const std::vector<TestSummary>& tests) {
     const double rate =
         runs == 0 ? 0 : static_cast<double>(test.failures) / static_cast<double>(runs);
     page.print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", percent(rate), interval_text(interval),
-               runs, test.failures, test.signatures.size(), printable(to_string(test.test)));
+               runs, test.failures, test.signature_count, printable(to_string(test.test)));
   }
 }
 
@@ -179,12 +180,14 @@ Result<void> show(Page& page, Store& store, const HistoryCommand& command) {
     if (!exact) return exact.error();
     if (*exact) return show_one(page, store, **exact, command);
   }
-  auto tests = store.summarise(pattern, command.most);
-  if (tests && tests->empty()) tests = store.summarise("*:" + pattern, command.most);
+  auto tests = store.summarise(pattern, command.most + 1);
+  if (tests && tests->empty()) tests = store.summarise("*:" + pattern, command.most + 1);
   if (!tests) return tests.error();
   if (tests->empty())
     return usage_error(fmt::format("no recorded test matches '{}'", printable(pattern)), "",
                        "`unflake history` lists the recorded tests");
+  const bool more = tests->size() > command.most;
+  if (more) tests->pop_back();
   if (tests->size() == 1 && !command.words.empty()) {
     auto full = store.summarise_test(tests->front().test);
     if (!full) return full.error();
@@ -195,8 +198,7 @@ Result<void> show(Page& page, Store& store, const HistoryCommand& command) {
     return {};
   }
   print_table(page, *tests);
-  if (tests->size() == command.most)
-    page.print("(the {} least reliable; --most N shows more)\n", command.most);
+  if (more) page.print("(the {} least reliable; --most N shows more)\n", command.most);
   return {};
 }
 
@@ -235,11 +237,7 @@ int history_command(const Words& words) {
   if (!command.output_of.empty() && command.words.empty())
     return report_error(
         usage_error("--output needs a test", "", "name the test whose output it is"));
-  std::error_code failed;
-  if (!importing && !std::filesystem::exists(file, failed))
-    return report_error(
-        usage_error("there is no history yet", file, "`unflake run TARGET` records every run"));
-  auto store = open_sqlite_store(file);
+  auto store = importing ? open_sqlite_store(file) : open_sqlite_store_to_read(file);
   if (!store) return report_error(store.error());
   Page page;
   const auto shown =

@@ -64,7 +64,7 @@ int terminal_of(const RunCommand& run) {
 Result<void> Listeners::open(const RunCommand& run, FlakyResult flaky, Store* store,
                              const Executor& executor, const Interrupts& interrupts) {
   const int fd = terminal_of(run);
-  terminal_sink_ = std::make_unique<FdSink>(fd, interrupts.fd());
+  terminal_sink_ = std::make_unique<FdSink>(fd, interrupts.stop_fd());
   terminal_ =
       std::make_unique<TerminalReport>(*terminal_sink_, terminal_options(run, fd, executor));
   if (store) {
@@ -102,7 +102,7 @@ Result<void> Listeners::open_json(const RunCommand& run, const Interrupts& inter
 }
 
 void Listeners::add_json(int fd, const Interrupts& interrupts) {
-  json_sinks_.push_back(std::make_unique<FdSink>(fd, interrupts.fd()));
+  json_sinks_.push_back(std::make_unique<FdSink>(fd, interrupts.stop_fd()));
   json_.push_back(std::make_unique<JsonLines>(*json_sinks_.back()));
   stream_.add(*json_.back());
 }

@@ -144,7 +144,7 @@ FindTarget find_target_in(const std::string& history) {
   return [history](const std::string& name) -> Result<std::optional<TargetRecord>> {
     std::error_code failed;
     if (!std::filesystem::exists(history, failed)) return std::optional<TargetRecord>();
-    auto store = open_sqlite_store(history);
+    auto store = open_sqlite_store_to_read(history);
     if (!store) return store.error();
     return (*store)->find_target(name);
   };

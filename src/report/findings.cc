@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include "util/signal_name.h"
 
 namespace unflake {
 namespace {
@@ -12,8 +13,7 @@ constexpr size_t most_groups = 32;
 
 std::string crash_word(const ProcessResult& process) {
   if (process.end != ProcessResult::End::signalled) return "CRASH";
-  const char* name = ::sigabbrev_np(process.code);
-  return name ? fmt::format("CRASH SIG{}", name) : fmt::format("CRASH signal {}", process.code);
+  return "CRASH " + signal_name(process.code);
 }
 
 }  // namespace

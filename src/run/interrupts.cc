@@ -1,8 +1,11 @@
 #include "run/interrupts.h"
 
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
 #include <csignal>
+#include <initializer_list>
 
 namespace unflake {
 namespace {
@@ -14,12 +17,30 @@ bool is_ignored(int signal) {
   return action.sa_handler == SIG_IGN;
 }
 
-sigset_t watched_signals() {
+sigset_t set_of(std::initializer_list<int> signals) {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1})
+  for (const int signal : signals)
     if (!is_ignored(signal)) ::sigaddset(&set, signal);
   return set;
+}
+
+sigset_t stop_signals() {
+  return set_of({SIGINT, SIGTERM, SIGHUP});
+}
+
+sigset_t watched_signals() {
+  return set_of({SIGINT, SIGTERM, SIGHUP, SIGUSR1});
+}
+
+UniqueFd either(int one, int other) {
+  UniqueFd both(::epoll_create1(EPOLL_CLOEXEC));
+  for (const int fd : {one, other}) {
+    epoll_event readable{};
+    readable.events = EPOLLIN;
+    ::epoll_ctl(both.get(), EPOLL_CTL_ADD, fd, &readable);
+  }
+  return both;
 }
 
 }  // namespace
@@ -28,6 +49,10 @@ Interrupts::Interrupts() {
   const sigset_t set = watched_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  const sigset_t stop = stop_signals();
+  stop_signals_.reset(::signalfd(-1, &stop, SFD_CLOEXEC | SFD_NONBLOCK));
+  stop_seen_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stop_fd_ = either(stop_signals_.get(), stop_seen_.get());
 }
 
 Interrupts::~Interrupts() {
@@ -41,6 +66,7 @@ std::optional<Interrupt> Interrupts::next() {
   const int signal = static_cast<int>(info.ssi_signo);
   if (signal == SIGUSR1) return Interrupt::status;
   if (stop_signal_ == 0) stop_signal_ = signal;
+  ::eventfd_write(stop_seen_.get(), 1);
   return Interrupt::stop;
 }
 

@@ -20,10 +20,14 @@ class Interrupts {
 
   int fd() const { return fd_.get(); }
   std::optional<Interrupt> next();                  // does not wait
+  int stop_fd() const { return stop_fd_.get(); }    // readable once somebody has asked to stop
   int stop_signal() const { return stop_signal_; }  // the first that asked to stop; 0 for none
 
  private:
   UniqueFd fd_;
+  UniqueFd stop_signals_;  // readable while a signal to stop waits
+  UniqueFd stop_seen_;     // readable ever after
+  UniqueFd stop_fd_;
   int stop_signal_ = 0;
 };
 
