@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
@@ -10,18 +11,21 @@
 #include "report/rates.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"
+#include "suite/command.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
 
+namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr const char* help =
     R"(Tells what the recorded runs say about a test, or about all tests, least reliable first.
 
   unflake history                            every test
-  unflake history 'server_test:Server.*'     those that match
+  unflake history ./server_test 'Server.*'   those of a target that match
+  unflake history 'server_test:Server.*'     the same, by id
   unflake history server_test:Server.Push    one test: rate, durations, failures
   unflake history import FILE                take in runs that could not be recorded at the time
 
@@ -172,34 +176,71 @@ Result<void> show_one(Page& page, Store& store, const TestSummary& test,
   return {};
 }
 
+// Globs over `target:name` for the words that every command takes.
+Result<std::vector<std::string>> patterns_of(const HistoryCommand& command, const Words& words,
+                                             const Project& project) {
+  if (words.has_command)
+    return std::vector<std::string>{"command:" + command_name(words.command, project.root)};
+  std::error_code failed;
+  const bool names_a_file = !command.words.empty() && fs::exists(command.words[0], failed);
+  if (!names_a_file) return command.words.empty() ? std::vector<std::string>{"*"} : command.words;
+  TargetWords target_words;
+  target_words.words = command.words;
+  auto selection = resolve(target_words, [](const std::string&) { return std::nullopt; });
+  if (!selection) return selection.error();
+  std::vector<std::string> patterns;
+  for (const std::string& name : selection->patterns)
+    patterns.push_back(selection->target.name + ":" + name);
+  if (patterns.empty()) patterns.push_back(selection->target.name + ":*");
+  return patterns;
+}
+
 // A bare name is enough when only one target has such a test.
-Result<void> show(Page& page, Store& store, const HistoryCommand& command) {
-  const std::string pattern = command.words.empty() ? "*" : command.words[0];
+Result<std::vector<TestSummary>> find(Store& store, const std::string& pattern, size_t most) {
   if (const size_t colon = pattern.find(':'); colon != std::string::npos) {
     auto exact = store.summarise_test({pattern.substr(0, colon), pattern.substr(colon + 1)});
     if (!exact) return exact.error();
-    if (*exact) return show_one(page, store, **exact, command);
+    if (*exact) return std::vector<TestSummary>{**exact};
   }
-  auto tests = store.summarise(pattern, command.most + 1);
-  if (tests && tests->empty()) tests = store.summarise("*:" + pattern, command.most + 1);
-  if (!tests) return tests.error();
-  if (tests->empty())
+  auto tests = store.summarise(pattern, most);
+  if (tests && tests->empty()) tests = store.summarise("*:" + pattern, most);
+  if (tests && tests->empty())
     return usage_error(fmt::format("no recorded test matches '{}'", printable(pattern)), "",
                        "`unflake history` lists the recorded tests");
-  const bool more = tests->size() > command.most;
-  if (more) tests->pop_back();
-  if (tests->size() == 1 && !command.words.empty()) {
-    auto full = store.summarise_test(tests->front().test);
-    if (!full) return full.error();
-    return show_one(page, store, full->value_or(tests->front()), command);
+  return tests;
+}
+
+Result<void> show(Page& page, Store& store, const HistoryCommand& command,
+                  const std::vector<std::string>& patterns) {
+  std::vector<TestSummary> tests;
+  for (const std::string& pattern : patterns) {
+    auto found = find(store, pattern, command.most + 1);
+    if (!found) return found.error();
+    tests.insert(tests.end(), found->begin(), found->end());
   }
+  if (tests.size() == 1 && patterns.front() != "*") {
+    auto full = store.summarise_test(tests.front().test);
+    if (!full) return full.error();
+    return show_one(page, store, full->value_or(tests.front()), command);
+  }
+  if (!command.output_of.empty())
+    return usage_error("--output needs one test", "", "name the test whose output it is");
+  const bool more = tests.size() > command.most;
+  if (more) tests.resize(command.most);
   if (command.json) {
-    print_json(page, *tests);
+    print_json(page, tests);
     return {};
   }
-  print_table(page, *tests);
+  print_table(page, tests);
   if (more) page.print("(the {} least reliable; --most N shows more)\n", command.most);
   return {};
+}
+
+Result<void> show_what(Page& page, Store& store, const HistoryCommand& command, const Words& words,
+                       const Project& project) {
+  const auto patterns = patterns_of(command, words, project);
+  if (!patterns) return patterns.error();
+  return show(page, store, command, *patterns);
 }
 
 Result<void> import_runs(Page& page, Store& store, const std::string& file) {
@@ -218,7 +259,8 @@ Result<void> import_runs(Page& page, Store& store, const std::string& file) {
 int history_command(const Words& words) {
   HistoryCommand command;
   CommandLine line("history", help);
-  line.app().add_option("test", command.words, "a test's id, a glob, or: import FILE");
+  line.app().add_option("test", command.words,
+                        "TARGET [NAME-OR-GLOB...], ids or globs over ids; or: import FILE");
   line.app().add_flag("--json", command.json, "JSON instead of text");
   line.app()
       .add_option("--most", command.most, "how many tests to list")
@@ -232,16 +274,11 @@ int history_command(const Words& words) {
   if (!project) return report_error(project.error());
   const std::string file = command.history.file(*project);
   const bool importing = command.words.size() == 2 && command.words[0] == "import";
-  if (command.words.size() > 1 && !importing)
-    return report_error(usage_error("history takes one test or one glob", "", "quote the glob"));
-  if (!command.output_of.empty() && command.words.empty())
-    return report_error(
-        usage_error("--output needs a test", "", "name the test whose output it is"));
   auto store = importing ? open_sqlite_store(file) : open_sqlite_store_to_read(file);
   if (!store) return report_error(store.error());
   Page page;
-  const auto shown =
-      importing ? import_runs(page, **store, command.words[1]) : show(page, **store, command);
+  const auto shown = importing ? import_runs(page, **store, command.words[1])
+                               : show_what(page, **store, command, words, *project);
   const int written = page.write_out();
   return shown ? written : report_error(shown.error());
 }
