@@ -34,7 +34,8 @@ std::optional<SourceLine> checkpoint_in(std::string_view line) {
   return parts ? source_line_at_end(parts->before) : std::nullopt;
 }
 
-// "difference{0.1} between a{1} and b{1.1} exceeds 0.1%" without the values.
+// "difference{0.1} between a{1} and b{1.1} exceeds 0.1%" or "absolute value of v{0.1} exceeds
+// 0.01" without the values.
 std::string without_braces(std::string_view text) {
   std::string plain;
   int depth = 0;
@@ -49,7 +50,7 @@ std::string without_braces(std::string_view text) {
 // check a == b has failed [1 != 2]
 bool read_check(std::string_view text, Failure& failure, Message& message) {
   consume(text, "critical ");
-  if (text.starts_with("difference{")) {
+  if (text.starts_with("difference{") || text.starts_with("absolute value of ")) {
     failure.expression = without_braces(text);
     message.show(text);
     return true;

@@ -98,5 +98,12 @@ TEST(BoostOutput, Reads_its_own_time_limit) {
       FailureKind::timeout);
 }
 
+TEST(BoostOutput, Keeps_the_values_of_a_small_number_out_of_the_expression) {
+  const auto failures = parse_boost_failures(
+      "a.cc(9): error: in \"small\": absolute value of v{-0.00123456} exceeds 1e-06\n");
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].expression, "absolute value of v exceeds 1e-06");
+}
+
 }  // namespace
 }  // namespace unflake
