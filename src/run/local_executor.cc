@@ -112,10 +112,12 @@ Ticket LocalExecutor::start(const Experiment& experiment) {
 // A supervisor that does not take it has died; the end of its socket tells so in wait().
 void LocalExecutor::send_next(Slot& slot, size_t position) {
   Ordered& next = slot.ordered[position];
+  if (next.sent) return;
   const std::string launch = encode(launch_for(next.experiment));
-  if (next.sent || (position > 0 && launch.size() > largest_queued_launch)) return;
+  if (position > 0 && launch.size() > largest_queued_launch) return;
   next.sent = true;
   slot.supervisor.launch(launch);
+  if (slot.cancelled) slot.supervisor.cancel();
 }
 
 ProcessResult LocalExecutor::replace_supervisor(Slot& slot) {
@@ -148,7 +150,10 @@ Wakeup LocalExecutor::finish(Slot& slot) {
   slot.ordered.pop_front();
   Finished finished{done.ticket, {process->started, {}, std::move(*process)}, 0};
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
-  if (slot.ordered.empty()) return finished;
+  if (slot.ordered.empty()) {
+    slot.cancelled = false;
+    return finished;
+  }
   send_next(slot, 0);
   finished.next = slot.ordered.front().ticket;
   return finished;
@@ -175,8 +180,11 @@ Wakeup LocalExecutor::wait(std::optional<Duration> at_most) {
 }
 
 void LocalExecutor::cancel_all() {
-  for (const auto& slot : slots_)
-    if (!slot->ordered.empty()) slot->supervisor.cancel();
+  for (const auto& slot : slots_) {
+    if (slot->ordered.empty()) continue;
+    slot->cancelled = true;
+    slot->supervisor.cancel();
+  }
 }
 
 Duration LocalExecutor::elapsed() const {

@@ -47,6 +47,7 @@ class LocalExecutor : public Executor, public Launcher {
     Supervisor supervisor;
     bool for_fixtures = false;    // what its processes leave behind lives as long as the executor
     std::deque<Ordered> ordered;  // the first one runs
+    bool cancelled = false;       // all of them, those that were not sent yet too
   };
 
   LocalExecutor(const LocalOptions& options, Interrupts& interrupts)

@@ -278,6 +278,17 @@ TEST_F(LocalExecutorTest, Queues_a_run_behind_another_and_cancels_both) {
   EXPECT_EQ(run({"exit", "3"}).code, 3);
 }
 
+TEST_F(LocalExecutorTest, Cancels_a_queued_run_that_was_too_large_to_be_sent_ahead) {
+  executor_->start({test_of({"hang"}), {}, 1min, false});
+  executor_->start({test_of({"hang", std::string(64 << 10, 'x')}), {}, 1min, false});
+  executor_->cancel_all();
+  for (int i = 0; i < 2; ++i) {
+    const auto cancelled = std::get<Finished>(executor_->wait(std::nullopt));
+    EXPECT_EQ(cancelled.result.process.end, End::cancelled);
+  }
+  EXPECT_EQ(run({"exit", "3"}).code, 3);
+}
+
 TEST_F(LocalExecutorTest, A_signal_during_a_listing_is_not_forgotten) {
   ::raise(SIGINT);
   ASSERT_EQ(interrupts_.next(), Interrupt::stop);  // as launch() would have read it
