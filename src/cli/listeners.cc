@@ -5,26 +5,25 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 
 #include "report/output_file.h"
+#include "util/environment.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
 
-bool variable_is_set(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value;
+bool is_capable_terminal(int fd) {
+  const std::string terminal = environment_variable("TERM");
+  return ::isatty(fd) && !terminal.empty() && terminal != "dumb";
 }
 
 bool wants_colour(const std::string& choice, int fd) {
   if (choice != "auto") return choice == "always";
-  if (variable_is_set("NO_COLOR")) return false;
-  if (variable_is_set("CLICOLOR_FORCE")) return true;
-  const char* terminal = std::getenv("TERM");
-  return ::isatty(fd) && terminal && std::string_view(terminal) != "dumb";
+  if (!environment_variable("NO_COLOR").empty()) return false;
+  if (!environment_variable("CLICOLOR_FORCE").empty()) return true;
+  return is_capable_terminal(fd);
 }
 
 int columns(int fd) {
@@ -52,8 +51,7 @@ TerminalOptions terminal_options(const RunCommand& run, int fd, const Executor& 
 }  // namespace
 
 bool can_be_live(int fd) {
-  const char* terminal = std::getenv("TERM");
-  return ::isatty(fd) && terminal && std::string_view(terminal) != "dumb" && !variable_is_set("CI");
+  return is_capable_terminal(fd) && environment_variable("CI").empty();
 }
 
 int terminal_of(const RunCommand& run) {

@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "cli/version.h"
+#include "util/environment.h"
 #include "util/project_root.h"
 #include "util/text.h"
 
@@ -15,20 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 std::string branch_from_ci() {
   for (const char* name : {"GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME",
                            "BUILDKITE_BRANCH", "CIRCLE_BRANCH", "BRANCH_NAME"})
-    if (std::string value = variable(name); !value.empty()) return value;
+    if (std::string value = environment_variable(name); !value.empty()) return value;
   return "";
 }
 
 std::string machine_name() {
-  if (std::string given = variable("UNFLAKE_MACHINE"); !given.empty()) return given;
+  if (std::string given = environment_variable("UNFLAKE_MACHINE"); !given.empty()) return given;
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return name;

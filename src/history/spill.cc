@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "history/spill_json.h"
+#include "util/environment.h"
 
 namespace unflake {
 namespace {
@@ -19,11 +19,6 @@ namespace {
 // Several times what a run with its bounded output and failure takes.
 constexpr size_t longest_line = 4 * 1024 * 1024;
 constexpr size_t most_bad_lines = 100;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
 
 // Lines of a file that nobody vouches for: any bytes, any length.
 class LineReader {
@@ -157,8 +152,8 @@ Result<void> SpillFile::write_line(std::string line) {
 
 std::vector<std::string> default_spill_folders() {
   std::vector<std::string> folders;
-  const std::string state = variable("XDG_STATE_HOME"), home = variable("HOME"),
-                    temporary = variable("TMPDIR");
+  const std::string state = environment_variable("XDG_STATE_HOME"),
+                    home = environment_variable("HOME"), temporary = environment_variable("TMPDIR");
   if (state.starts_with('/')) folders.push_back(state + "/unflake");
   if (home.starts_with('/')) folders.push_back(home + "/.local/state/unflake");
   folders.push_back(temporary.starts_with('/') ? temporary : "/tmp");

@@ -13,11 +13,7 @@ namespace {
 using std::chrono_literals::operator""s;
 
 std::vector<Test> listed(const std::string& name) {
-  TestLauncher launcher;
-  auto tests = adapter_for(Framework::boost_test)
-                   .list(fixture_target(name, Framework::boost_test), {}, launcher);
-  EXPECT_TRUE(tests) << to_string(tests.error());
-  return tests ? std::move(*tests) : std::vector<Test>{};
+  return list_fixture(name, Framework::boost_test);
 }
 
 // The names of the cases that a run enters, without their suites.

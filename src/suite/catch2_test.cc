@@ -44,11 +44,7 @@ bye
 )";
 
 std::vector<Test> listed(const std::string& name) {
-  TestLauncher launcher;
-  auto tests =
-      adapter_for(Framework::catch2).list(fixture_target(name, Framework::catch2), {}, launcher);
-  EXPECT_TRUE(tests) << to_string(tests.error());
-  return tests ? std::move(*tests) : std::vector<Test>{};
+  return list_fixture(name, Framework::catch2);
 }
 
 // The names of the cases that a run reports.

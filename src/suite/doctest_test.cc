@@ -14,11 +14,7 @@ namespace {
 using std::chrono_literals::operator""s;
 
 std::vector<Test> listed(const std::string& name) {
-  TestLauncher launcher;
-  auto tests =
-      adapter_for(Framework::doctest).list(fixture_target(name, Framework::doctest), {}, launcher);
-  EXPECT_TRUE(tests) << to_string(tests.error());
-  return tests ? std::move(*tests) : std::vector<Test>{};
+  return list_fixture(name, Framework::doctest);
 }
 
 // The lines at which the cases stand that a run enters. A case that crashes leaves no end of the

@@ -11,11 +11,7 @@ namespace {
 using std::chrono_literals::operator""s;
 
 std::vector<Test> listed(const std::string& name) {
-  TestLauncher launcher;
-  auto tests =
-      adapter_for(Framework::gtest).list(fixture_target(name, Framework::gtest), {}, launcher);
-  EXPECT_TRUE(tests) << to_string(tests.error());
-  return tests ? std::move(*tests) : std::vector<Test>{};
+  return list_fixture(name, Framework::gtest);
 }
 
 std::string listing_failure(const std::string& name, Duration timeout) {
