@@ -7,7 +7,8 @@ set(UNFLAKE_SANITIZE "" CACHE STRING "Sanitizers for everything that is built, a
 
 add_library(unflake_options INTERFACE)
 target_compile_options(unflake_options INTERFACE -Wall -Wextra)
-target_include_directories(unflake_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_include_directories(unflake_options INTERFACE
+  ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
 if(UNFLAKE_SANITIZE)
   target_compile_options(unflake_options INTERFACE
     -fsanitize=${UNFLAKE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
@@ -66,4 +67,32 @@ function(unflake_embed_migrations stage)
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${stage}/migrations.cc)
   configure_file(${stage}/migrations.cc.in ${generated} @ONLY)
   target_sources(unflake_${stage} PRIVATE ${generated})
+endfunction()
+
+# Turns data/timing-apis.toml into the list that unflake and the agent number the APIs by: one
+# TIMING_API(name, group, traits) a line, in the order of the file.
+function(unflake_timing_apis generated)
+  set(data ${CMAKE_SOURCE_DIR}/data/timing-apis.toml)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${data})
+  file(READ ${data} text)
+  string(REGEX REPLACE "[][;]" "." text "${text}")  # they mean something in a CMake list
+  string(REPLACE "\n" ";" lines "${text}")
+  set(list "")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^([a-z0-9_]+) = \"([a-z ]*)\"$")
+      set(name ${CMAKE_MATCH_1})
+      string(REGEX REPLACE "([a-z]+)" "api_\\1" traits "${CMAKE_MATCH_2}")
+      string(REPLACE " " " | " traits "${traits}")
+      if(NOT traits)
+        set(traits 0)
+      endif()
+      string(APPEND list "TIMING_API(${name}, ${group}, ${traits})\n")
+    elseif(line MATCHES "^\\.([a-z]+)\\.$")
+      set(group ${CMAKE_MATCH_1})
+      string(APPEND list "TIMING_GROUP(${group})\n")
+    elseif(NOT line MATCHES "^(#.*)?$")
+      message(FATAL_ERROR "${data}: cannot read \"${line}\"; write NAME = \"TRAITS\"")
+    endif()
+  endforeach()
+  file(CONFIGURE OUTPUT ${generated} CONTENT "${list}")
 endfunction()

@@ -48,12 +48,58 @@ inline constexpr uint32_t unknown_image = 0xffff;  // the offset is then the pla
 constexpr Address make_address(uint32_t image, uint64_t offset) {
   return (uint64_t{image} << offset_bits) | (offset & offset_mask);
 }
-constexpr uint32_t image_of(Address address) { return static_cast<uint32_t>(address >> offset_bits); }
-constexpr uint64_t offset_of(Address address) { return address & offset_mask; }
+constexpr uint32_t image_of(Address address) {
+  return static_cast<uint32_t>(address >> offset_bits);
+}
+constexpr uint64_t offset_of(Address address) {
+  return address & offset_mask;
+}
+
+// The timing APIs, numbered in the order of data/timing-apis.toml.
+enum class Api : uint16_t {
+#define TIMING_GROUP(group)
+#define TIMING_API(name, group, traits) name,
+#include "protocol/timing_apis.def"
+#undef TIMING_GROUP
+#undef TIMING_API
+  count
+};
+
+enum class Group : uint16_t {
+#define TIMING_GROUP(group) group##_group,
+#define TIMING_API(name, group, traits)
+#include "protocol/timing_apis.def"
+#undef TIMING_GROUP
+#undef TIMING_API
+  count
+};
+
+enum ApiTraits : uint16_t {
+  api_wait = 1,   // may block
+  api_timed = 2,  // takes a time value
+  api_wakes = 4,  // can let another thread or process go on
+};
+
+struct ApiFacts {
+  const char* name;
+  const char* group_name;
+  Group group;
+  uint16_t traits;
+};
+
+inline constexpr ApiFacts api_facts[] = {
+#define TIMING_GROUP(group)
+#define TIMING_API(name, group, traits) {#name, #group, Group::group##_group, traits},
+#include "protocol/timing_apis.def"
+#undef TIMING_GROUP
+#undef TIMING_API
+};
+static_assert(sizeof(api_facts) / sizeof(api_facts[0]) == static_cast<size_t>(Api::count));
+static_assert(static_cast<size_t>(Group::count) <= 32);  // PlanFlags::groups has a bit for each
 
 // --- The plan: written by unflake, mapped read-only by the agent. ---
 
-struct Table {  // an array in the plan
+struct Table {      // an array in the plan
   uint32_t offset;  // from the beginning of the memory, a multiple of 8
   uint32_t count;
 };
@@ -128,7 +174,7 @@ enum class ProbeKind : uint8_t {
   jump_if,  // `aux` is the condition, 0..15 as in the opcode
   ret,      // pops `target` more bytes
   push_rbp,
-  nothing,        // nop, endbr
+  nothing,  // nop, endbr
 };
 
 struct Probe {
@@ -149,8 +195,8 @@ inline constexpr uint8_t probe_reports_failure = 2;  // a framework's assertion 
 enum PlanFlags : uint32_t {
   record_events = 1,
   record_stacks = 2,
-  hold_exit = 4,          // while a delayed thread lives
-  include_system = 8,     // sites of calls that system libraries make for themselves
+  hold_exit = 4,       // while a delayed thread lives
+  include_system = 8,  // sites of calls that system libraries make for themselves
   capture_failures = 16,
 };
 
@@ -236,7 +282,7 @@ struct Tally {
   Shared<uint64_t> waited_ns;
   uint32_t site;
   uint16_t plan_site;  // for the agent alone
-  uint16_t mode;        // for the agent alone
+  uint16_t mode;       // for the agent alone
 };
 inline constexpr size_t tallies_per_thread = 256;
 
@@ -246,7 +292,7 @@ struct TallyTable {
   Tally tallies[tallies_per_thread];
 };
 
-struct PastTally {  // of a thread that has ended
+struct PastTally {          // of a thread that has ended
   Shared<uint32_t> thread;  // its number + 1
   uint32_t site;
   uint64_t visits;
@@ -264,9 +310,9 @@ inline constexpr size_t deepest_stack = 64;
 
 enum EventFlags : uint8_t {
   event_timed_out = 1,
-  event_delayed = 2,    // an intervention made it late
-  event_replaced = 4,   // its time value was replaced
-  event_unfinished = 8, // entered and not left
+  event_delayed = 2,     // an intervention made it late
+  event_replaced = 4,    // its time value was replaced
+  event_unfinished = 8,  // entered and not left
 };
 
 struct Event {
@@ -284,8 +330,8 @@ struct Event {
 
 inline constexpr size_t events_per_chunk = 84;
 struct Chunk {
-  Shared<uint32_t> thread;  // its number + 1; 0: free
-  Shared<uint32_t> next;    // + 1; 0: last
+  Shared<uint32_t> thread;   // its number + 1; 0: free
+  Shared<uint32_t> next;     // + 1; 0: last
   Shared<uint64_t> written;  // events ever written here: beyond events_per_chunk it wrapped around
   uint64_t unused[6];
   Event events[events_per_chunk];
@@ -318,8 +364,17 @@ struct Failure {
   char type[256];  // of an exception, mangled
 };
 
-enum Dropped { dropped_images, dropped_processes, dropped_threads, dropped_sites, dropped_tallies,
-               dropped_stacks, dropped_events, dropped_failures, dropped_kinds };
+enum Dropped {
+  dropped_images,
+  dropped_processes,
+  dropped_threads,
+  dropped_sites,
+  dropped_tallies,
+  dropped_stacks,
+  dropped_events,
+  dropped_failures,
+  dropped_kinds
+};
 
 inline constexpr size_t max_images = 512;
 inline constexpr size_t max_processes = 512;

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "util/result.h"
+
+namespace unflake {
+
+// One source position of an address. An address has several when calls were inlined there.
+struct Frame {
+  std::string function;  // demangled and qualified, without parameters: "Server::push"
+  std::string file;      // absolute where the compiler said so; empty without debug information
+  int line = 0;
+  uint64_t function_start = 0;  // of the function that the linker sees
+  bool inlined = false;         // into the next frame
+};
+
+struct Function {
+  std::string name;     // demangled with parameters; "" when only its extent is known
+  std::string mangled;  // as in the symbol table
+  uint64_t start = 0;
+  uint64_t size = 0;
+  std::string file;  // of its declaration; empty without debug information
+  int line = 0;
+};
+
+// One is_stmt row of a line table.
+struct LineRow {
+  uint64_t address = 0;
+  uint32_t file = 0;  // in Image::files()
+  int line = 0;
+};
+
+// What an executable or library tells about its code. All addresses are those of the ELF file:
+// address in memory - load bias.
+class Image {
+ public:
+  static Result<std::shared_ptr<const Image>> open(const std::string& path);
+  virtual ~Image() = default;
+
+  virtual const std::string& path() const = 0;
+  virtual const std::string& build_id() const = 0;  // bytes
+  virtual bool has_debug_information() const = 0;
+  virtual std::string why_no_debug_information() const = 0;  // and what to do about it
+
+  // Innermost first. For a return address ask for the byte before it. Empty: no code there.
+  virtual std::vector<Frame> frames_at(uint64_t address) const = 0;
+  // All functions with code, ordered by start; from the symbol table, DWARF and .eh_frame.
+  virtual std::span<const Function> functions() const = 0;
+  virtual std::span<const LineRow> lines() const = 0;  // ordered by address
+  virtual std::span<const std::string> files() const = 0;
+  // The bytes of the file at this address, for at most `size`; fewer at the end of a segment.
+  virtual std::span<const uint8_t> code_at(uint64_t address, size_t size) const = 0;
+};
+
+}  // namespace unflake
