@@ -6,13 +6,10 @@
 
 #include "suite/test.h"
 #include "trace/outcome.h"
+#include "trace/plan.h"
+#include "trace/trace.h"
 
 namespace unflake {
-
-// What the agent is told to do during a run. Without interventions it is the plain run.
-struct Plan {
-  std::string id;  // empty for the plain run
-};
 
 struct Experiment {
   std::shared_ptr<const Test> test;
@@ -25,6 +22,7 @@ struct ExperimentResult {
   std::chrono::system_clock::time_point started;
   Outcome outcome;
   ProcessResult process;
+  std::shared_ptr<const Trace> trace;  // when the plan has the agent
 };
 
 }  // namespace unflake

@@ -148,7 +148,7 @@ Wakeup LocalExecutor::finish(Slot& slot) {
   if (!process) process = replace_supervisor(slot);
   const Ordered done = std::move(slot.ordered.front());
   slot.ordered.pop_front();
-  Finished finished{done.ticket, {process->started, {}, std::move(*process)}, 0};
+  Finished finished{done.ticket, {process->started, {}, std::move(*process), nullptr}, 0};
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
   if (slot.ordered.empty()) {
     slot.cancelled = false;

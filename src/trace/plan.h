@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trace/site.h"
+#include "util/duration.h"
+
+namespace unflake {
+
+// What happens at a site in a thread.
+struct Intervention {
+  enum class Action { delay, hold, replace_time, watch };
+  enum class Position { before, after, start };
+  enum class Threads { any, named, in_class };
+  enum class Visits { every, only_nth, from_nth, halving };
+
+  SiteName site;
+  Position position = Position::before;
+  Threads threads = Threads::any;
+  ThreadName thread;
+  std::string executable;  // base name; empty: any
+  Action action = Action::delay;
+  Duration duration{};  // of the delay; the bound of a hold; the new time value
+  Visits visits = Visits::every;
+  uint64_t nth = 1;
+  std::optional<size_t> anchor;  // visits count only after this intervention (a watch) matched
+  std::optional<size_t> until;   // hold: until this intervention (a watch) matched `count` times
+  uint64_t count = 1;
+};
+
+// What the agent is told to do during a run.
+struct Plan {
+  std::string id;      // empty for the plain run
+  bool agent = false;  // whether the agent is loaded at all; a plain run goes without
+  bool events = false;
+  bool stacks = false;  // of every event
+  bool hold_exit = true;
+  bool failures = true;       // capture them
+  bool system_calls = false;  // sites of calls that system libraries make for themselves
+  bool functions = false;     // trace which functions of project code are executed
+  std::vector<std::string> groups_off;
+  std::vector<std::string> extra_functions;  // names whose entries are sites too
+  std::vector<Intervention> interventions;
+};
+
+}  // namespace unflake

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "util/result.h"
+
+namespace unflake {
+
+// A place where a thread can be acted on, named by what it is. Written
+//   queue.cc:57:pthread_cond_wait      a call of a timing API, seen from the first project frame
+//   queue.cc:57                        a source line
+//   Queue::pop()                       a function's entry
+//   server!queue.cc:57                 the same in another executable or library than the test's
+//   own
+// without debug information Queue::pop+0x3c takes the place of queue.cc:57, and #2 behind a name
+// means the second of several such places, in the order of their addresses.
+struct SiteName {
+  std::string image;  // base name; empty: the test's own executable
+  std::string file;   // as short as it is unambiguous in the trace; empty without debug information
+  int line = 0;
+  std::string function;  // qualified, without parameters
+  uint64_t offset = 0;   // in the function, when there is no line
+  std::string api;       // empty: a line or a function's entry
+  int nth = 1;
+
+  auto operator<=>(const SiteName&) const = default;
+};
+
+std::string to_string(const SiteName& site);
+Result<SiteName> parse_site(std::string_view text);
+
+// The identity of a thread across runs. Written `main`, or by the place that started it and how
+// many that place had started before: `pool.cc:31#2`; `pool.cc:31#*` is the class of all of them.
+// Where two different call paths meet at one place, `~` and some digits of the path's hash tell
+// them apart.
+struct ThreadName {
+  std::string text;
+  uint64_t name = 0;          // as the agent hashes it
+  uint64_t thread_class = 0;  // the same without the number
+  bool operator==(const ThreadName&) const = default;
+};
+
+}  // namespace unflake
