@@ -38,7 +38,6 @@ struct RawThread {
   uint64_t started_ns = 0;
   uint64_t ended_ns = 0;  // 0: it lived as long as its process
   uint64_t events_dropped = 0;
-  uint64_t sites_dropped = 0;
 };
 
 // A place in an image of the report. An image that is not there makes it a plain address.

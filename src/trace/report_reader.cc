@@ -169,7 +169,6 @@ class Reader {
     read.started_ns = time(thread.started_ns);
     read.ended_ns = time_or_never(thread.ended_ns.load());
     read.events_dropped = thread.events_dropped.load();
-    read.sites_dropped = thread.sites_dropped.load();
     return read;
   }
 
