@@ -62,12 +62,11 @@ char* map(int file, uint64_t generation) {
 
 }  // namespace
 
-bool attach() {
-  const char* variable = getenv(memory_variable);
-  if (variable == nullptr) return false;
+bool attach(const char* name) {
+  if (name == nullptr) return false;
   char* path = nullptr;
-  const uint64_t generation = strtoull(variable, &path, 10);
-  if (path == variable || *path != ':') return false;
+  const uint64_t generation = strtoull(name, &path, 10);
+  if (path == name || *path != ':') return false;
   const long file = raw_syscall(__NR_openat, AT_FDCWD, as_word(path + 1), O_RDWR | O_CLOEXEC);
   if (failed(file)) return false;
   detail::base = map(static_cast<int>(file), generation);

@@ -132,6 +132,7 @@ struct PlanSite {
   uint32_t rule_count;
 };
 inline constexpr uint16_t probe_api = 0xffff;
+inline constexpr uint16_t delay_api = 0xfffe;  // of events only: the plan made the thread late
 
 enum class Action : uint8_t {
   delay,         // be late by `duration`
@@ -245,6 +246,9 @@ enum Degraded : uint32_t {
   hooks_incomplete = 16,
 };
 
+// The name of a program's initial thread, and its class.
+inline constexpr uint64_t main_thread = 1;
+
 struct Thread {
   Shared<uint32_t> state;  // 0 free, 1 being written, 2 lives, 3 has ended
   uint32_t process;
@@ -256,10 +260,10 @@ struct Thread {
   uint32_t ordinal;      // how many threads this place had spawned before
   uint32_t first_chunk;  // of events
   uint32_t unused;
+  uint64_t handle;  // its pthread_t, as joins name it
   uint64_t started_ns;
   Shared<uint64_t> ended_ns;
   Shared<uint64_t> events_dropped;
-  Shared<uint64_t> sites_dropped;
 };
 
 // A call of a timing API from one place, or a probe of the plan.

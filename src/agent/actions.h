@@ -1,0 +1,30 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "protocol/agent_protocol.h"
+
+namespace unflake::agent {
+
+// A thread at a site, before or after what it does there.
+struct Moment {
+  uint16_t plan_site;
+  protocol::Position position;
+  uint64_t visit;  // of this thread at this site, from 0
+};
+
+// Whether rules other than a change of the time value are due. Counts this visit for all of them,
+// so ask once.
+struct Due {
+  uint64_t delay_ns = 0;
+  const protocol::Rule* hold = nullptr;
+  const protocol::Rule* delay = nullptr;
+  const protocol::Rule* replace = nullptr;
+  bool any() const { return hold != nullptr || delay != nullptr; }
+};
+Due due_at(const Moment& moment);
+
+// Makes the thread late, and records that it did.
+void perform(const Due& due, uint32_t site);
+
+}  // namespace unflake::agent

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+namespace unflake::agent {
+
+// CLOCK_MONOTONIC in ns, past every hook and interceptor.
+uint64_t now_ns();
+uint64_t now_ns(clockid_t clock);
+void resolve_clock();
+
+inline constexpr int64_t ns_per_second = 1'000'000'000;
+
+inline int64_t to_ns(const timespec& time) {
+  return time.tv_sec * ns_per_second + time.tv_nsec;
+}
+inline timespec to_timespec(int64_t ns) {
+  return {ns / ns_per_second, ns % ns_per_second};
+}
+
+// Sleeps on, whatever signal comes, until this moment; on time to some microseconds.
+void sleep_until(uint64_t deadline_ns);
+
+}  // namespace unflake::agent

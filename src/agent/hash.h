@@ -1,0 +1,19 @@
+#pragma once
+
+#include <stdint.h>
+
+namespace unflake::agent {
+
+// Mixes well enough that 64 bits identify a stack; the same in every process.
+inline uint64_t mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+  return hash ^ (hash >> 29);
+}
+
+inline uint64_t hash_text(const char* text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (; *text != '\0'; ++text) hash = (hash ^ static_cast<uint8_t>(*text)) * 0x100000001b3;
+  return hash;
+}
+
+}  // namespace unflake::agent

@@ -1,0 +1,224 @@
+#include "agent/images.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+
+#include "agent/hash.h"
+#include "agent/memory.h"
+#include "agent/raw.h"
+#include "agent/spin_lock.h"
+
+namespace unflake::agent {
+namespace {
+
+using namespace protocol;
+
+// Entries are only ever added, so readers need no lock. An image that was unloaded keeps its entry;
+// one that is loaded in its place gets another.
+LoadedImage images[max_images];
+Shared<uint32_t> image_count;
+SpinLock adding;
+
+constexpr const char* wrappers[] = {
+    "libc.so",     "libc-",      "libpthread", "libstdc++", "libc++",          "libgcc_s",
+    "libasan",     "libtsan",    "libubsan",   "liblsan",   "libclang_rt",     "libboost_thread",
+    "libglib-2.0", "libQt5Core", "libQt6Core", "ld-linux",  "libunflake-agent"};
+
+const char* base_name(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash != nullptr ? slash + 1 : path;
+}
+
+struct BuildId {
+  const uint8_t* bytes = nullptr;
+  uint32_t size = 0;
+};
+
+BuildId build_id_in(const char* note, const char* end) {
+  while (note + sizeof(ElfW(Nhdr)) <= end) {
+    const auto& header = *reinterpret_cast<const ElfW(Nhdr)*>(note);
+    const char* name = note + sizeof header;
+    const char* content = name + ((header.n_namesz + 3) & ~3u);
+    if (content + header.n_descsz > end) return {};
+    if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && memcmp(name, "GNU", 4) == 0)
+      return {reinterpret_cast<const uint8_t*>(content), header.n_descsz};
+    note = content + ((header.n_descsz + 3) & ~3u);
+  }
+  return {};
+}
+
+BuildId build_id_of(const link_map& map, uint64_t start) {
+  const auto& header = *reinterpret_cast<const ElfW(Ehdr)*>(start);
+  if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
+  const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(start + header.e_phoff);
+  for (int i = 0; i < header.e_phnum; ++i) {
+    if (segments[i].p_type != PT_NOTE) continue;
+    const char* note = reinterpret_cast<const char*>(map.l_addr + segments[i].p_vaddr);
+    const BuildId found = build_id_in(note, note + segments[i].p_memsz);
+    if (found.size != 0) return found;
+  }
+  return {};
+}
+
+// The executable's own link map has no name, and a library's has the one that dlopen was given.
+void path_of(const link_map& map, char* path, size_t size) {
+  if (map.l_name != nullptr && map.l_name[0] != '\0') {
+    size_t length = 0;
+    if (map.l_name[0] != '/' && strchr(map.l_name, '/') != nullptr &&
+        !failed(raw_syscall(__NR_getcwd, as_word(path), static_cast<long>(size - 2)))) {
+      length = strlen(path);
+      path[length++] = '/';
+    }
+    strncpy(path + length, map.l_name, size - length - 1);
+    return;
+  }
+  const long length = raw_syscall(__NR_readlink, as_word("/proc/self/exe"), as_word(path),
+                                  static_cast<long>(size - 1));
+  path[failed(length) ? 0 : length] = '\0';
+}
+
+bool is_below_system_prefix(const char* path) {
+  const auto* prefixes = plan_table<uint32_t>(plan().system_prefixes);
+  for (uint32_t i = 0; i < plan().system_prefixes.count; ++i) {
+    const char* prefix = plan_text(prefixes[i]);
+    if (strncmp(path, prefix, strlen(prefix)) == 0) return true;
+  }
+  return path[0] != '/';  // the vDSO
+}
+
+CodeOwner owner_by_path(const char* path) {
+  const char* name = base_name(path);
+  for (const char* wrapper : wrappers)
+    if (strncmp(name, wrapper, strlen(wrapper)) == 0) return CodeOwner::wrapper;
+  return is_below_system_prefix(path) ? CodeOwner::system : CodeOwner::project;
+}
+
+uint32_t find_in_plan(const char* path, const BuildId& id) {
+  const auto* known = plan_table<PlanImage>(plan().images);
+  for (uint32_t i = 0; i < plan().images.count; ++i) {
+    const bool both = known[i].build_id_size != 0 && id.size != 0;
+    if (both
+            ? known[i].build_id_size == id.size && memcmp(known[i].build_id, id.bytes, id.size) == 0
+            : strcmp(plan_text(known[i].path), path) == 0)
+      return i;
+  }
+  return none;
+}
+
+bool is_same(const protocol::Image& image, const char* path, const BuildId& id) {
+  return image.state.load() == 2 && image.build_id_size == id.size &&
+         memcmp(image.build_id, id.bytes, id.size) == 0 && strcmp(image.path, path) == 0;
+}
+
+uint32_t find_in_report(const char* path, const BuildId& id) {
+  Report& out = report();
+  const uint32_t used = out.images_used.load();
+  for (uint32_t i = 0; i < used && i < max_images; ++i)
+    if (is_same(out.images[i], path, id)) return i;
+  return none;
+}
+
+uint32_t number_in_report(const char* path, const BuildId& id, bool is_project) {
+  const uint32_t known = find_in_report(path, id);
+  if (known != none) return known;
+  Report& out = report();
+  const uint32_t number = out.images_used.add(1);
+  if (number >= max_images) {
+    out.dropped[dropped_images].add(1);
+    return unknown_image;
+  }
+  protocol::Image& image = out.images[number];
+  image.state.store(1);
+  memcpy(image.build_id, id.bytes, id.size);
+  image.build_id_size = id.size;
+  image.is_project = is_project;
+  memcpy(image.path, path, strnlen(path, sizeof image.path - 1));
+  image.state.store(2);
+  return number;
+}
+
+void describe(LoadedImage& image, const link_map& map, const dl_find_object& found) {
+  char path[sizeof(protocol::Image::path)] = {};
+  path_of(map, path, sizeof path);
+  image.start = reinterpret_cast<uint64_t>(found.dlfo_map_start);
+  image.end = reinterpret_cast<uint64_t>(found.dlfo_map_end);
+  image.bias = map.l_addr;
+  BuildId id = build_id_of(map, image.start);
+  if (id.size > sizeof(PlanImage::build_id)) id = {};
+  image.plan_number = find_in_plan(path, id);
+  image.owner = owner_by_path(path);
+  if (image.plan_number != none && image.owner != CodeOwner::wrapper)
+    image.owner = plan_table<PlanImage>(plan().images)[image.plan_number].is_project
+                      ? CodeOwner::project
+                      : CodeOwner::system;
+  image.name_hash = hash_text(base_name(path));
+  image.number = number_in_report(path, id, image.owner == CodeOwner::project);
+}
+
+const LoadedImage* find_loaded(uint64_t start, uint64_t bias) {
+  const uint32_t count = image_count.load();
+  for (uint32_t i = count; i-- > 0;)
+    if (images[i].start == start && images[i].bias == bias) return &images[i];
+  return nullptr;
+}
+
+const LoadedImage* add(const dl_find_object& found) {
+  SpinLock::Hold hold(adding);
+  if (!hold) return nullptr;
+  const uint64_t start = reinterpret_cast<uint64_t>(found.dlfo_map_start);
+  if (const LoadedImage* other = find_loaded(start, found.dlfo_link_map->l_addr)) return other;
+  const uint32_t count = image_count.load();
+  if (count == max_images) return nullptr;
+  describe(images[count], *found.dlfo_link_map, found);
+  image_count.store(count + 1);
+  return &images[count];
+}
+
+bool is_skipped(const PlanImage& image, uint64_t offset) {
+  const SkipRange* first = plan_table<SkipRange>(plan().skips) + image.first_skip;
+  uint32_t low = 0, high = image.skip_count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (first[middle].start <= offset)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low > 0 && offset - first[low - 1].start < first[low - 1].size;
+}
+
+}  // namespace
+
+const LoadedImage* image_at(uint64_t address) {
+  dl_find_object found{};
+  if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return nullptr;
+  const uint64_t start = reinterpret_cast<uint64_t>(found.dlfo_map_start);
+  if (const LoadedImage* image = find_loaded(start, found.dlfo_link_map->l_addr)) return image;
+  return add(found);
+}
+
+CodeOwner owner_of(uint64_t address, const LoadedImage* image) {
+  if (image == nullptr) return CodeOwner::unknown;
+  if (image->owner != CodeOwner::project || image->plan_number == none) return image->owner;
+  const PlanImage& planned = plan_table<PlanImage>(plan().images)[image->plan_number];
+  // A return address may be the first byte of the next function.
+  return is_skipped(planned, address - image->bias - 1) ? CodeOwner::wrapper : CodeOwner::project;
+}
+
+Address address_in(uint64_t address, const LoadedImage* image) {
+  return image != nullptr ? make_address(image->number, address - image->bias)
+                          : make_address(unknown_image, address);
+}
+
+const LoadedImage* executable_image() {
+  static const LoadedImage* executable = nullptr;
+  if (executable == nullptr) {
+    const auto* self = static_cast<link_map*>(dlopen(nullptr, RTLD_LAZY | RTLD_NOLOAD));
+    if (self != nullptr) executable = image_at(reinterpret_cast<uint64_t>(self->l_ld));
+  }
+  return executable;
+}
+
+}  // namespace unflake::agent

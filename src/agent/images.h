@@ -1,0 +1,39 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "protocol/agent_protocol.h"
+
+namespace unflake::agent {
+
+enum class CodeOwner : uint8_t {
+  project,
+  wrapper,  // a system library that calls on behalf of its caller: libstdc++, libc, sanitizers
+  system,   // a library that has threads and locks of its own
+  unknown,  // no image: generated code
+};
+
+// An executable or library as this process has loaded it.
+struct LoadedImage {
+  uint64_t bias;
+  uint64_t start;
+  uint64_t end;
+  uint64_t name_hash;    // of the base name
+  uint32_t number;       // in the report
+  uint32_t plan_number;  // in the plan; none: it does not know this image
+  CodeOwner owner;
+};
+
+// The image at this address; nullptr: none. Lock-free for images that were seen before.
+const LoadedImage* image_at(uint64_t address);
+
+// Whose code this is: a function of a system header that was compiled into a project image is a
+// wrapper.
+CodeOwner owner_of(uint64_t address, const LoadedImage* image);
+
+protocol::Address address_in(uint64_t address, const LoadedImage* image);
+
+// Number of the executable, in the report and in the plan.
+const LoadedImage* executable_image();
+
+}  // namespace unflake::agent

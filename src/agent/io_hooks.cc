@@ -1,0 +1,189 @@
+#include <fcntl.h>
+#include <mqueue.h>
+#include <stdarg.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "agent/real.h"
+#include "agent/times.h"
+#include "agent/visit.h"
+
+namespace unflake::agent {
+
+using protocol::Api;
+
+namespace {
+
+int64_t bytes(size_t size) {
+  return static_cast<int64_t>(size);
+}
+
+// open() has its third argument only when it may make a file.
+bool has_mode(int flags) {
+  return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+mode_t mode_of(int flags, va_list arguments) {
+  return has_mode(flags) ? static_cast<mode_t>(va_arg(arguments, unsigned)) : 0;
+}
+
+}  // namespace
+
+PLAIN_HOOK(int, connect, (int socket, const sockaddr* peer, socklen_t size), (socket, peer, size),
+           word(socket))
+PLAIN_HOOK(int, accept, (int socket, sockaddr* peer, socklen_t* size), (socket, peer, size),
+           word(socket))
+PLAIN_HOOK(int, accept4, (int socket, sockaddr* peer, socklen_t* size, int flags),
+           (socket, peer, size, flags), word(socket))
+PLAIN_HOOK(int, bind, (int socket, const sockaddr* own, socklen_t size), (socket, own, size),
+           word(socket))
+PLAIN_HOOK(int, listen, (int socket, int backlog), (socket, backlog), word(socket))
+PLAIN_HOOK(int, shutdown, (int socket, int how), (socket, how), word(socket))
+PLAIN_HOOK(ssize_t, send, (int socket, const void* data, size_t size, int flags),
+           (socket, data, size, flags), word(socket), bytes(size))
+PLAIN_HOOK(ssize_t, sendto,
+           (int socket, const void* data, size_t size, int flags, const sockaddr* peer,
+            socklen_t peer_size),
+           (socket, data, size, flags, peer, peer_size), word(socket), bytes(size))
+PLAIN_HOOK(ssize_t, sendmsg, (int socket, const msghdr* message, int flags),
+           (socket, message, flags), word(socket))
+PLAIN_HOOK(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags),
+           (socket, messages, count, flags), word(socket))
+PLAIN_HOOK(ssize_t, recv, (int socket, void* room, size_t size, int flags),
+           (socket, room, size, flags), word(socket), bytes(size))
+PLAIN_HOOK(ssize_t, recvfrom,
+           (int socket, void* room, size_t size, int flags, sockaddr* peer, socklen_t* peer_size),
+           (socket, room, size, flags, peer, peer_size), word(socket), bytes(size))
+PLAIN_HOOK(ssize_t, recvmsg, (int socket, msghdr* message, int flags), (socket, message, flags),
+           word(socket))
+PLAIN_HOOK(int, recvmmsg,
+           (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time),
+           (socket, messages, count, flags, time), word(socket), within(time))
+
+PLAIN_HOOK(ssize_t, read, (int file, void* room, size_t size), (file, room, size), word(file),
+           bytes(size))
+PLAIN_HOOK(ssize_t, write, (int file, const void* data, size_t size), (file, data, size),
+           word(file), bytes(size))
+PLAIN_HOOK(ssize_t, readv, (int file, const iovec* parts, int count), (file, parts, count),
+           word(file))
+PLAIN_HOOK(ssize_t, writev, (int file, const iovec* parts, int count), (file, parts, count),
+           word(file))
+PLAIN_HOOK(int, close, (int file), (file), word(file))
+PLAIN_HOOK(int, eventfd_read, (int file, eventfd_t* value), (file, value), word(file))
+PLAIN_HOOK(int, eventfd_write, (int file, eventfd_t value), (file, value), word(file))
+PLAIN_HOOK(int, access, (const char* path, int mode), (path, mode), word(path))
+PLAIN_HOOK(int, stat, (const char* path, struct stat* status), (path, status), word(path))
+PLAIN_HOOK(int, rename, (const char* from, const char* to), (from, to), word(from))
+PLAIN_HOOK(int, unlink, (const char* path), (path), word(path))
+PLAIN_HOOK(int, mkdir, (const char* path, mode_t mode), (path, mode), word(path))
+PLAIN_HOOK(int, fsync, (int file), (file), word(file))
+PLAIN_HOOK(int, flock, (int file, int operation), (file, operation), word(file))
+PLAIN_HOOK(int, lockf, (int file, int command, off_t size), (file, command, size), word(file))
+PLAIN_HOOK(int, semop, (int set, sembuf* operations, size_t count), (set, operations, count),
+           word(set))
+PLAIN_HOOK(int, msgsnd, (int queue, const void* message, size_t size, int flags),
+           (queue, message, size, flags), word(queue), bytes(size))
+PLAIN_HOOK(ssize_t, msgrcv, (int queue, void* room, size_t size, long type, int flags),
+           (queue, room, size, type, flags), word(queue), bytes(size))
+PLAIN_HOOK(int, mq_send, (mqd_t queue, const char* data, size_t size, unsigned priority),
+           (queue, data, size, priority), word(queue), bytes(size))
+PLAIN_HOOK(ssize_t, mq_receive, (mqd_t queue, char* room, size_t size, unsigned* priority),
+           (queue, room, size, priority), word(queue), bytes(size))
+
+// Other names of the same calls: what _FORTIFY_SOURCE and large files make of them.
+#define SAME_HOOK(type, name, api, parameters, arguments, ...) \
+  HOOK(type, name, parameters) {                               \
+    if (passes(Api::api, CALLER)) return real::name arguments; \
+    Visit visit(Api::api, CALLER, Subject{__VA_ARGS__});       \
+    return visit.leave(real::name arguments);                  \
+  }
+
+SAME_HOOK(ssize_t, __read_chk, read, (int file, void* room, size_t size, size_t there),
+          (file, room, size, there), word(file), bytes(size))
+SAME_HOOK(ssize_t, __recv_chk, recv, (int socket, void* room, size_t size, size_t there, int flags),
+          (socket, room, size, there, flags), word(socket), bytes(size))
+SAME_HOOK(ssize_t, __recvfrom_chk, recvfrom,
+          (int socket, void* room, size_t size, size_t there, int flags, sockaddr* peer,
+           socklen_t* peer_size),
+          (socket, room, size, there, flags, peer, peer_size), word(socket), bytes(size))
+SAME_HOOK(int, stat64, stat, (const char* path, struct stat64* status), (path, status), word(path))
+SAME_HOOK(int, lockf64, lockf, (int file, int command, off64_t size), (file, command, size),
+          word(file))
+SAME_HOOK(int, __open_2, open, (const char* path, int flags), (path, flags), word(path))
+SAME_HOOK(int, __open64_2, open, (const char* path, int flags), (path, flags), word(path))
+SAME_HOOK(int, __openat_2, openat, (int folder, const char* path, int flags), (folder, path, flags),
+          word(path))
+SAME_HOOK(int, __openat64_2, openat, (int folder, const char* path, int flags),
+          (folder, path, flags), word(path))
+
+#define OPEN_HOOK(name)                                                  \
+  HOOK(int, name, (const char* path, int flags, ...)) {                  \
+    va_list arguments;                                                   \
+    va_start(arguments, flags);                                          \
+    const mode_t mode = mode_of(flags, arguments);                       \
+    va_end(arguments);                                                   \
+    if (passes(Api::open, CALLER)) return real::name(path, flags, mode); \
+    Visit visit(Api::open, CALLER, {word(path)});                        \
+    return visit.leave(real::name(path, flags, mode));                   \
+  }
+#define OPENAT_HOOK(name)                                                          \
+  HOOK(int, name, (int folder, const char* path, int flags, ...)) {                \
+    va_list arguments;                                                             \
+    va_start(arguments, flags);                                                    \
+    const mode_t mode = mode_of(flags, arguments);                                 \
+    va_end(arguments);                                                             \
+    if (passes(Api::openat, CALLER)) return real::name(folder, path, flags, mode); \
+    Visit visit(Api::openat, CALLER, {word(path)});                                \
+    return visit.leave(real::name(folder, path, flags, mode));                     \
+  }
+
+OPEN_HOOK(open)
+OPEN_HOOK(open64)
+OPENAT_HOOK(openat)
+OPENAT_HOOK(openat64)
+
+HOOK(int, setsockopt, (int socket, int level, int option, const void* value, socklen_t size)) {
+  const bool is_time = level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO) &&
+                       size == sizeof(timeval) && value != nullptr;
+  const int64_t time = is_time ? within(static_cast<const timeval*>(value)) : -1;
+  Visit visit(Api::setsockopt, CALLER, {word(socket), time});
+  timeval other;
+  if (is_time && time > 0 && visit.other_time() >= 0) {
+    other = to_timeval(visit.other_time());
+    value = &other;
+  }
+  return visit.leave(real::setsockopt(socket, level, option, value, size));
+}
+
+HOOK(int, semtimedop, (int set, sembuf* operations, size_t count, const timespec* time)) {
+  Visit visit(Api::semtimedop, CALLER, {word(set), within(time)});
+  timespec room;
+  const int result = real::semtimedop(set, operations, count, relative_time(visit, time, room));
+  return visit.leave(result, result != 0 && errno == EAGAIN);
+}
+
+HOOK(int, mq_timedsend,
+     (mqd_t queue, const char* data, size_t size, unsigned priority, const timespec* deadline)) {
+  Visit visit(Api::mq_timedsend, CALLER, {word(queue), until(CLOCK_REALTIME, deadline)});
+  timespec room;
+  const int result = real::mq_timedsend(queue, data, size, priority,
+                                        absolute_time(visit, CLOCK_REALTIME, deadline, room));
+  return visit.leave(result, result != 0 && errno == ETIMEDOUT);
+}
+
+HOOK(ssize_t, mq_timedreceive,
+     (mqd_t queue, char* room, size_t size, unsigned* priority, const timespec* deadline)) {
+  Visit visit(Api::mq_timedreceive, CALLER, {word(queue), until(CLOCK_REALTIME, deadline)});
+  timespec other;
+  const ssize_t result = real::mq_timedreceive(
+      queue, room, size, priority, absolute_time(visit, CLOCK_REALTIME, deadline, other));
+  return visit.leave(result, result < 0 && errno == ETIMEDOUT);
+}
+
+}  // namespace unflake::agent

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/thread_state.h"
+#include "protocol/agent_protocol.h"
+
+namespace unflake::agent {
+
+// The return addresses above this call, innermost first, without the agent's own.
+void take_stack(StackSnapshot& stack);
+
+// Its number in the report, the same for the same stack; none: there was no room.
+uint32_t number_of_stack(const StackSnapshot& stack);
+
+// Identifies a stack across runs: by images' names and offsets.
+uint64_t hash_of_stack(const StackSnapshot& stack);
+
+}  // namespace unflake::agent

@@ -1,0 +1,56 @@
+#include <string.h>
+
+#include "agent/clock.h"
+#include "agent/inherit.h"
+#include "agent/memory.h"
+#include "agent/probes.h"
+#include "agent/process.h"
+#include "agent/real.h"
+#include "agent/threads.h"
+
+namespace unflake::agent {
+namespace {
+
+const char* find_variable(char** environment, const char* name) {
+  const size_t size = strlen(name);
+  for (; *environment != nullptr; ++environment)
+    if (strncmp(*environment, name, size) == 0 && (*environment)[size] == '=')
+      return *environment + size + 1;
+  return nullptr;
+}
+
+// Before anything else of the program, and before it has a second thread. libc has not seen the
+// environment yet.
+__attribute__((constructor)) void start(int, char**, char** environment) {
+  resolve_real_functions();
+  resolve_clock();
+  const char* memory_name = find_variable(environment, protocol::memory_variable);
+  if (!attach(memory_name)) return;
+  remember_inheritance(memory_name);
+  meet_process();
+  meet_first_thread();
+  install_probes();
+}
+
+using Main = int (*)(int, char**, char**);
+Main real_main;
+
+// A return from main ends the process as exit() does, and does not call it by its name.
+int main_and_hold(int argc, char** argv, char** environment) {
+  const int status = real_main(argc, argv, environment);
+  hold_exit();
+  return status;
+}
+
+}  // namespace
+
+HOOK(int, __libc_start_main,
+     (Main main, int argc, char** argv, void (*init)(), void (*fini)(), void (*rtld_fini)(),
+      void* stack_end)) {
+  resolve_real_functions();
+  real_main = main;
+  return real::__libc_start_main(attached() ? main_and_hold : main, argc, argv, init, fini,
+                                 rtld_fini, stack_end);
+}
+
+}  // namespace unflake::agent

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "protocol/agent_protocol.h"
+
+namespace unflake::agent {
+
+// What a thread may do at a place without asking further.
+enum class Mode : uint16_t {
+  pass,  // counted, and nothing else
+  act,   // rules, events or the time waited are due
+  walk,  // the caller is a wrapper: its caller decides
+};
+
+enum class Stage : uint8_t { unmet, lives, ended };
+
+struct SpawnCount {
+  uint64_t place;
+  uint32_t count;
+};
+
+// A thread that is about to begin.
+struct Birth {
+  uint64_t name = 0;
+  uint64_t thread_class = 0;
+  uint32_t parent = protocol::none;
+  uint32_t stack = protocol::none;
+  uint32_t ordinal = 0;
+};
+
+struct StackSnapshot {
+  uint32_t count;
+  uint64_t frames[protocol::deepest_stack];
+};
+
+// What only some threads need; mapped at the first need.
+struct ThreadExtra {
+  SpawnCount spawned[128];
+  Birth fork_birth;      // of the thread that a fork is about to begin
+  StackSnapshot thrown;  // where the last exception was thrown
+  const char* thrown_type;
+};
+
+// Small: it is in the thread's static TLS, which a thread with a tiny stack pays for.
+struct ThreadState {
+  protocol::Tally* tallies;  // nullptr: the thread has none, and every visit takes the long way
+  ThreadExtra* extra;
+  uint64_t name;
+  uint64_t thread_class;
+  uintptr_t busy;   // the frame of the agent's code that runs in this thread; 0: none does
+  uint32_t number;  // in the report; none: there was no room
+  uint32_t chunk;   // that events go to; none: no room for any
+  uint32_t chunks_own;
+  Stage stage;
+  bool was_late;  // an intervention has delayed it
+};
+
+extern constinit thread_local ThreadState this_thread __attribute__((tls_model("initial-exec")));
+
+// A return address belongs to one call instruction, which may call several APIs through a pointer.
+inline uint64_t tally_key(protocol::Api api, const void* caller) {
+  return reinterpret_cast<uint64_t>(caller) ^ (static_cast<uint64_t>(api) << protocol::offset_bits);
+}
+
+inline size_t tally_slot(uint64_t key) {
+  return (key ^ (key >> 8) ^ (key >> protocol::offset_bits)) % protocol::tallies_per_thread;
+}
+
+// The short way through a hook: a place that this thread knows and where nothing is to be done.
+inline bool passes(protocol::Api api, const void* caller) {
+  protocol::Tally* tallies = this_thread.tallies;
+  if (tallies == nullptr) return false;
+  const uint64_t key = tally_key(api, caller);
+  protocol::Tally& tally = tallies[tally_slot(key)];
+  if (tally.key != key || tally.mode != static_cast<uint16_t>(Mode::pass)) return false;
+  tally.visits.add_alone(1);
+  return true;
+}
+
+// The agent's own code must not be entered again by a signal handler that interrupts it. A handler
+// that leaves with longjmp never comes back to end the guard; then it lies below the stack pointer.
+class Guard {
+ public:
+  Guard() : frame_(reinterpret_cast<uintptr_t>(__builtin_frame_address(0))) {
+    const uintptr_t busy = this_thread.busy;
+    entered_ = busy == 0 || busy < frame_;
+    if (entered_) this_thread.busy = frame_;
+  }
+  ~Guard() {
+    if (entered_) this_thread.busy = 0;
+  }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  explicit operator bool() const { return entered_; }
+
+ private:
+  const uintptr_t frame_;
+  bool entered_;
+};
+
+// Maps this thread's extra memory when it has none yet; nullptr: there is no memory.
+ThreadExtra* thread_extra();
+
+}  // namespace unflake::agent

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <stdint.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "agent/clock.h"
+#include "agent/visit.h"
+
+// The time values that calls are given, in all their shapes, as ns from now; -1: none, wait
+// forever.
+namespace unflake::agent {
+
+inline uint64_t word(const volatile void* pointer) {
+  return reinterpret_cast<uint64_t>(pointer);
+}
+inline uint64_t word(int descriptor) {
+  return static_cast<uint64_t>(descriptor);
+}
+
+inline int64_t within(const timespec* time) {
+  return time != nullptr ? to_ns(*time) : -1;
+}
+inline int64_t within(const timeval* time) {
+  return time != nullptr ? time->tv_sec * ns_per_second + time->tv_usec * 1000 : -1;
+}
+inline int64_t within_ms(int time) {
+  return time >= 0 ? time * int64_t{1'000'000} : -1;
+}
+
+inline int64_t until(clockid_t clock, const timespec* deadline) {
+  if (deadline == nullptr) return -1;
+  const int64_t rest = to_ns(*deadline) - static_cast<int64_t>(now_ns(clock));
+  return rest > 0 ? rest : 0;
+}
+
+// What to pass to the real call: the time that it was given, or the plan's.
+inline const timespec* relative_time(const Visit& visit, const timespec* given, timespec& room) {
+  if (visit.other_time() < 0) return given;
+  room = to_timespec(visit.other_time());
+  return &room;
+}
+
+inline const timespec* absolute_time(const Visit& visit, clockid_t clock, const timespec* given,
+                                     timespec& room) {
+  if (visit.other_time() < 0) return given;
+  room = to_timespec(static_cast<int64_t>(now_ns(clock)) + visit.other_time());
+  return &room;
+}
+
+inline timeval to_timeval(int64_t ns) {
+  return {ns / ns_per_second, ns % ns_per_second / 1000};
+}
+
+// A short time must not become none.
+inline int to_ms(int64_t ns) {
+  return static_cast<int>((ns + 999'999) / 1'000'000);
+}
+
+}  // namespace unflake::agent

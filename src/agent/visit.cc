@@ -1,0 +1,110 @@
+#include "agent/visit.h"
+
+#include "agent/clock.h"
+#include "agent/memory.h"
+#include "agent/real.h"
+#include "agent/recorder.h"
+#include "agent/sites.h"
+#include "agent/stacks.h"
+#include "agent/threads.h"
+
+namespace unflake::agent {
+namespace {
+
+using namespace protocol;
+
+uint32_t stack_here() {
+  if ((plan().flags & record_stacks) == 0) return none;
+  StackSnapshot stack;
+  take_stack(stack);
+  return number_of_stack(stack);
+}
+
+void count(Tally& tally, uint32_t site) {
+  if (!is_spare(tally))
+    tally.visits.add_alone(1);
+  else if (site != none)
+    report().sites[site].visits.add(1);
+}
+
+void count_wait(Tally& tally, uint32_t site, uint64_t ns) {
+  if (!is_spare(tally))
+    tally.waited_ns.add_alone(ns);
+  else if (site != none)
+    report().sites[site].waited_ns.add(ns);
+}
+
+}  // namespace
+
+Visit::Visit(Api api, const void* caller, Subject subject) : api_(api) {
+  resolve_real_functions();
+  if (!attached()) return;
+  const int error = errno;
+  if (Guard guard; guard && meet_this_thread()) {
+    tally_ = tally_of_call(api, caller);
+    if (tally_ != nullptr) enter_site(subject);
+  }
+  errno = error;
+}
+
+void Visit::enter_site(const Subject& subject) {
+  site_ = tally_->site;
+  plan_site_ = tally_->plan_site;
+  visit_ = tally_->visits.load();
+  count(*tally_, site_);
+  if (tally_->mode == static_cast<uint16_t>(Mode::pass)) {
+    tally_ = nullptr;
+    return;
+  }
+  const Due due = plan_site_ != no_plan_site ? due_at(moment(Position::before)) : Due{};
+  perform(due, site_);
+  if (due.any()) flags_ |= event_delayed;
+  if (due.replace != nullptr) {
+    flags_ |= event_replaced;
+    other_time_ = static_cast<int64_t>(due.replace->duration_ns);
+  }
+  if ((plan().flags & record_events) != 0) record_entry(subject);
+  entered_ns_ = now_ns();
+  if (event_ != nullptr) event_->enter_ns = entered_ns_;
+}
+
+void Visit::record_entry(const Subject& subject) {
+  event_ = next_event();
+  if (event_ == nullptr) return;
+  const uint8_t flags = flags_ | event_unfinished;
+  *event_ = {.enter_ns = now_ns(),
+             .object = subject.object,
+             .value = subject.value,
+             .site = site_,
+             .stack = stack_here(),
+             .api = static_cast<uint16_t>(api_),
+             .flags = flags};
+}
+
+void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_with) {
+  const int error = errno;
+  if (Guard guard; guard) {
+    const uint64_t now = now_ns();
+    count_wait(*tally_, site_, now - entered_ns_);
+    const Due due = plan_site_ != no_plan_site ? due_at(moment(Position::after)) : Due{};
+    if (due.any()) flags_ |= event_delayed;
+    if (timed_out) flags_ |= event_timed_out;
+    if (event_ != nullptr) {
+      event_->exit_ns = now;
+      event_->result = result;
+      event_->flags = flags_;
+    }
+    if (due.any() && woken_with != nullptr) real::pthread_mutex_unlock(woken_with);
+    perform(due, site_);
+    if (due.any() && woken_with != nullptr) real::pthread_mutex_lock(woken_with);
+  }
+  errno = error;
+}
+
+void begin_thread_at(uint16_t plan_site, uint32_t site) {
+  Guard guard;
+  if (!guard || plan_site == no_plan_site) return;
+  perform(due_at({plan_site, Position::start, 0}), site);
+}
+
+}  // namespace unflake::agent

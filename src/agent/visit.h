@@ -1,0 +1,65 @@
+#pragma once
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+
+#include "agent/actions.h"
+#include "agent/thread_state.h"
+#include "protocol/agent_protocol.h"
+
+namespace unflake::agent {
+
+// What a hooked call is about.
+struct Subject {
+  uint64_t object = 0;  // mutex, condition variable, descriptor, thread ...
+  int64_t value = -1;   // the time asked for in ns, or bytes; -1: none
+};
+
+// The long way through a hook, around the real call: what the plan wants before and after it, and
+// the event. Keeps errno as the call left it.
+class Visit {
+ public:
+  Visit(protocol::Api api, const void* caller, Subject subject = {});
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+  // The time value to pass instead of the one that was given; -1: none.
+  int64_t other_time() const { return other_time_; }
+
+  // Known only after the call: a new thread's handle.
+  void set_object(uint64_t object) {
+    if (event_ != nullptr) event_->object = object;
+  }
+  uint16_t plan_site() const { return plan_site_; }
+  uint32_t site() const { return site_; }
+
+  // To be called with the result of the real call, whatever it is. On the woken side of a wait the
+  // mutex is released while the plan makes the thread late.
+  template <class T>
+  T leave(T result, bool timed_out = false, pthread_mutex_t* woken_with = nullptr) {
+    if (tally_ != nullptr) leave_site(static_cast<int32_t>(result), timed_out, woken_with);
+    return result;
+  }
+
+ private:
+  void enter_site(const Subject& subject);
+  void record_entry(const Subject& subject);
+  void leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_with);
+  Moment moment(protocol::Position position) const { return {plan_site_, position, visit_}; }
+
+  const protocol::Api api_;
+  uint16_t plan_site_ = 0xffff;
+  uint32_t site_ = protocol::none;
+  protocol::Tally* tally_ = nullptr;  // nullptr: the call passes untouched
+  protocol::Event* event_ = nullptr;
+  uint64_t visit_ = 0;
+  uint64_t entered_ns_ = 0;
+  int64_t other_time_ = -1;
+  uint8_t flags_ = 0;
+};
+
+// The child side of a thread's creation at this site.
+void begin_thread_at(uint16_t plan_site, uint32_t site);
+
+}  // namespace unflake::agent
