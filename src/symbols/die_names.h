@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+
+#include "symbols/units.h"
+
+namespace unflake {
+
+// Qualified names of functions, from their linkage names where there are any: functions without
+// external linkage have none, and get theirs from the scopes around them.
+class DieNames {
+ public:
+  explicit DieNames(const Units& units) : units_(units) {}
+
+  const std::string& name_of(Dwarf_Die function);
+
+ private:
+  std::string compose(Dwarf_Die die, int depth);
+  std::string name_with_linkage(Dwarf_Die die, int depth);
+  std::string scope_name(Dwarf_Die die, int depth);
+
+  const Units& units_;
+  std::unordered_map<const void*, std::string> names_;  // by the address of the DIE
+};
+
+// As in the symbol table; null when the compiler gives none.
+const char* linkage_name(Dwarf_Die* die);
+
+}  // namespace unflake

@@ -1,0 +1,149 @@
+#include "symbols/image.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "symbols/debug_file.h"
+#include "symbols/demangle.h"
+#include "symbols/die_names.h"
+#include "symbols/function_list.h"
+#include "symbols/source_lines.h"
+#include "symbols/symbol_table.h"
+
+namespace unflake {
+namespace {
+
+// What needs DWARF, and is not looked at before it is asked for.
+struct DebugInformation {
+  DebugInformation(const ElfFile& debug, const ElfFile& file) : units(debug, file), names(units) {}
+
+  Units units;
+  SourceLines lines;
+  DieNames names;
+};
+
+class ElfImage : public Image {
+ public:
+  explicit ElfImage(std::unique_ptr<ElfFile> file) : file_(std::move(file)) {
+    if (!file_->has_section(".debug_info") && !file_->has_section(".zdebug_info"))
+      debug_file_ = find_debug_file(*file_);
+  }
+
+  const std::string& path() const override { return file_->path(); }
+  const std::string& build_id() const override { return file_->build_id(); }
+  bool has_debug_information() const override;
+  std::string why_no_debug_information() const override;
+  std::vector<Frame> frames_at(uint64_t address) const override;
+  std::span<const Function> functions() const override;
+  std::span<const LineRow> lines() const override { return line_table().rows; }
+  std::span<const std::string> files() const override { return line_table().files; }
+  std::span<const uint8_t> code_at(uint64_t address, size_t size) const override {
+    return file_->bytes_at(address, size);
+  }
+
+ private:
+  DebugInformation& debug() const;
+  const SymbolTable& symbols() const;
+  const LineTable& line_table() const;
+  void add_debug_frames(uint64_t address, std::vector<Frame>& frames) const;
+  void complete(uint64_t address, std::vector<Frame>& frames) const;
+
+  std::unique_ptr<ElfFile> file_;
+  std::unique_ptr<ElfFile> debug_file_;
+  mutable std::unique_ptr<DebugInformation> debug_;
+  mutable std::optional<SymbolTable> symbols_;
+  mutable std::optional<LineTable> line_table_;
+  mutable std::optional<std::vector<Function>> functions_;
+};
+
+DebugInformation& ElfImage::debug() const {
+  if (debug_ == nullptr)
+    debug_ = std::make_unique<DebugInformation>(debug_file_ ? *debug_file_ : *file_, *file_);
+  return *debug_;
+}
+
+const SymbolTable& ElfImage::symbols() const {
+  if (!symbols_) symbols_.emplace(*file_, debug_file_.get());
+  return *symbols_;
+}
+
+const LineTable& ElfImage::line_table() const {
+  if (!line_table_) line_table_ = read_line_table(debug().units, *file_);
+  return *line_table_;
+}
+
+std::span<const Function> ElfImage::functions() const {
+  if (!functions_) functions_ = list_functions(symbols(), debug().units, debug().lines);
+  return *functions_;
+}
+
+bool ElfImage::has_debug_information() const {
+  return !debug().units.all().empty() && debug().units.missing_split_file().empty();
+}
+
+std::string ElfImage::why_no_debug_information() const {
+  const std::string split = debug().units.missing_split_file();
+  if (!split.empty())
+    return "the file " + split +
+           " is missing, in which the compiler put the debug information "
+           "(-gsplit-dwarf); build it again, or without -gsplit-dwarf";
+  if (!debug().units.all().empty()) return "";
+  if (!file_->has_section(".symtab"))
+    return "the file was stripped; build it without strip and -s, with -g";
+  return "it was built without debug information; build it with -g";
+}
+
+// Innermost first: each inlined call gives the position in the frame around it.
+void ElfImage::add_debug_frames(uint64_t address, std::vector<Frame>& frames) const {
+  const Unit* unit = debug().units.find(address);
+  if (unit == nullptr) return;
+  std::optional<SourcePlace> place = debug().lines.at(*unit, address);
+  const auto add = [&](Dwarf_Die* die, bool inlined) {
+    Frame frame;
+    if (die != nullptr) frame.function = debug().names.name_of(*die);
+    if (place) frame.file = debug().lines.file_name(place->file);
+    if (place) frame.line = place->line;
+    frame.inlined = inlined;
+    frames.push_back(std::move(frame));
+  };
+  const UnitCode& code = debug().units.code_of(debug().units.root_of(*unit).cu);
+  const CompiledFunction* function = code.find(address);
+  if (function == nullptr) return add(nullptr, false);
+  std::vector<InlinedCall> calls = calls_at(code, *function, address);
+  for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
+    add(&call->die, true);
+    place = debug().lines.call(&call->die);
+  }
+  Dwarf_Die die = function->die;
+  add(&die, false);
+  for (Frame& frame : frames) frame.function_start = function->low;
+}
+
+// What the symbol table knows better, or alone.
+void ElfImage::complete(uint64_t address, std::vector<Frame>& frames) const {
+  if (frames.empty()) frames.emplace_back();
+  const Symbol* symbol = symbols().find(address);
+  if (symbol == nullptr) return;
+  for (Frame& frame : frames) frame.function_start = symbol->start;
+  if (frames.back().function.empty())
+    frames.back().function = qualified_name(demangle(symbol->name));
+}
+
+std::vector<Frame> ElfImage::frames_at(uint64_t address) const {
+  std::vector<Frame> frames;
+  if (!file_->is_code(address)) return frames;
+  add_debug_frames(address, frames);
+  complete(address, frames);
+  return frames;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Image>> Image::open(const std::string& path) {
+  auto file = ElfFile::open(path);
+  if (!file) return file.error();
+  return std::shared_ptr<const Image>(std::make_shared<ElfImage>(std::move(*file)));
+}
+
+}  // namespace unflake
