@@ -170,7 +170,8 @@ struct Rule {
 enum class ProbeKind : uint8_t {
   copy,           // executed out of line as it is
   copy_relative,  // the same, with a 32-bit displacement from the instruction pointer at `aux`
-  call,           // relative, to offset `target`
+  call,           // relative
+  call_indirect,  // through a register or memory; its ModRM byte is at `aux`
   jump,
   jump_if,  // `aux` is the condition, 0..15 as in the opcode
   ret,      // pops `target` more bytes
@@ -178,12 +179,12 @@ enum class ProbeKind : uint8_t {
   nothing,  // nop, endbr
 };
 
+// Ordered by address. Small, because a plan may have hundreds of thousands.
 struct Probe {
-  uint64_t offset;
-  uint64_t target;
-  uint32_t image;  // in Plan::images
-  uint32_t site;   // in Plan::sites; none: only its hits count
-  uint8_t length;  // of the displaced instruction
+  Address address;  // its image is one of Plan::images
+  int32_t target;   // of a jump or call: from the end of the instruction
+  uint32_t site;    // in Plan::sites; none: only its hits count
+  uint8_t length;   // of the displaced instruction
   ProbeKind kind;
   uint8_t aux;
   uint8_t flags;
@@ -432,6 +433,7 @@ inline constexpr size_t report_offset = page;
 inline constexpr size_t tables_offset = (report_offset + sizeof(Report) + page - 1) / page * page;
 
 static_assert(sizeof(Header) <= page);
+static_assert(sizeof(Probe) == 24);
 static_assert(sizeof(Event) == 48 && sizeof(Tally) == 32 && sizeof(Chunk) == 4096);
 static_assert(tables_offset < (size_t{13} << 20));
 

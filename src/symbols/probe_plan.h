@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "protocol/agent_protocol.h"
+#include "symbols/image.h"
+
+namespace unflake {
+
+struct Unprobeable {
+  uint64_t address = 0;
+  std::string_view reason;
+};
+
+struct ProbePlan {
+  std::vector<protocol::Probe> probes;  // ordered by address, without a site
+  std::vector<Unprobeable> unprobeable;
+};
+
+// What all probes of one request have in common.
+struct ProbeRequest {
+  uint32_t image = 0;  // its number in Plan::images
+  uint8_t flags = 0;   // protocol::probe_one_shot ...
+};
+
+// Why no probe may be put into this image at all; empty: probes are welcome. The agent's own ground
+// is taboo: a probe there would be hit while one is being handled.
+std::string_view why_never_probed(std::string_view path);
+
+// Probes at these addresses. Every function concerned is disassembled from its start, because line
+// tables also name addresses in the middle of an instruction.
+ProbePlan plan_probes(const Image& image, std::span<const uint64_t> addresses,
+                      const ProbeRequest& request);
+
+// A probe at the entry of each function. Looks at nothing but the first instruction, so that a
+// large library takes no time.
+ProbePlan plan_entries(const Image& image, std::span<const Function> functions,
+                       const ProbeRequest& request);
+
+// Where the source lines of these functions begin.
+std::vector<uint64_t> line_addresses(const Image& image,
+                                     const std::function<bool(const Function&)>& wanted);
+
+// Where the instructions of a function begin, up to the first bytes that are none.
+std::vector<uint64_t> instruction_addresses(const Image& image, const Function& function);
+
+}  // namespace unflake
