@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "symbols/image.h"
+#include "symbols/project_code.h"
 #include "trace/raw_report.h"
 
 namespace unflake {
@@ -25,7 +27,9 @@ struct CodePlace {
 // The code of the images that a test's runs have shown. Every address is looked up once.
 class CodeMap {
  public:
-  virtual ~CodeMap() = default;
+  using Open = std::function<Result<std::shared_ptr<const Image>>(const std::string& path)>;
+  explicit CodeMap(ProjectCode policy, Open open = Image::open)
+      : policy_(std::move(policy)), open_(std::move(open)) {}
 
   const CodePlace& at(const RawImage& image, uint64_t address);
   // The code before a return address.
@@ -35,19 +39,22 @@ class CodeMap {
   // Null when the file cannot be read or is not the one that ran.
   std::shared_ptr<const Image> image(const RawImage& image) { return known(image).image; }
   std::vector<std::string> project_files(const RawImage& image);
-  const std::vector<std::string>& problems() const { return problems_; }
+  std::vector<Function> project_functions(const RawImage& image);
+  const std::vector<protocol::SkipRange>& skip_ranges(const RawImage& image);
 
- protected:
-  virtual Result<std::shared_ptr<const Image>> open(const std::string& path) = 0;
-  virtual bool is_project(const std::string& image_path, const Frame& frame) = 0;
+  const ProjectCode& policy() const { return policy_; }
+  const std::vector<std::string>& problems() const { return problems_; }
 
  private:
   struct Known {
     std::shared_ptr<const Image> image;
     std::unordered_map<uint64_t, CodePlace> places;
+    std::optional<std::vector<protocol::SkipRange>> skips;
   };
   Known& known(const RawImage& image);
 
+  const ProjectCode policy_;
+  const Open open_;
   std::map<std::pair<std::string, std::string>, Known> images_;  // by path and build id
   std::vector<std::string> problems_;
 };

@@ -321,11 +321,12 @@ class Raiser {
     for (size_t i = 0; i < std::min(raw_.probe_hits.size(), plan_.probes.size()); ++i) {
       const Probe& probe = plan_.probes[i];
       if (!(probe.flags & probe_one_shot) || raw_.probe_hits[i] == 0) continue;
-      const std::string& path = plan_.images[probe.image].path;
+      const std::string& path = plan_.images[image_of(probe.address)].path;
       const auto image = std::ranges::find(raw_.images, path, &RawImage::path);
       if (image == raw_.images.end()) continue;
-      const CodePlace& place = code_.at(*image, probe.offset);
-      trace_.functions.push_back({static_cast<uint32_t>(image - raw_.images.begin()), probe.offset,
+      const CodePlace& place = code_.at(*image, offset_of(probe.address));
+      trace_.functions.push_back({static_cast<uint32_t>(image - raw_.images.begin()),
+                                  offset_of(probe.address),
                                   place.frames.empty() ? "" : place.frames.back().function});
     }
   }
