@@ -54,6 +54,7 @@ struct ThreadState {
   uint32_t chunks_own;
   Stage stage;
   bool was_late;  // an intervention has delayed it
+  bool aborts;    // and that is written down
 };
 
 extern constinit thread_local ThreadState this_thread __attribute__((tls_model("initial-exec")));

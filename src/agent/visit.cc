@@ -6,6 +6,7 @@
 #include "agent/recorder.h"
 #include "agent/sites.h"
 #include "agent/stacks.h"
+#include "agent/start.h"
 #include "agent/threads.h"
 
 namespace unflake::agent {
@@ -38,6 +39,7 @@ void count_wait(Tally& tally, uint32_t site, uint64_t ns) {
 
 Visit::Visit(Api api, const void* caller, Subject subject) : api_(api) {
   resolve_real_functions();
+  start();
   if (!attached()) return;
   const int error = errno;
   if (Guard guard; guard && meet_this_thread()) {
