@@ -138,12 +138,14 @@ Result<ExperimentResult> OneTest::run(const Plan& plan) {
   return result;
 }
 
-std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style) {
+std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style,
+                         bool with_output) {
   const Outcome& outcome = result.outcome;
   std::string text =
       status_line(style, tone_of(outcome), status_word(result), outcome.duration, label_of(test));
   if (!outcome.failed()) return text;
-  return text + detail_line(failure_headline(outcome)) + excerpt_text(result.process);
+  text += detail_line(failure_headline(outcome));
+  return with_output ? text + excerpt_text(result.process) : text;
 }
 
 Style style_for(const std::string& choice) {

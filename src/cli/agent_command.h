@@ -52,7 +52,8 @@ class OneTest {
 };
 
 // "PASS [ 12 ms] target:name" and what failed, as `unflake run` shows it.
-std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style);
+std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style,
+                         bool with_output);
 
 Style style_for(const std::string& choice);
 

@@ -46,7 +46,7 @@ struct InjectCommand {
 struct Totals {
   int runs = 0;
   int failed = 0;
-  int fired = 0;  // runs in which something fired
+  int failed_by_itself = 0;  // runs in which nothing fired
   std::vector<TracedIntervention> interventions;
 };
 
@@ -64,7 +64,7 @@ void add(Totals& totals, const ExperimentResult& result) {
     total.added += states[i].added;
     fired = fired || states[i].fired > 0;
   }
-  totals.fired += fired;
+  totals.failed_by_itself += result.outcome.failed() && !fired;
 }
 
 std::string interventions_text(const std::vector<NamedIntervention>& all, const Totals& totals) {
@@ -86,13 +86,18 @@ std::string interventions_text(const std::vector<NamedIntervention>& all, const 
 std::string verdict_text(const std::vector<NamedIntervention>& all, const Totals& totals,
                          const Style& style) {
   std::string text = fmt::format("\n{} of {} failed\n", totals.failed, counted(totals.runs, "run"));
+  const auto note = [&](const std::string& words) {
+    text += fmt::format("{}: {}\n", style.paint(Tone::doubtful, "note"), words);
+  };
+  if (totals.failed_by_itself > 0)
+    note(fmt::format("{} failed although nothing had fired: the test fails by itself too",
+                     counted(totals.failed_by_itself, "run")));
   for (size_t i = 0; i < all.size() && i < totals.interventions.size(); ++i) {
     const TracedIntervention& state = totals.interventions[i];
     if (state.fired > 0) continue;
     const std::string why =
         state.visits > 0 ? "none of its visits was the one asked for" : "no such thread came there";
-    text += fmt::format("{}: {} never fired: {}\n", style.paint(Tone::doubtful, "note"),
-                        one_line(all[i].text), why);
+    note(fmt::format("{} never fired: {}", one_line(all[i].text), why));
   }
   return text;
 }
@@ -113,7 +118,7 @@ class Injection {
     if (!profile) return profile.error();
     auto interventions = parse_interventions(command_.words, *profile->trace);
     if (!interventions) return interventions.error();
-    tell("without interventions:\n" + outcome_text(one_->test(), *profile, style_));
+    tell("without interventions:\n" + outcome_text(one_->test(), *profile, style_, false));
     for (const NamedIntervention& named : *interventions)
       plan->interventions.push_back(named.intervention);
     return run_all(*plan, *interventions);
@@ -154,11 +159,11 @@ class Injection {
                                                          : ExitCode::flaky_only);
   }
 
-  // The stack of a failure is shown once.
+  // The output and the stack of a failure are shown once.
   void tell_run(const ExperimentResult& result) {
-    tell(outcome_text(one_->test(), result, style_));
-    const bool is_new = shown_.insert(result.outcome.signature).second;
-    if (result.outcome.failed() && is_new)
+    const bool is_new = result.outcome.failed() && shown_.insert(result.outcome.signature).second;
+    tell(outcome_text(one_->test(), result, style_, is_new));
+    if (is_new)
       for (const TracedFailure& failure : result.trace->failures)
         tell("  " + failure_line(failure, *result.trace) + "\n" +
              stack_text(failure.stack, result.trace->images));

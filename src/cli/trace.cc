@@ -62,7 +62,8 @@ void print(Page& page, const TraceCommand& command, const Test& test,
   const Style style = style_for(command.one.colour);
   TraceTextOptions options;
   options.functions = command.functions;
-  page.print("{}{}", outcome_text(test, result, style), trace_text(*result.trace, style, options));
+  page.print("{}{}", outcome_text(test, result, style, true),
+             trace_text(*result.trace, style, options));
   if (!command.out.empty())
     page.print("\nThe whole trace is in {}: open it at https://ui.perfetto.dev\n", command.out);
 }
