@@ -158,7 +158,7 @@ void on_trap(int signal, siginfo_t* info, void* raw) {
 
 void install_probes() {
   if (!attached() || plan().probes.count == 0) return;
-  if (!take_signals(on_trap)) return process_degraded(protocol::sigtrap_taken);
+  if (!take_trap(on_trap)) return process_degraded(protocol::sigtrap_taken);
   const uint32_t count = plan().images.count;
   image_count = count < protocol::max_images ? count : protocol::max_images;
   add_new_images();
