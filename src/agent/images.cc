@@ -31,6 +31,10 @@ const char* base_name(const char* path) {
   return slash != nullptr ? slash + 1 : path;
 }
 
+bool starts_with(const char* text, const char* prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
 struct BuildId {
   const uint8_t* bytes = nullptr;
   uint32_t size = 0;
@@ -82,8 +86,7 @@ void path_of(const link_map& map, char* path, size_t size) {
 bool is_below_system_prefix(const char* path) {
   const auto* prefixes = plan_table<uint32_t>(plan().system_prefixes);
   for (uint32_t i = 0; i < plan().system_prefixes.count; ++i) {
-    const char* prefix = plan_text(prefixes[i]);
-    if (strncmp(path, prefix, strlen(prefix)) == 0) return true;
+    if (starts_with(path, plan_text(prefixes[i]))) return true;
   }
   return path[0] != '/';  // the vDSO
 }
@@ -91,7 +94,7 @@ bool is_below_system_prefix(const char* path) {
 CodeOwner owner_by_path(const char* path) {
   const char* name = base_name(path);
   for (const char* wrapper : wrappers)
-    if (strncmp(name, wrapper, strlen(wrapper)) == 0) return CodeOwner::wrapper;
+    if (starts_with(name, wrapper)) return CodeOwner::wrapper;
   return is_below_system_prefix(path) ? CodeOwner::system : CodeOwner::project;
 }
 
@@ -153,7 +156,9 @@ void describe(LoadedImage& image, const link_map& map, const dl_find_object& fou
     image.owner = plan_table<PlanImage>(plan().images)[image.plan_number].is_project
                       ? CodeOwner::project
                       : CodeOwner::system;
-  image.name_hash = hash_text(base_name(path));
+  const char* name = base_name(path);
+  image.is_cxx_runtime = starts_with(name, "libstdc++") || starts_with(name, "libc++");
+  image.name_hash = hash_text(name);
   image.number = number_in_report(path, id, image.owner == CodeOwner::project);
 }
 

@@ -22,6 +22,7 @@ struct LoadedImage {
   uint32_t number;       // in the report
   uint32_t plan_number;  // in the plan; none: it does not know this image
   CodeOwner owner;
+  bool is_cxx_runtime;
 };
 
 // The image at this address; nullptr: none. Lock-free for images that were seen before.

@@ -1,6 +1,7 @@
 #include <errno.h>
 
 #include "agent/actions.h"
+#include "agent/failure.h"
 #include "agent/memory.h"
 #include "agent/probes.h"
 #include "agent/sites.h"
@@ -21,6 +22,8 @@ void on_probe(uint32_t probe, ucontext_t* context) {
       report().sites[site].visits.add(1);
     else
       tally->visits.add_alone(1);
+    if ((plan_table<Probe>(plan().probes)[probe].flags & probe_reports_failure) != 0)
+      capture_report(context);
     if (tally->plan_site != no_plan_site)
       perform(due_at({tally->plan_site, Position::before, visit}), site);
   }

@@ -1,4 +1,7 @@
-#include <string.h>
+#include "agent/start.h"
+
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "agent/clock.h"
 #include "agent/inherit.h"
@@ -11,25 +14,12 @@
 namespace unflake::agent {
 namespace {
 
-const char* find_variable(char** environment, const char* name) {
-  const size_t size = strlen(name);
-  for (; *environment != nullptr; ++environment)
-    if (strncmp(*environment, name, size) == 0 && (*environment)[size] == '=')
-      return *environment + size + 1;
-  return nullptr;
-}
+bool started = false;
 
-// Before anything else of the program, and before it has a second thread. libc has not seen the
-// environment yet.
-__attribute__((constructor)) void start(int, char**, char** environment) {
-  resolve_real_functions();
-  resolve_clock();
-  const char* memory_name = find_variable(environment, protocol::memory_variable);
-  if (!attach(memory_name)) return;
-  remember_inheritance(memory_name);
-  meet_process();
-  meet_first_thread();
-  install_probes();
+// Other libraries' constructors may run before this one; then their first hooked call has started
+// the agent.
+__attribute__((constructor)) void start_at_load() {
+  start();
 }
 
 using Main = int (*)(int, char**, char**);
@@ -43,6 +33,19 @@ int main_and_hold(int argc, char** argv, char** environment) {
 }
 
 }  // namespace
+
+void start() {
+  if (started || environ == nullptr) return;
+  started = true;
+  resolve_real_functions();
+  resolve_clock();
+  const char* memory_name = getenv(protocol::memory_variable);
+  if (!attach(memory_name)) return;
+  remember_inheritance(memory_name);
+  meet_process();
+  meet_first_thread();
+  install_probes();
+}
 
 HOOK(int, __libc_start_main,
      (Main main, int argc, char** argv, void (*init)(), void (*fini)(), void (*rtld_fini)(),

@@ -352,7 +352,14 @@ struct RuleState {
   uint64_t unused[2];
 };
 
-enum class FailureKind : uint32_t { assertion, assert_macro, abort, exception, signal };
+enum class FailureKind : uint32_t {
+  assertion,  // a framework's reporter was called
+  assert_macro,
+  abort,
+  exception,      // that nobody caught
+  thrown_before,  // the last one of a thread that reports an assertion: it may be the reason
+  signal,
+};
 
 struct Failure {
   Shared<uint32_t> committed;  // written last

@@ -1,0 +1,79 @@
+#include <stdlib.h>
+
+#include "agent/failure.h"
+#include "agent/images.h"
+#include "agent/real.h"
+#include "agent/stacks.h"
+#include "agent/threads.h"
+
+namespace unflake::agent {
+
+using protocol::FailureKind;
+
+namespace {
+
+// The beginning of every std::type_info.
+struct TypeInfo {
+  const void* functions;
+  const char* name;
+};
+
+void remember_throw(const TypeInfo* type) {
+  Guard guard;
+  if (!captures_failures() || !guard || !meet_this_thread()) return;
+  ThreadExtra* extra = thread_extra();
+  if (extra == nullptr) return;
+  take_stack(extra->thrown);
+  extra->thrown_type = type != nullptr ? type->name : nullptr;
+}
+
+// Nothing but terminate() calls abort() from there.
+bool is_cxx_runtime(const void* caller) {
+  const LoadedImage* image = image_at(reinterpret_cast<uint64_t>(caller));
+  return image != nullptr && image->is_cxx_runtime;
+}
+
+void capture_abort(const void* caller) {
+  Guard guard;
+  if (!captures_failures() || !guard || !meet_this_thread() || this_thread.aborts) return;
+  this_thread.aborts = true;
+  StackSnapshot stack;
+  take_stack(stack);
+  const ThreadExtra* extra = this_thread.extra;
+  if (is_cxx_runtime(caller) && extra != nullptr && extra->thrown.count > 0)
+    capture_failure(FailureKind::exception, extra->thrown, {.type = extra->thrown_type});
+  else
+    capture_failure(FailureKind::abort, stack);
+}
+
+void capture_assert(const FailureText& text) {
+  Guard guard;
+  if (!captures_failures() || !guard || !meet_this_thread()) return;
+  this_thread.aborts = true;
+  StackSnapshot stack;
+  take_stack(stack);
+  capture_failure(FailureKind::assert_macro, stack, text);
+}
+
+}  // namespace
+
+HOOK(void, __assert_fail,
+     (const char* expression, const char* file, unsigned line, const char* function)) {
+  resolve_real_functions();
+  capture_assert({expression, file, line});
+  real::__assert_fail(expression, file, line, function);
+}
+
+HOOK(void, abort, ()) {
+  resolve_real_functions();
+  capture_abort(__builtin_return_address(0));
+  real::abort();
+}
+
+HOOK(void, __cxa_throw, (void* exception, const TypeInfo* type, void (*destroy)(void*))) {
+  resolve_real_functions();
+  remember_throw(type);
+  real::__cxa_throw(exception, type, destroy);
+}
+
+}  // namespace unflake::agent
