@@ -65,6 +65,17 @@ std::string results_of_tests(const std::string& output) {
   return text;
 }
 
+// From the line on in which they begin to differ.
+void show_difference(const ProbedRun& plain, const ProbedRun& probed) {
+  constexpr int most = 2000;
+  const auto [left, right] = std::mismatch(plain.output.begin(), plain.output.end(),
+                                           probed.output.begin(), probed.output.end());
+  const auto line = std::find(std::reverse_iterator(left), plain.output.rend(), '\n').base();
+  const auto at = static_cast<size_t>(line - plain.output.begin());
+  std::printf("DIFFERENT. Plain, status %d:\n%.*s\nWith probes, status %d:\n%.*s\n", plain.status,
+              most, plain.output.c_str() + at, probed.status, most, probed.output.c_str() + at);
+}
+
 int compare(const Request& request) {
   const ProbeSet set = plan(request);
   const ProbedRun plain = run_probed("", {}, request.command);
@@ -80,9 +91,7 @@ int compare(const Request& request) {
   const bool same = shown(plain) == shown(probed) && plain.status == probed.status;
   if (probed.degraded != 0) std::printf("degraded: %u\n", probed.degraded);
   if (hit == 0) std::puts("no probe was hit");
-  if (!same)
-    std::printf("DIFFERENT. Plain (status %d):\n%s\nWith probes (status %d):\n%s\n", plain.status,
-                plain.output.c_str(), probed.status, probed.output.c_str());
+  if (!same) show_difference(plain, probed);
   return same && hit > 0 && probed.degraded == 0 ? 0 : 1;
 }
 
