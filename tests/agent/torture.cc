@@ -91,8 +91,9 @@ int compare(const Request& request) {
   const bool same = shown(plain) == shown(probed) && plain.status == probed.status;
   if (probed.degraded != 0) std::printf("degraded: %u\n", probed.degraded);
   if (hit == 0) std::puts("no probe was hit");
+  if (shown(plain).empty()) std::puts("there was nothing to compare");
   if (!same) show_difference(plain, probed);
-  return same && hit > 0 && probed.degraded == 0 ? 0 : 1;
+  return same && hit > 0 && !shown(plain).empty() && probed.degraded == 0 ? 0 : 1;
 }
 
 }  // namespace
