@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "symbols/code_from.h"
 #include "symbols/debug_file.h"
 #include "symbols/demangle.h"
 #include "symbols/die_names.h"
@@ -16,12 +17,29 @@ namespace {
 
 // What needs DWARF, and is not looked at before it is asked for.
 struct DebugInformation {
-  DebugInformation(const ElfFile& debug, const ElfFile& file) : units(debug, file), names(units) {}
+  DebugInformation(const ElfFile& debug, const ElfFile& file)
+      : units(debug, file), lines(units), names(units) {}
 
   Units units;
   SourceLines lines;
   DieNames names;
 };
+
+// The function at an address and what was inlined there, innermost first.
+std::vector<Dwarf_Die> scopes_at(const UnitCode& code, const CompiledFunction* function,
+                                 uint64_t address) {
+  std::vector<Dwarf_Die> scopes;
+  if (function == nullptr) return scopes;
+  for (const InlinedCall& call : calls_at(code, *function, address)) scopes.push_back(call.die);
+  std::reverse(scopes.begin(), scopes.end());
+  scopes.push_back(function->die);
+  return scopes;
+}
+
+bool same_dies(const std::vector<Dwarf_Die>& a, const std::vector<Dwarf_Die>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Dwarf_Die& x, const Dwarf_Die& y) { return x.addr == y.addr; });
+}
 
 class ElfImage : public Image {
  public:
@@ -40,6 +58,9 @@ class ElfImage : public Image {
   std::span<const std::string> files() const override { return line_table().files; }
   std::span<const uint8_t> code_at(uint64_t address, size_t size) const override {
     return file_->bytes_at(address, size);
+  }
+  std::vector<Extent> code_from(const FileFilter& filter) const override {
+    return collect_code_from(filter, debug().units, debug().lines);
   }
 
  private:
@@ -98,26 +119,28 @@ std::string ElfImage::why_no_debug_information() const {
 void ElfImage::add_debug_frames(uint64_t address, std::vector<Frame>& frames) const {
   const Unit* unit = debug().units.find(address);
   if (unit == nullptr) return;
-  std::optional<SourcePlace> place = debug().lines.at(*unit, address);
-  const auto add = [&](Dwarf_Die* die, bool inlined) {
-    Frame frame;
-    if (die != nullptr) frame.function = debug().names.name_of(*die);
-    if (place) frame.file = debug().lines.file_name(place->file);
-    if (place) frame.line = place->line;
-    frame.inlined = inlined;
-    frames.push_back(std::move(frame));
-  };
   const UnitCode& code = debug().units.code_of(debug().units.root_of(*unit).cu);
   const CompiledFunction* function = code.find(address);
-  if (function == nullptr) return add(nullptr, false);
-  std::vector<InlinedCall> calls = calls_at(code, *function, address);
-  for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
-    add(&call->die, true);
-    place = debug().lines.call(&call->die);
+  std::vector<Dwarf_Die> scopes = scopes_at(code, function, address);
+  std::optional<SourcePlace> place = debug().lines.at(*unit, address, [&](uint64_t other) {
+    return same_dies(scopes, scopes_at(code, code.find(other), other));
+  });
+  if (scopes.empty()) scopes.emplace_back();  // only the line table knows the address
+  if (!place && function != nullptr) place = debug().lines.declaration(&scopes.front());
+  for (Dwarf_Die& die : scopes) {
+    Frame frame;
+    frame.inlined = &die != &scopes.back();
+    if (function != nullptr) {
+      frame.function = debug().names.name_of(die);
+      frame.function_start = function->low;
+    }
+    if (place) {
+      frame.file = debug().lines.file_name(place->file);
+      frame.line = place->line;
+    }
+    frames.push_back(std::move(frame));
+    if (frames.back().inlined) place = debug().lines.call(&die);
   }
-  Dwarf_Die die = function->die;
-  add(&die, false);
-  for (Frame& frame : frames) frame.function_start = function->low;
 }
 
 // What the symbol table knows better, or alone.

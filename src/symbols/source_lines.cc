@@ -8,6 +8,8 @@
 namespace unflake {
 namespace {
 
+constexpr int farthest_line = 64;  // rows to look back for one
+
 struct Row {
   uint64_t address = 0;
   int line = 0;
@@ -48,23 +50,31 @@ Dwarf_Die root_of(Dwarf_CU* unit) {
 
 }  // namespace
 
-std::optional<SourcePlace> SourceLines::at(const Unit& unit, uint64_t address) {
+std::optional<SourcePlace> SourceLines::at(const Unit& unit, uint64_t address,
+                                           const std::function<bool(uint64_t)>& same_frame) {
   Dwarf_Die die = unit.die;
   Dwarf_Lines* lines = nullptr;
   size_t count = 0;
   if (::dwarf_getsrclines(&die, &lines, &count) != 0) return std::nullopt;
   size_t index = index_of(lines, count, address);
   if (index == count || row_at(lines, index).is_end) return std::nullopt;
-  // Line 0 is code that belongs to no line; the one before it is what a person would look at.
-  while (index > 0 && row_at(lines, index).line == 0 && !row_at(lines, index - 1).is_end) --index;
+  for (int steps = 0; row_at(lines, index).line == 0; ++steps) {
+    if (index == 0 || steps == farthest_line) return std::nullopt;
+    const Row before = row_at(lines, --index);
+    if (before.is_end || !same_frame(before.address)) return std::nullopt;
+  }
   const Row row = row_at(lines, index);
   const char* file = ::dwarf_linesrc(row.raw, nullptr, nullptr);
-  if (file == nullptr || row.line == 0) return std::nullopt;
+  if (file == nullptr) return std::nullopt;
   return SourcePlace{files_.number_of(file, compile_folder(&die)), row.line};
 }
 
+// g++ does not say where a lambda's call operator is declared, but where the lambda is.
 std::optional<SourcePlace> SourceLines::declaration(Dwarf_Die* die) {
-  return place(die, DW_AT_decl_file, DW_AT_decl_line);
+  auto found = place(die, DW_AT_decl_file, DW_AT_decl_line);
+  if (found) return found;
+  std::optional<Dwarf_Die> scope = units_.scope_around(*die);
+  return scope ? place(&*scope, DW_AT_decl_file, DW_AT_decl_line) : std::nullopt;
 }
 
 std::optional<SourcePlace> SourceLines::call(Dwarf_Die* inlined) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,12 @@ struct SourcePlace {
 // Source positions as numbers in one file table for the whole image.
 class SourceLines {
  public:
-  std::optional<SourcePlace> at(const Unit& unit, uint64_t address);
+  explicit SourceLines(const Units& units) : units_(units) {}
+
+  // Code that belongs to no line takes that of the code before it, as long as `same_frame` holds
+  // for it.
+  std::optional<SourcePlace> at(const Unit& unit, uint64_t address,
+                                const std::function<bool(uint64_t)>& same_frame);
   std::optional<SourcePlace> declaration(Dwarf_Die* die);
   std::optional<SourcePlace> call(Dwarf_Die* inlined);
   const std::string& file_name(uint32_t number) const { return files_.name(number); }
@@ -26,6 +32,7 @@ class SourceLines {
  private:
   std::optional<SourcePlace> place(Dwarf_Die* die, unsigned file_name, unsigned line_name);
 
+  const Units& units_;
   FileTable files_;
 };
 
