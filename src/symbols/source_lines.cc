@@ -66,7 +66,7 @@ std::optional<SourcePlace> SourceLines::at(const Unit& unit, uint64_t address,
   const Row row = row_at(lines, index);
   const char* file = ::dwarf_linesrc(row.raw, nullptr, nullptr);
   if (file == nullptr) return std::nullopt;
-  return SourcePlace{files_.number_of(file, compile_folder(&die)), row.line};
+  return SourcePlace{files_.number_of(file), row.line};
 }
 
 // g++ does not say where a lambda's call operator is declared, but where the lambda is.
@@ -95,7 +95,7 @@ std::optional<SourcePlace> SourceLines::place(Dwarf_Die* die, unsigned file_name
   if (file == nullptr) return std::nullopt;
   Dwarf_Word line = 0;
   ::dwarf_formudata(::dwarf_attr_integrate(die, line_name, &attribute), &line);
-  return SourcePlace{files_.number_of(file, compile_folder(&root)), static_cast<int>(line)};
+  return SourcePlace{files_.number_of(file), static_cast<int>(line)};
 }
 
 namespace {
@@ -126,26 +126,25 @@ class TableReader {
     Dwarf_Lines* lines = nullptr;
     size_t count = 0;
     if (::dwarf_getsrclines(&die, &lines, &count) != 0 || !seen_.insert(lines).second) return;
-    const char* folder = compile_folder(&die);
     size_t first = rows_.size();
     for (size_t i = 0; i < count; ++i) {
       const Row row = row_at(lines, i);
       if (row.is_end)
         end_sequence(first, row.address);
       else
-        add(row, folder);
+        add(row);
       if (row.is_end) first = rows_.size();
     }
     rows_.resize(first);
   }
 
-  void add(const Row& row, const char* folder) {
+  void add(const Row& row) {
     bool is_statement = false;
     ::dwarf_linebeginstatement(row.raw, &is_statement);
     if (!is_statement || row.line <= 0 || !file_.is_code(row.address)) return;
     const char* file = ::dwarf_linesrc(row.raw, nullptr, nullptr);
     if (file == nullptr) return;
-    const LineRow added{row.address, files_.number_of(file, folder), row.line};
+    const LineRow added{row.address, files_.number_of(file), row.line};
     const bool again = !rows_.empty() && rows_.back().address == added.address &&
                        rows_.back().file == added.file && rows_.back().line == added.line;
     if (!again) rows_.push_back(added);
