@@ -180,6 +180,15 @@ enum class ProbeKind : uint8_t {
 };
 
 // Ordered by address. Small, because a plan may have hundreds of thousands.
+// How the call of a framework's reporter tells a failure from what else it is made for.
+struct FailureSign {
+  uint8_t argument;  // which one tells, from 1, with any_bit or without; 0: every call is a failure
+  uint8_t offset;    // of the byte that tells in what it points to; argument_itself: its own byte
+  uint8_t accepted;  // the values of a failure, as bits; with any_bit: bits of the value itself
+};
+inline constexpr uint8_t any_bit = 0x80;
+inline constexpr uint8_t argument_itself = 0xff;
+
 struct Probe {
   Address address;  // its image is one of Plan::images
   int32_t target;   // of a jump or call: from the end of the instruction
@@ -189,7 +198,7 @@ struct Probe {
   uint8_t aux;
   uint8_t flags;
   uint8_t first_byte;  // what must be there; another byte means another file
-  uint8_t unused[3];
+  FailureSign sign;    // of a probe that reports failures
 };
 inline constexpr uint8_t probe_one_shot = 1;
 inline constexpr uint8_t probe_reports_failure = 2;  // a framework's assertion reporter
