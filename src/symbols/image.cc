@@ -18,7 +18,7 @@ namespace {
 // What needs DWARF, and is not looked at before it is asked for.
 struct DebugInformation {
   DebugInformation(const ElfFile& debug, const ElfFile& file)
-      : units(debug, file), lines(units), names(units) {}
+      : units(debug, file), lines(units, debug, file), names(units) {}
 
   Units units;
   SourceLines lines;
@@ -92,7 +92,7 @@ const SymbolTable& ElfImage::symbols() const {
 }
 
 const LineTable& ElfImage::line_table() const {
-  if (!line_table_) line_table_ = read_line_table(debug().units, *file_);
+  if (!line_table_) line_table_ = read_line_table(debug().units, debug().lines);
   return *line_table_;
 }
 
