@@ -115,12 +115,14 @@ struct PlanImage {
   uint32_t skip_count;
 };
 
-// A function that is not project code although it is in a project image: what a template of a
-// system header became.
+// Code that is not the project's although it is in a project image: what a template of a system
+// header became, which works on behalf of its caller, or something foreign, which has locks of its
+// own.
 struct SkipRange {
   uint32_t start;
-  uint32_t size;
+  uint32_t size;  // with foreign_code or without
 };
+inline constexpr uint32_t foreign_code = 0x80000000;
 
 // A place that a rule or a probe is about. Ordered by image, then offset, then api.
 struct PlanSite {
