@@ -20,7 +20,9 @@ constexpr std::pair<uint32_t, const char*> degraded_words[] = {
     {hooks_incomplete, "some calls could not be hooked"},
 };
 
-constexpr const char* failure_words[] = {"assertion", "assert", "abort", "exception", "signal"};
+constexpr const char* failure_words[] = {"assertion", "assert",        "abort",
+                                         "exception", "thrown before", "signal"};
+static_assert(std::size(failure_words) == static_cast<size_t>(protocol::FailureKind::signal) + 1);
 
 std::string base_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
