@@ -44,7 +44,7 @@ Result<void> AgentSession::meet_program(const Test& test) {
     if (!image) program->second.is_project = false;  // a script
   }
   if (program->second.is_project)
-    tests_[to_string(test.id)].project_images.try_emplace(*path, program->second);
+    tests_[to_string(test.id)].images.try_emplace(*path, program->second);
   return {};
 }
 

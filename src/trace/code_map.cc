@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "trace/assertion_reporters.h"
+
 namespace unflake {
 
 // What is wrong with a system library is no concern of the user.
@@ -51,6 +53,13 @@ const std::vector<protocol::SkipRange>& CodeMap::skip_ranges(const RawImage& ima
         code.skips->push_back(
             {static_cast<uint32_t>(extent.start), static_cast<uint32_t>(extent.size)});
   return *code.skips;
+}
+
+const std::vector<Function>& CodeMap::reporters(const RawImage& image) {
+  Known& code = known(image);
+  if (!code.reporters)
+    code.reporters = code.image ? assertion_reporters(*code.image) : std::vector<Function>();
+  return *code.reporters;
 }
 
 // Those of which at least the entry is not skipped.
