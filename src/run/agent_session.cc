@@ -4,7 +4,10 @@
 
 #include "suite/program.h"
 #include "symbols/loadable.h"
+#include "symbols/needed_libraries.h"
+#include "trace/assertion_reporters.h"
 #include "trace/lowering.h"
+#include "util/environment.h"
 
 namespace unflake {
 namespace {
@@ -28,6 +31,13 @@ Result<std::string> program_of(const Command& command) {
   return failed ? absolute_path(path) : real.string();
 }
 
+std::string library_path_for(const Command& command) {
+  std::string path = environment_variable("LD_LIBRARY_PATH");
+  for (const EnvChange& change : command.env)
+    if (change.name == "LD_LIBRARY_PATH") path = change.value.value_or("");
+  return path;
+}
+
 }  // namespace
 
 // The first run needs to know already which code of the executable is the user's own. The program
@@ -43,9 +53,23 @@ Result<void> AgentSession::meet_program(const Test& test) {
                        code_.policy().is_project_image(*path)};
     if (!image) program->second.is_project = false;  // a script
   }
-  if (program->second.is_project)
-    tests_[to_string(test.id)].project_images.try_emplace(*path, program->second);
+  TestMemory& memory = tests_[to_string(test.id)];
+  if (program->second.is_project) memory.images.try_emplace(*path, program->second);
+  if (is_new) meet_libraries(*path, test.command);
+  for (const std::string& library : libraries_[*path])
+    memory.images.try_emplace(library, programs_[library]);
   return {};
+}
+
+void AgentSession::meet_libraries(const std::string& program, const Command& command) {
+  for (const std::string& path : needed_libraries(program, library_path_for(command))) {
+    const bool is_project = code_.policy().is_project_image(path);
+    if (!is_project && !is_framework_library(path.substr(path.rfind('/') + 1))) continue;
+    const auto image = Image::open(path);
+    if (!image) continue;
+    programs_[path] = {path, (*image)->build_id(), is_project};
+    libraries_[program].push_back(path);
+  }
 }
 
 Result<std::unique_ptr<AgentRun>> AgentSession::prepare(const Test& test, const Plan& plan) {

@@ -3,12 +3,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "symbols/image.h"
 #include "symbols/project_code.h"
+#include "trace/assertion_reporters.h"
 #include "trace/raw_report.h"
 
 namespace unflake {
@@ -40,6 +42,8 @@ class CodeMap {
   std::shared_ptr<const Image> image(const RawImage& image) { return known(image).image; }
   std::vector<std::string> project_files(const RawImage& image);
   std::vector<Function> project_functions(const RawImage& image);
+  // Where the test frameworks in the image report failed checks.
+  const std::vector<AssertionReporter>& reporters(const RawImage& image);
   const std::vector<protocol::SkipRange>& skip_ranges(const RawImage& image);
 
   const ProjectCode& policy() const { return policy_; }
@@ -50,6 +54,7 @@ class CodeMap {
     std::shared_ptr<const Image> image;
     std::unordered_map<uint64_t, CodePlace> places;
     std::optional<std::vector<protocol::SkipRange>> skips;
+    std::optional<std::vector<AssertionReporter>> reporters;
   };
   Known& known(const RawImage& image);
 

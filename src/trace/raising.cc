@@ -8,6 +8,7 @@
 #include <set>
 
 #include "symbols/demangle.h"
+#include "trace/assertion_reporters.h"
 
 namespace unflake {
 namespace {
@@ -88,9 +89,9 @@ class Raiser {
   void add_images() {
     for (const RawImage& image : raw_.images) {
       trace_.images.push_back({image.path, image.build_id, image.is_project});
-      if (!image.is_project) continue;
-      const bool is_new = memory_.project_images.insert_or_assign(image.path, image).second;
-      if (is_new) memory_.sites.files().add(code_.project_files(image));
+      if (!image.is_project && !is_framework_library(base_of(image.path))) continue;
+      const bool is_new = memory_.images.insert_or_assign(image.path, image).second;
+      if (is_new && image.is_project) memory_.sites.files().add(code_.project_files(image));
     }
   }
 
@@ -232,7 +233,8 @@ class Raiser {
   }
 
   uint32_t probe_site(const RawSite& raw) {
-    if (raw.probe >= plan_.probe_names.size()) return no_index;
+    if (raw.probe >= plan_.probe_names.size() || plan_.probe_names[raw.probe] == SiteName())
+      return no_index;
     TracedSite site{plan_.probe_names[raw.probe], "probe",  "", raw.address.image,
                     raw.address.offset,           probe_api};
     const CodePlace* place = place_of(raw.address, true);
@@ -324,7 +326,20 @@ class Raiser {
       const bool interrupted = failure.kind == protocol::FailureKind::signal ||
                                failure.kind == protocol::FailureKind::assertion;
       added.stack = stack_of(failure.frames, interrupted);
+      if (added.file.empty()) locate(added, failure.frames, interrupted);
       trace_.failures.push_back(std::move(added));
+    }
+  }
+
+  // Where the message does not tell the place, the first project frame does.
+  void locate(TracedFailure& failure, const std::vector<RawAddress>& frames, bool interrupted) {
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const CodePlace* place = place_of(frames[i], interrupted && i == 0);
+      const Frame* frame = place ? place->project() : nullptr;
+      if (!frame || frame->file.empty()) continue;
+      failure.file = frame->file;
+      failure.line = frame->line;
+      return;
     }
   }
 

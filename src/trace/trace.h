@@ -92,7 +92,7 @@ struct TracedIntervention {
 };
 
 struct TracedFailure {
-  std::string kind;  // "assertion", "assert", "abort", "exception", "signal"
+  std::string kind;  // "assertion", "assert", "abort", "exception", "thrown before", "signal"
   uint32_t thread = no_index;
   int signal = 0;
   Duration at{};
