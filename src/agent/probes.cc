@@ -166,7 +166,7 @@ bool plans_one_shots() {
 
 void install_probes() {
   if (!attached() || plan().probes.count == 0) return;
-  if (!take_signals(on_trap)) return process_degraded(protocol::sigtrap_taken);
+  if (!take_trap(on_trap)) return process_degraded(protocol::sigtrap_taken);
   const uint32_t count = plan().images.count;
   image_count = count < protocol::max_images ? count : protocol::max_images;
   if (plans_one_shots()) prepare_to_write_code();

@@ -6,7 +6,8 @@
 #include "agent/signals.h"
 
 // The functions by which a program could block SIGTRAP or take it away, or register a handler that
-// would see the agent's copies of instructions. Without probes they only pass the call on.
+// would see the agent's copies of instructions. Without probes and fatal signals to capture they
+// only pass the call on.
 namespace unflake::agent {
 namespace {
 
@@ -36,7 +37,7 @@ Handler set_passing_handler(int signal, Handler handler) {
 }
 
 int without_trap(int mask) {
-  return signals_taken() ? mask & ~(1 << (SIGTRAP - 1)) : mask;
+  return trap_is_taken() ? mask & ~(1 << (SIGTRAP - 1)) : mask;
 }
 
 // System V's way: the handler SIG_HOLD blocks the signal, any other unblocks it.
@@ -56,31 +57,41 @@ Handler set_and_unblock(int signal, Handler handler) {
 
 UNFLAKE_DEFINE(int, sigaction,
                (int signal, const struct sigaction* action, struct sigaction* old)) {
+  resolve_real_functions();
   return change_action(signal, action, old);
 }
 
 HOOK(Handler, signal, (int signal, Handler handler)) {
-  return signals_taken() ? set_restarting_handler(signal, handler) : real::signal(signal, handler);
+  resolve_real_functions();
+  return handlers_are_wrapped() ? set_restarting_handler(signal, handler)
+                                : real::signal(signal, handler);
 }
 HOOK(Handler, bsd_signal, (int signal, Handler handler)) {
-  return signals_taken() ? set_restarting_handler(signal, handler)
-                         : real::bsd_signal(signal, handler);
+  resolve_real_functions();
+  return handlers_are_wrapped() ? set_restarting_handler(signal, handler)
+                                : real::bsd_signal(signal, handler);
 }
 HOOK(Handler, ssignal, (int signal, Handler handler)) {
-  return signals_taken() ? set_restarting_handler(signal, handler) : real::ssignal(signal, handler);
+  resolve_real_functions();
+  return handlers_are_wrapped() ? set_restarting_handler(signal, handler)
+                                : real::ssignal(signal, handler);
 }
 HOOK(Handler, sysv_signal, (int signal, Handler handler)) {
-  return signals_taken() ? set_passing_handler(signal, handler)
-                         : real::sysv_signal(signal, handler);
+  resolve_real_functions();
+  return handlers_are_wrapped() ? set_passing_handler(signal, handler)
+                                : real::sysv_signal(signal, handler);
 }
 HOOK(Handler, __sysv_signal, (int signal, Handler handler)) {
-  return signals_taken() ? set_passing_handler(signal, handler)
-                         : real::__sysv_signal(signal, handler);
+  resolve_real_functions();
+  return handlers_are_wrapped() ? set_passing_handler(signal, handler)
+                                : real::__sysv_signal(signal, handler);
 }
 HOOK(Handler, sigset, (int signal, Handler handler)) {
-  return signals_taken() ? set_and_unblock(signal, handler) : real::sigset(signal, handler);
+  resolve_real_functions();
+  return handlers_are_wrapped() ? set_and_unblock(signal, handler) : real::sigset(signal, handler);
 }
 HOOK(int, siginterrupt, (int signal, int interrupt)) {
+  resolve_real_functions();
   if (interrupt != 0)
     sigaddset(&interrupting, signal);
   else
@@ -88,30 +99,37 @@ HOOK(int, siginterrupt, (int signal, int interrupt)) {
   return real::siginterrupt(signal, interrupt);
 }
 HOOK(int, sigignore, (int signal)) {
-  const bool trap = signals_taken() && signal == SIGTRAP;
+  resolve_real_functions();
+  const bool trap = trap_is_taken() && signal == SIGTRAP;
   if (!trap) return real::sigignore(signal);
   return set_handler(signal, SIG_IGN, 0) == SIG_ERR ? -1 : 0;
 }
 
 HOOK(int, sigprocmask, (int how, const sigset_t* mask, sigset_t* old)) {
+  resolve_real_functions();
   sigset_t filtered;
   return real::sigprocmask(how, filter_mask(mask, &filtered), old);
 }
 HOOK(int, pthread_sigmask, (int how, const sigset_t* mask, sigset_t* old)) {
+  resolve_real_functions();
   sigset_t filtered;
   return real::pthread_sigmask(how, filter_mask(mask, &filtered), old);
 }
 HOOK(int, pthread_attr_setsigmask_np, (pthread_attr_t * attributes, const sigset_t* mask)) {
+  resolve_real_functions();
   sigset_t filtered;
   return real::pthread_attr_setsigmask_np(attributes, filter_mask(mask, &filtered));
 }
 HOOK(int, sighold, (int signal)) {
-  return signals_taken() && signal == SIGTRAP ? 0 : real::sighold(signal);
+  resolve_real_functions();
+  return trap_is_taken() && signal == SIGTRAP ? 0 : real::sighold(signal);
 }
 HOOK(int, sigblock, (int mask)) {
+  resolve_real_functions();
   return real::sigblock(without_trap(mask));
 }
 HOOK(int, sigsetmask, (int mask)) {
+  resolve_real_functions();
   return real::sigsetmask(without_trap(mask));
 }
 

@@ -1,5 +1,6 @@
 #include "agent/signals.h"
 
+#include "agent/failure.h"
 #include "agent/probes.h"
 #include "agent/raw.h"
 #include "agent/real.h"
@@ -29,7 +30,8 @@ struct ProgramAction {
   int flags;
 };
 
-bool taken = false;
+bool wrapping = false;
+bool trap_taken = false;
 ProgramAction actions[signal_count];
 struct sigaction trap_action;
 
@@ -48,11 +50,36 @@ unflake_return_from_signal:
 )");
 extern "C" void unflake_return_from_signal();
 
+constexpr int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS};
+
+bool is_fatal(int signal) {
+  for (const int fatal : fatal_signals)
+    if (signal == fatal) return true;
+  return false;
+}
+
+// With the default action again, the signal comes back: by the same instruction, or sent once more.
+void die_of(int signal, bool was_sent) {
+  const KernelAction by_default = {nullptr, has_restorer, unflake_return_from_signal, 0};
+  raw_syscall(__NR_rt_sigaction, signal, as_word(&by_default), 0, kernel_mask_size);
+  if (was_sent)
+    raw_syscall(__NR_tgkill, raw_syscall(__NR_getpid), raw_syscall(__NR_gettid), signal);
+}
+
+bool was_sent(const siginfo_t& info) {
+  return info.si_code <= 0;
+}
+
 // The program's handlers are called from here. Some never return: they jump or throw.
 void call_handler(int signal, siginfo_t* info, void* raw) {
   auto* context = static_cast<ucontext_t*>(raw);
   const Displacement displacement = translate(context);
-  __atomic_load_n(&actions[signal].handler, __ATOMIC_ACQUIRE)(signal, info, context);
+  const Handler handler = __atomic_load_n(&actions[signal].handler, __ATOMIC_ACQUIRE);
+  if (is_fatal(signal)) capture_signal(signal, info->si_addr, context, handler != nullptr);
+  if (handler != nullptr)
+    handler(signal, info, context);
+  else
+    die_of(signal, was_sent(*info));
   restore(displacement, context);
 }
 
@@ -69,12 +96,14 @@ int change_trap_action(const struct sigaction* action, struct sigaction* old) {
 
 struct sigaction wrapped(int signal, const struct sigaction& action) {
   struct sigaction wrapper = action;
-  sigdelset(&wrapper.sa_mask, SIGTRAP);
-  if (!is_handler(action)) return wrapper;
+  if (trap_taken) sigdelset(&wrapper.sa_mask, SIGTRAP);
+  const bool dies = is_fatal(signal) && action.sa_handler == SIG_DFL && captures_failures();
+  if (!is_handler(action) && !dies) return wrapper;
   __atomic_store_n(&actions[signal].handler, action.sa_sigaction, __ATOMIC_RELEASE);
   actions[signal].flags = action.sa_flags;
   wrapper.sa_sigaction = call_handler;
   wrapper.sa_flags |= SA_SIGINFO;
+  if (dies) wrapper.sa_flags |= SA_ONSTACK;  // the stack may be what has run out
   return wrapper;
 }
 
@@ -82,14 +111,15 @@ struct sigaction wrapped(int signal, const struct sigaction& action) {
 void unwrap(const ProgramAction& action, struct sigaction& old) {
   if (old.sa_sigaction != call_handler) return;
   old.sa_sigaction = action.handler;
-  if ((action.flags & SA_SIGINFO) == 0) old.sa_flags &= ~SA_SIGINFO;
+  old.sa_flags = action.flags;
 }
 
 void take_existing_handlers() {
   for (int signal = 1; signal < signal_count; ++signal) {
     struct sigaction action;
     if (signal == SIGTRAP || real::sigaction(signal, nullptr, &action) != 0) continue;
-    if (is_handler(action)) change_action(signal, &action, nullptr);
+    if (is_handler(action) && action.sa_sigaction != call_handler)
+      change_action(signal, &action, nullptr);
   }
 }
 
@@ -99,15 +129,18 @@ bool unblock_trap() {
       raw_syscall(__NR_rt_sigprocmask, SIG_UNBLOCK, as_word(&trap), 0, kernel_mask_size));
 }
 
-void die_of_trap() {
-  const KernelAction by_default = {nullptr, has_restorer, unflake_return_from_signal, 0};
-  raw_syscall(__NR_rt_sigaction, SIGTRAP, as_word(&by_default), 0, kernel_mask_size);
-  raw_syscall(__NR_tgkill, raw_syscall(__NR_getpid), raw_syscall(__NR_gettid), SIGTRAP);
-}
-
 }  // namespace
 
-bool take_signals(TrapHandler on_trap) {
+void watch_fatal_signals() {
+  if (real::sigaction == nullptr) return;
+  wrapping = true;
+  for (const int signal : fatal_signals) {
+    struct sigaction action;
+    if (real::sigaction(signal, nullptr, &action) == 0) change_action(signal, &action, nullptr);
+  }
+}
+
+bool take_trap(TrapHandler on_trap) {
   if (real::sigaction == nullptr || real::sigaction(SIGTRAP, nullptr, &trap_action) != 0)
     return false;
   const KernelAction action = {on_trap, SA_SIGINFO | SA_NODEFER | SA_RESTART | has_restorer,
@@ -115,25 +148,31 @@ bool take_signals(TrapHandler on_trap) {
   if (failed(raw_syscall(__NR_rt_sigaction, SIGTRAP, as_word(&action), 0, kernel_mask_size)) ||
       !unblock_trap())
     return false;
-  taken = true;
+  wrapping = true;
+  trap_taken = true;
   take_existing_handlers();
   return true;
 }
 
-bool signals_taken() {
-  return taken;
+bool handlers_are_wrapped() {
+  return wrapping;
+}
+
+bool trap_is_taken() {
+  return trap_taken;
 }
 
 const sigset_t* filter_mask(const sigset_t* mask, sigset_t* copy) {
-  if (!taken || mask == nullptr || sigismember(mask, SIGTRAP) != 1) return mask;
+  if (!trap_taken || mask == nullptr || sigismember(mask, SIGTRAP) != 1) return mask;
   *copy = *mask;
   sigdelset(copy, SIGTRAP);
   return copy;
 }
 
 int change_action(int signal, const struct sigaction* action, struct sigaction* old) {
-  if (!taken || signal <= 0 || signal >= signal_count) return real::sigaction(signal, action, old);
-  if (signal == SIGTRAP) return change_trap_action(action, old);
+  if (!wrapping || signal <= 0 || signal >= signal_count)
+    return real::sigaction(signal, action, old);
+  if (signal == SIGTRAP && trap_taken) return change_trap_action(action, old);
   const ProgramAction before = actions[signal];
   struct sigaction wrapper;
   if (action != nullptr) wrapper = wrapped(signal, *action);
@@ -144,9 +183,8 @@ int change_action(int signal, const struct sigaction* action, struct sigaction* 
 
 void give_trap_to_program(int signal, siginfo_t* info, void* context) {
   const struct sigaction action = trap_action;
-  const bool sent = info->si_code <= 0;
-  if (action.sa_handler == SIG_IGN && sent) return;
-  if (!is_handler(action)) return die_of_trap();
+  if (action.sa_handler == SIG_IGN && was_sent(*info)) return;
+  if (!is_handler(action)) return die_of(SIGTRAP, true);
   if ((action.sa_flags & SA_RESETHAND) != 0) trap_action.sa_handler = SIG_DFL;
   uint64_t blocked;
   __builtin_memcpy(&blocked, &action.sa_mask, sizeof blocked);

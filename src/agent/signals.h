@@ -4,15 +4,21 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-// Signals, as far as probes depend on them: SIGTRAP belongs to the agent and is never blocked, and
-// no handler of the program meets an instruction pointer that is not in its own code.
+// Signals, as far as the agent depends on them: a fatal one is written down before it ends the
+// process; SIGTRAP belongs to probes and is never blocked; and no handler of the program meets an
+// instruction pointer that is not in its own code.
 namespace unflake::agent {
 
-// From here on the hooks on signal functions are at work. Takes over SIGTRAP, with `on_trap`, and
-// the handlers that the program has by now. False: SIGTRAP could not be had.
+// From here on the hooks on signal functions are at work, and fatal signals are captured.
+void watch_fatal_signals();
+
+// Takes over SIGTRAP, with `on_trap`, and the handlers that the program has by now. False: SIGTRAP
+// could not be had.
 using TrapHandler = void (*)(int, siginfo_t*, void*);
-bool take_signals(TrapHandler on_trap);
-bool signals_taken();
+bool take_trap(TrapHandler on_trap);
+
+bool handlers_are_wrapped();
+bool trap_is_taken();
 
 // The mask that may be given to the system instead of this one: nullptr stays nullptr, and without
 // probes it is the same.

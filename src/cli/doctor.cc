@@ -13,6 +13,7 @@
 #include "cli/page.h"
 #include "cli/project.h"
 #include "history/store.h"
+#include "run/agent_library.h"
 #include "run/local_executor.h"
 #include "run/process_tree.h"
 #include "util/pidfd.h"
@@ -91,12 +92,11 @@ Finding program(Launcher& launcher, const char* name, const char* purpose) {
 }
 
 Finding agent() {
-  std::error_code failed;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
-  const auto library = self.parent_path().parent_path() / "lib" / "libunflake-agent.so";
-  if (std::filesystem::exists(library, failed)) return {Grade::ok, "agent", library.string(), ""};
+  const auto library = find_agent_library();
+  if (library) return {Grade::ok, "agent", *library, ""};
   return {Grade::optional, "agent",
-          "this unflake has no agent: it runs tests and changes nothing in them", ""};
+          "this unflake has no agent: it runs tests and changes nothing in them",
+          library.error().next};
 }
 
 Finding configuration(const ConfigOptions& options, const Project& project) {

@@ -86,9 +86,12 @@ size_t LocalExecutor::queue_room() const {
       slots_, [](const auto& slot) { return slot->ordered.size() == 1 && !slot->for_fixtures; }));
 }
 
-Launch LocalExecutor::launch_for(const Experiment& experiment) const {
+Launch LocalExecutor::launch_for(const Ordered& ordered) const {
+  const Experiment& experiment = ordered.experiment;
   Launch launch;
   launch.command = experiment.test->command;
+  if (ordered.agent)
+    for (const EnvChange& change : ordered.agent->environment) launch.command.env.push_back(change);
   launch.timeout = experiment.timeout;
   launch.grace = options_.grace;
   launch.limits = options_.limits;
@@ -97,14 +100,34 @@ Launch LocalExecutor::launch_for(const Experiment& experiment) const {
   return launch;
 }
 
+void LocalExecutor::refuse(Ticket ticket, const Experiment& experiment, const Error& error) {
+  ProcessResult process;
+  process.end = ProcessResult::End::not_started;
+  process.code = EINVAL;
+  process.error = to_string(error);
+  process.started = std::chrono::system_clock::now();
+  Finished finished{ticket, {process.started, {}, std::move(process), nullptr}, 0};
+  finished.result.outcome = read_outcome(*experiment.test, finished.result.process);
+  refused_.push_back(std::move(finished));
+}
+
 Ticket LocalExecutor::start(const Experiment& experiment) {
   const Ticket ticket = ++last_ticket_;
+  std::unique_ptr<AgentRun> agent;
+  if (experiment.plan.agent) {
+    auto prepared = agents_.prepare(*experiment.test, experiment.plan);
+    if (!prepared) {
+      refuse(ticket, experiment, prepared.error());
+      return ticket;
+    }
+    agent = std::move(*prepared);
+  }
   const auto slot = slot_for(experiment);
   if (!slot) {
     broken_ = slot.error();
     return ticket;
   }
-  (*slot)->ordered.push_back({ticket, experiment, false});
+  (*slot)->ordered.push_back({ticket, experiment, false, std::move(agent)});
   send_next(**slot, (*slot)->ordered.size() - 1);
   return ticket;
 }
@@ -113,7 +136,7 @@ Ticket LocalExecutor::start(const Experiment& experiment) {
 void LocalExecutor::send_next(Slot& slot, size_t position) {
   Ordered& next = slot.ordered[position];
   if (next.sent) return;
-  const std::string launch = encode(launch_for(next.experiment));
+  const std::string launch = encode(launch_for(next));
   if (position > 0 && launch.size() > largest_queued_launch) return;
   next.sent = true;
   slot.supervisor.launch(launch);
@@ -149,18 +172,26 @@ Wakeup LocalExecutor::finish(Slot& slot) {
   const Ordered done = std::move(slot.ordered.front());
   slot.ordered.pop_front();
   Finished finished{done.ticket, {process->started, {}, std::move(*process), nullptr}, 0};
-  finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
   if (slot.ordered.empty()) {
     slot.cancelled = false;
-    return finished;
+  } else {
+    send_next(slot, 0);
+    finished.next = slot.ordered.front().ticket;
   }
-  send_next(slot, 0);
-  finished.next = slot.ordered.front().ticket;
+  finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
+  if (done.agent)
+    finished.result.trace =
+        std::make_shared<const Trace>(agents_.read(*done.experiment.test, *done.agent));
   return finished;
 }
 
 Wakeup LocalExecutor::wait(std::optional<Duration> at_most) {
   if (broken_) return Broken{*broken_};
+  if (!refused_.empty()) {
+    Finished finished = std::move(refused_.front());
+    refused_.pop_front();
+    return finished;
+  }
   if (interrupts_.stop_signal() != 0 && !stop_told_) {  // it came while something was listed
     stop_told_ = true;
     return Stopped{};

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "run/agent_session.h"
 #include "run/executor.h"
 #include "run/interrupts.h"
 #include "run/supervisor.h"
@@ -17,6 +18,7 @@ struct LocalOptions {
   Duration grace{std::chrono::seconds(2)};  // between SIGTERM and SIGKILL
   OutputLimits limits;
   bool core_dumps = false;
+  ProjectCodeRules project_code;  // for runs under the agent
 };
 
 // Runs experiments on this machine, each slot with a supervisor of its own.
@@ -42,6 +44,7 @@ class LocalExecutor : public Executor, public Launcher {
     Ticket ticket = 0;
     Experiment experiment;
     bool sent = false;
+    std::unique_ptr<AgentRun> agent;  // when the plan has it
   };
   struct Slot {
     Supervisor supervisor;
@@ -51,12 +54,13 @@ class LocalExecutor : public Executor, public Launcher {
   };
 
   LocalExecutor(const LocalOptions& options, Interrupts& interrupts)
-      : options_(options), interrupts_(interrupts) {}
+      : options_(options), interrupts_(interrupts), agents_(ProjectCode(options.project_code)) {}
 
   Result<void> add_slot(bool for_fixtures);
   Slot* slot_with(size_t ordered, bool for_fixtures);
   Result<Slot*> slot_for(const Experiment& experiment);
-  Launch launch_for(const Experiment& experiment) const;
+  Launch launch_for(const Ordered& ordered) const;
+  void refuse(Ticket ticket, const Experiment& experiment, const Error& error);
   std::optional<Wakeup> ready_interrupt();
   void send_next(Slot& slot, size_t position);
   ProcessResult replace_supervisor(Slot& slot);
@@ -69,6 +73,8 @@ class LocalExecutor : public Executor, public Launcher {
   Ticket last_ticket_ = 0;
   bool stop_told_ = false;
   std::optional<Error> broken_;
+  AgentSession agents_;
+  std::deque<Finished> refused_;  // could not even be started, and were not told yet
 };
 
 }  // namespace unflake

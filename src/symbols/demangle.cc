@@ -56,6 +56,16 @@ void replace_groups(std::string& text, std::string_view opener, std::string_view
   }
 }
 
+// clang numbers the lambdas of a function: $_0
+void name_numbered_lambdas(std::string& text) {
+  size_t at = 0;
+  while ((at = text.find("$_", at)) != std::string::npos) {
+    size_t end = at + 2;
+    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
+    text.replace(at, end - at, "{lambda}");
+  }
+}
+
 bool starts_at(std::string_view text, size_t at, std::string_view part) {
   return text.substr(at).starts_with(part);
 }
@@ -155,6 +165,7 @@ std::string without_noise(std::string_view name) {
   replace_groups(text, "<lambda(", "{lambda}");
   replace_groups(text, "(lambda at ", "{lambda}");
   replace_groups(text, "{unnamed type", "{unnamed}");
+  name_numbered_lambdas(text);
   replace_all(text, "std::__cxx11::", "std::");
   replace_all(text, "[abi:cxx11]", "");
   replace_all(text, " >", ">");
@@ -170,6 +181,7 @@ std::string qualified_name(std::string_view demangled) {
   if (demangled.find('(') == std::string_view::npos)  // of C: without parameters, maybe a clone
     return std::string(demangled.substr(0, demangled.find('.')));
   std::string name = NameReader(without_noise(demangled)).read();
+  replace_all(name, "{lambda}::operator()::", "{lambda}::");
   for (const std::string_view call : {"::operator()", "::_FUN", "::__invoke"})
     if (name.ends_with("{lambda}" + std::string(call))) name.resize(name.size() - call.size());
   return name;

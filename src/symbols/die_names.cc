@@ -8,21 +8,6 @@ namespace unflake {
 namespace {
 
 constexpr int deepest_scope = 32;
-constexpr int longest_chain = 16;
-
-// The DIE that stands where the name was declared: concrete code and definitions refer to it.
-Dwarf_Die declaration_of(Dwarf_Die die) {
-  for (int i = 0; i < longest_chain; ++i) {
-    Dwarf_Attribute attribute;
-    Dwarf_Die next;
-    if (::dwarf_attr(&die, DW_AT_abstract_origin, &attribute) == nullptr &&
-        ::dwarf_attr(&die, DW_AT_specification, &attribute) == nullptr)
-      break;
-    if (::dwarf_formref_die(&attribute, &next) == nullptr) break;
-    die = next;
-  }
-  return die;
-}
 
 bool has_call_operator(Dwarf_Die die) {
   Dwarf_Die child;
@@ -69,19 +54,16 @@ std::string DieNames::name_with_linkage(Dwarf_Die die, int depth) {
 }
 
 std::string DieNames::compose(Dwarf_Die die, int depth) {
-  const Dwarf_Die declared = declaration_of(die);
+  const Dwarf_Die declared = declared_die(die);
   return qualified(scope_name(declared, depth), own_name(declared));
 }
 
 std::string DieNames::scope_name(Dwarf_Die die, int depth) {
   if (depth > deepest_scope) return "";
-  const UnitCode& code = units_.code_of(die.cu);
-  const uint32_t scope = code.scope_of(::dwarf_dieoffset(&die));
-  if (scope == no_scope) return "";
-  const Dwarf_Die around = code.scopes[scope].die;
-  Dwarf_Die copy = around;
-  return ::dwarf_tag(&copy) == DW_TAG_subprogram ? name_with_linkage(around, depth + 1)
-                                                 : compose(around, depth + 1);
+  std::optional<Dwarf_Die> scope = units_.scope_around(die);
+  if (!scope) return "";
+  return ::dwarf_tag(&*scope) == DW_TAG_subprogram ? name_with_linkage(*scope, depth + 1)
+                                                   : compose(*scope, depth + 1);
 }
 
 }  // namespace unflake

@@ -4,13 +4,9 @@
 #include <vector>
 
 #include "symbols/elf_file.h"
+#include "symbols/image.h"
 
 namespace unflake {
-
-struct Extent {
-  uint64_t start = 0;
-  uint64_t size = 0;
-};
 
 // The extents of functions as exception handling sees them: what is left in a stripped file.
 // Ordered; procedure linkage tables are left out.

@@ -19,14 +19,14 @@ struct Declared {
 // linker kept.
 std::vector<Declared> declared_functions(const Units& units, SourceLines& lines) {
   std::vector<Declared> found;
-  for (const Unit& unit : units.all()) {
-    for (CompiledFunction& function : units.read_code_of(unit).functions) {
+  units.visit_code([&](const Unit&, const UnitCode& code) {
+    for (CompiledFunction function : code.functions) {
       const char* linkage = linkage_name(&function.die);
       const char* name = linkage != nullptr ? linkage : ::dwarf_diename(&function.die);
       found.push_back(
           {function.low, function.high - function.low, lines.declaration(&function.die), name});
     }
-  }
+  });
   std::stable_sort(found.begin(), found.end(),
                    [](const Declared& a, const Declared& b) { return a.start < b.start; });
   return found;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "symbols/code_from.h"
 #include "symbols/debug_file.h"
 #include "symbols/demangle.h"
 #include "symbols/die_names.h"
@@ -16,12 +17,29 @@ namespace {
 
 // What needs DWARF, and is not looked at before it is asked for.
 struct DebugInformation {
-  DebugInformation(const ElfFile& debug, const ElfFile& file) : units(debug, file), names(units) {}
+  DebugInformation(const ElfFile& debug, const ElfFile& file)
+      : units(debug, file), lines(units, debug, file), names(units) {}
 
   Units units;
   SourceLines lines;
   DieNames names;
 };
+
+// The function at an address and what was inlined there, innermost first.
+std::vector<Dwarf_Die> scopes_at(const UnitCode& code, const CompiledFunction* function,
+                                 uint64_t address) {
+  std::vector<Dwarf_Die> scopes;
+  if (function == nullptr) return scopes;
+  for (const InlinedCall& call : calls_at(code, *function, address)) scopes.push_back(call.die);
+  std::reverse(scopes.begin(), scopes.end());
+  scopes.push_back(function->die);
+  return scopes;
+}
+
+bool same_dies(const std::vector<Dwarf_Die>& a, const std::vector<Dwarf_Die>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Dwarf_Die& x, const Dwarf_Die& y) { return x.addr == y.addr; });
+}
 
 class ElfImage : public Image {
  public:
@@ -41,11 +59,15 @@ class ElfImage : public Image {
   std::span<const uint8_t> code_at(uint64_t address, size_t size) const override {
     return file_->bytes_at(address, size);
   }
+  std::vector<Extent> code_from(const FileFilter& filter) const override {
+    return collect_code_from(filter, debug().units, debug().lines);
+  }
 
  private:
   DebugInformation& debug() const;
   const SymbolTable& symbols() const;
   const LineTable& line_table() const;
+  const std::string& missing_split_file() const;
   void add_debug_frames(uint64_t address, std::vector<Frame>& frames) const;
   void complete(uint64_t address, std::vector<Frame>& frames) const;
 
@@ -54,6 +76,7 @@ class ElfImage : public Image {
   mutable std::unique_ptr<DebugInformation> debug_;
   mutable std::optional<SymbolTable> symbols_;
   mutable std::optional<LineTable> line_table_;
+  mutable std::optional<std::string> missing_split_file_;
   mutable std::optional<std::vector<Function>> functions_;
 };
 
@@ -69,7 +92,7 @@ const SymbolTable& ElfImage::symbols() const {
 }
 
 const LineTable& ElfImage::line_table() const {
-  if (!line_table_) line_table_ = read_line_table(debug().units, *file_);
+  if (!line_table_) line_table_ = read_line_table(debug().units, debug().lines);
   return *line_table_;
 }
 
@@ -78,16 +101,24 @@ std::span<const Function> ElfImage::functions() const {
   return *functions_;
 }
 
+const std::string& ElfImage::missing_split_file() const {
+  if (!missing_split_file_) missing_split_file_ = debug().units.missing_split_file();
+  return *missing_split_file_;
+}
+
 bool ElfImage::has_debug_information() const {
-  return !debug().units.all().empty() && debug().units.missing_split_file().empty();
+  return !debug().units.all().empty() && missing_split_file().empty();
 }
 
 std::string ElfImage::why_no_debug_information() const {
-  const std::string split = debug().units.missing_split_file();
-  if (!split.empty())
-    return "the file " + split +
-           " is missing, in which the compiler put the debug information "
-           "(-gsplit-dwarf); build it again, or without -gsplit-dwarf";
+  if (!missing_split_file().empty()) {
+    std::error_code ignored;
+    const bool is_packed = std::filesystem::exists(path() + ".dwp", ignored);
+    return "the file " + missing_split_file() +
+           " is missing, in which the compiler put the debug information (-gsplit-dwarf)" +
+           (is_packed ? "; a .dwp file cannot be read: keep the .dwo files that it was made of"
+                      : "; build it again, or without -gsplit-dwarf");
+  }
   if (!debug().units.all().empty()) return "";
   if (!file_->has_section(".symtab"))
     return "the file was stripped; build it without strip and -s, with -g";
@@ -98,26 +129,28 @@ std::string ElfImage::why_no_debug_information() const {
 void ElfImage::add_debug_frames(uint64_t address, std::vector<Frame>& frames) const {
   const Unit* unit = debug().units.find(address);
   if (unit == nullptr) return;
-  std::optional<SourcePlace> place = debug().lines.at(*unit, address);
-  const auto add = [&](Dwarf_Die* die, bool inlined) {
-    Frame frame;
-    if (die != nullptr) frame.function = debug().names.name_of(*die);
-    if (place) frame.file = debug().lines.file_name(place->file);
-    if (place) frame.line = place->line;
-    frame.inlined = inlined;
-    frames.push_back(std::move(frame));
-  };
   const UnitCode& code = debug().units.code_of(debug().units.root_of(*unit).cu);
   const CompiledFunction* function = code.find(address);
-  if (function == nullptr) return add(nullptr, false);
-  std::vector<InlinedCall> calls = calls_at(code, *function, address);
-  for (auto call = calls.rbegin(); call != calls.rend(); ++call) {
-    add(&call->die, true);
-    place = debug().lines.call(&call->die);
+  std::vector<Dwarf_Die> scopes = scopes_at(code, function, address);
+  std::optional<SourcePlace> place = debug().lines.at(*unit, address, [&](uint64_t other) {
+    return same_dies(scopes, scopes_at(code, code.find(other), other));
+  });
+  if (scopes.empty()) scopes.emplace_back();  // only the line table knows the address
+  if (!place && function != nullptr) place = debug().lines.declaration(&scopes.front());
+  for (Dwarf_Die& die : scopes) {
+    Frame frame;
+    frame.inlined = &die != &scopes.back();
+    if (function != nullptr) {
+      frame.function = debug().names.name_of(die);
+      frame.function_start = function->low;
+    }
+    if (place) {
+      frame.file = debug().lines.file_name(place->file);
+      frame.line = place->line;
+    }
+    frames.push_back(std::move(frame));
+    if (frames.back().inlined) place = debug().lines.call(&die);
   }
-  Dwarf_Die die = function->die;
-  add(&die, false);
-  for (Frame& frame : frames) frame.function_start = function->low;
 }
 
 // What the symbol table knows better, or alone.

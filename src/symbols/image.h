@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,8 +37,15 @@ struct LineRow {
   int line = 0;
 };
 
+struct Extent {
+  uint64_t start = 0;
+  uint64_t size = 0;
+  bool operator==(const Extent&) const = default;
+};
+
 // What an executable or library tells about its code. All addresses are those of the ELF file:
-// address in memory - load bias.
+// address in memory - load bias. What is asked for first takes the time to read it, and is kept:
+// not for several threads at once.
 class Image {
  public:
   static Result<std::shared_ptr<const Image>> open(const std::string& path);
@@ -56,6 +64,10 @@ class Image {
   virtual std::span<const std::string> files() const = 0;
   // The bytes of the file at this address, for at most `size`; fewer at the end of a segment.
   virtual std::span<const uint8_t> code_at(uint64_t address, size_t size) const = 0;
+  // The code of the functions that are declared in such a file, less what was inlined into them
+  // from other files. Ordered, without overlaps; empty without debug information.
+  using FileFilter = std::function<bool(const std::string& file)>;
+  virtual std::vector<Extent> code_from(const FileFilter&) const { return {}; }
 };
 
 }  // namespace unflake

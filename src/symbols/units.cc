@@ -18,7 +18,7 @@ const char* string_of(Dwarf_Die* die, unsigned name) {
 std::string split_file_of(Dwarf_Die skeleton) {
   const char* name = string_of(&skeleton, DW_AT_dwo_name);
   if (name == nullptr) name = string_of(&skeleton, DW_AT_GNU_dwo_name);
-  const char* folder = compile_folder(&skeleton);
+  const char* folder = string_of(&skeleton, DW_AT_comp_dir);
   if (name == nullptr) return "";
   if (*name == '/' || folder == nullptr) return name;
   return std::string(folder) + "/" + name;
@@ -26,8 +26,18 @@ std::string split_file_of(Dwarf_Die skeleton) {
 
 }  // namespace
 
-const char* compile_folder(Dwarf_Die* unit) {
-  return string_of(unit, DW_AT_comp_dir);
+Dwarf_Die declared_die(Dwarf_Die die) {
+  constexpr int longest_chain = 16;
+  for (int i = 0; i < longest_chain; ++i) {
+    Dwarf_Attribute attribute;
+    Dwarf_Die next;
+    if (::dwarf_attr(&die, DW_AT_abstract_origin, &attribute) == nullptr &&
+        ::dwarf_attr(&die, DW_AT_specification, &attribute) == nullptr)
+      break;
+    if (::dwarf_formref_die(&attribute, &next) == nullptr) break;
+    die = next;
+  }
+  return die;
 }
 
 Units::Units(const ElfFile& debug, const ElfFile& file)
@@ -87,6 +97,23 @@ const UnitCode& Units::code_of(Dwarf_CU* unit) const {
     code = std::make_unique<UnitCode>(failed == 0 ? read_unit_code(root, file_) : UnitCode{});
   }
   return *code;
+}
+
+void Units::visit_code(const std::function<void(const Unit&, const UnitCode&)>& visit) const {
+  for (const Unit& unit : units_) {
+    Dwarf_CU* root = root_of(unit).cu;
+    const bool keep = code_.contains(root);
+    visit(unit, code_of(root));
+    if (!keep) code_.erase(root);
+  }
+}
+
+std::optional<Dwarf_Die> Units::scope_around(Dwarf_Die die) const {
+  Dwarf_Die declared = declared_die(die);
+  const UnitCode& code = code_of(declared.cu);
+  const uint32_t scope = code.scope_of(::dwarf_dieoffset(&declared));
+  if (scope == no_scope) return std::nullopt;
+  return code.scopes[scope].die;
 }
 
 std::string Units::missing_split_file() const {

@@ -2,7 +2,9 @@
 
 #include <elfutils/libdw.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,7 +35,11 @@ class Units {
   // The root of the DIEs: of the split file where there is one.
   Dwarf_Die root_of(const Unit& unit) const;
   const UnitCode& code_of(Dwarf_CU* unit) const;
-  UnitCode read_code_of(const Unit& unit) const { return read_unit_code(root_of(unit), file_); }
+  // One after the other, without keeping what nobody has asked for before.
+  void visit_code(const std::function<void(const Unit&, const UnitCode&)>& visit) const;
+
+  // The namespace, type or function that this was declared in.
+  std::optional<Dwarf_Die> scope_around(Dwarf_Die die) const;
 
   // The first .dwo file that is not there; empty when none is missing.
   std::string missing_split_file() const;
@@ -54,7 +60,7 @@ class Units {
   mutable std::unordered_map<Dwarf_CU*, std::unique_ptr<UnitCode>> code_;
 };
 
-// Of the unit, or of the skeleton that it was split from; null when it has none.
-const char* compile_folder(Dwarf_Die* unit);
+// The DIE that stands where the name was declared: concrete code and definitions refer to it.
+Dwarf_Die declared_die(Dwarf_Die die);
 
 }  // namespace unflake

@@ -1,0 +1,171 @@
+#include "run/agent_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "run/agent_library.h"
+#include "support/fake_agent.h"
+#include "support/temp_folder.h"
+
+namespace unflake {
+namespace {
+
+using namespace protocol;
+
+LoweredPlan small_plan() {
+  LoweredPlan plan;
+  plan.flags = record_events;
+  plan.groups = 5;
+  plan.images = {{"/build/test", "\x01\x02\x03", true, {{10, 5}, {20, 5}}},
+                 {"/build/lib.so", "", true, {{30, 1}}}};
+  plan.sites.resize(2);
+  plan.sites[1].offset = 0x99;
+  plan.rules.resize(3);
+  plan.rules[2].duration_ns = 77;
+  plan.probes.resize(5);
+  plan.system_prefixes = {"/usr/"};
+  return plan;
+}
+
+// The memory as a process would map it.
+class Mapped {
+ public:
+  explicit Mapped(const AgentMemory& memory) : size_(memory.size()) {
+    data_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.file(), 0);
+  }
+  ~Mapped() { ::munmap(data_, size_); }
+  const Header& header() const { return *static_cast<const Header*>(data_); }
+  Report& report() { return *reinterpret_cast<Report*>(static_cast<char*>(data_) + report_offset); }
+  template <class T>
+  T* table(const Table& table) {
+    return reinterpret_cast<T*>(static_cast<char*>(data_) + table.offset);
+  }
+
+ private:
+  void* data_;
+  size_t size_;
+};
+
+TEST(AgentMemory, Holds_the_tables_of_a_plan) {
+  const auto memory = AgentMemory::create(small_plan());
+  ASSERT_TRUE(memory);
+  Mapped mapped(*memory);
+  const Header& header = mapped.header();
+  const Plan& plan = header.plan;
+  EXPECT_EQ(header.magic, magic);
+  EXPECT_EQ(header.size, memory->size());
+  EXPECT_EQ(plan.groups, 5u);
+  ASSERT_EQ(plan.images.count, 2u);
+  const PlanImage* images = mapped.table<PlanImage>(plan.images);
+  EXPECT_STREQ(mapped.table<char>(plan.text) + images[1].path, "/build/lib.so");
+  EXPECT_EQ(images[0].build_id_size, 3u);
+  EXPECT_EQ(images[1].first_skip, 2u);
+  EXPECT_EQ(mapped.table<SkipRange>(plan.skips)[2].start, 30u);
+  EXPECT_EQ(mapped.table<PlanSite>(plan.sites)[1].offset, 0x99u);
+  EXPECT_EQ(mapped.table<Rule>(plan.rules)[2].duration_ns, 77u);
+  EXPECT_STREQ(mapped.table<char>(plan.text) + mapped.table<uint32_t>(plan.system_prefixes)[0],
+               "/usr/");
+}
+
+TEST(AgentMemory, Probe_hits_do_not_share_a_page_with_what_must_not_change) {
+  const auto memory = AgentMemory::create(small_plan());
+  ASSERT_TRUE(memory);
+  const Mapped mapped(*memory);
+  const Header& header = mapped.header();
+  EXPECT_EQ(header.plan_end % page, 0u);
+  EXPECT_GE(header.plan.probe_hits.offset, header.plan_end);
+  EXPECT_EQ(header.plan.probe_hits.count, 5u);
+}
+
+TEST(AgentMemory, Reads_what_was_written_into_it) {
+  const auto memory = AgentMemory::create(small_plan());
+  ASSERT_TRUE(memory);
+  Mapped mapped(*memory);
+  FakeAgent agent(mapped.report());
+  agent.image("/build/test");
+  mapped.table<uint32_t>(mapped.header().plan.probe_hits)[4] = 3;
+  mapped.report().rules[2].fired.store(8);
+  const auto raw = memory->read();
+  ASSERT_TRUE(raw);
+  EXPECT_EQ(raw->images.size(), 1u);
+  EXPECT_EQ(raw->probe_hits[4], 3u);
+  EXPECT_EQ(raw->rules[2].fired, 8u);
+  EXPECT_TRUE(raw->problems.empty());
+}
+
+TEST(AgentMemory, Nobody_can_change_its_size) {
+  const auto memory = AgentMemory::create({});
+  ASSERT_TRUE(memory);
+  EXPECT_NE(::ftruncate(memory->file(), 0), 0);
+  EXPECT_NE(::ftruncate(memory->file(), 1 << 30), 0);
+}
+
+TEST(AgentMemory, Is_found_by_its_address) {
+  const auto memory = AgentMemory::create({});
+  ASSERT_TRUE(memory);
+  const std::string address = memory->address();
+  EXPECT_EQ(std::filesystem::file_size(address.substr(address.find(':') + 1)), memory->size());
+}
+
+TEST(AgentMemory, No_two_have_the_same_generation) {
+  const auto one = AgentMemory::create({});
+  const auto other = AgentMemory::create({});
+  EXPECT_NE(Mapped(*one).header().generation, Mapped(*other).header().generation);
+}
+
+TEST(AgentMemory, Too_many_rules_are_refused) {
+  LoweredPlan plan;
+  plan.rules.resize(max_rules + 1);
+  EXPECT_FALSE(AgentMemory::create(plan));
+}
+
+TEST(AgentLibrary, A_path_that_LD_PRELOAD_cannot_hold_gets_a_link) {
+  const TempFolder folder;
+  const std::string library = folder.file("my: agent.so");
+  std::ofstream(library) << "library";
+  std::string link;
+  {
+    const auto agent = AgentLibrary::open(library);
+    ASSERT_TRUE(agent);
+    link = agent->path();
+    EXPECT_EQ(link.find_first_of(" :"), std::string::npos);
+    EXPECT_EQ(std::filesystem::read_symlink(link), library);
+  }
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(link).parent_path()));
+}
+
+TEST(AgentLibrary, A_plain_path_is_taken_as_it_is) {
+  EXPECT_EQ(AgentLibrary::open("/opt/lib/agent.so")->path(), "/opt/lib/agent.so");
+}
+
+std::string value_of(const std::vector<EnvChange>& changes, const std::string& name) {
+  const auto found = std::ranges::find(changes, name, &EnvChange::name);
+  return found == changes.end() ? "" : found->value.value_or("");
+}
+
+TEST(AgentEnvironment, Keeps_what_a_test_preloads_and_asks_of_its_sanitizer) {
+  Command command;
+  command.env = {{"LD_PRELOAD", "/lib/mine.so"}, {"ASAN_OPTIONS", "detect_leaks=0"}};
+  const auto changes = agent_environment(command, "/lib/agent.so", "1:/proc/2/fd/3");
+  EXPECT_EQ(value_of(changes, "LD_PRELOAD"), "/lib/agent.so:/lib/mine.so");
+  EXPECT_EQ(value_of(changes, "ASAN_OPTIONS"), "detect_leaks=0:verify_asan_link_order=0");
+  EXPECT_EQ(value_of(changes, "UNFLAKE_AGENT"), "1:/proc/2/fd/3");
+}
+
+TEST(AgentEnvironment, What_a_test_takes_out_stays_out) {
+  Command command;
+  command.env = {
+      {"LD_PRELOAD", "/lib/mine.so"}, {"LD_PRELOAD", std::nullopt}, {"ASAN_OPTIONS", std::nullopt}};
+  const auto changes = agent_environment(command, "/lib/agent.so", "");
+  EXPECT_EQ(value_of(changes, "LD_PRELOAD"), "/lib/agent.so");
+  EXPECT_EQ(value_of(changes, "ASAN_OPTIONS"), "verify_asan_link_order=0");
+}
+
+}  // namespace
+}  // namespace unflake

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "run/agent_library.h"
+#include "run/agent_memory.h"
+#include "run/experiment.h"
+#include "trace/code_map.h"
+#include "trace/raising.h"
+
+namespace unflake {
+
+// One run under the agent, from its start to its trace.
+struct AgentRun {
+  LoweredPlan plan;
+  AgentMemory memory;
+  std::vector<EnvChange> environment;
+};
+
+// Loads the agent into tests and remembers what their runs have shown: sites, threads and images,
+// which later plans of the same test refer to by name.
+class AgentSession {
+ public:
+  explicit AgentSession(const ProjectCode& policy) : code_(policy) {}
+
+  // An error when the agent cannot be loaded into the test's program, or the plan names something
+  // that no run of the test has shown.
+  Result<std::unique_ptr<AgentRun>> prepare(const Test& test, const Plan& plan);
+
+  Trace read(const Test& test, const AgentRun& run);
+
+  // What the runs of this test have shown so far.
+  const TestMemory& memory_of(const Test& test) { return tests_[to_string(test.id)]; }
+
+ private:
+  Result<void> meet_program(const Test& test);
+
+  std::optional<AgentLibrary> library_;
+  CodeMap code_;
+  std::map<std::string, TestMemory> tests_;   // by id
+  std::map<std::string, RawImage> programs_;  // by path
+};
+
+}  // namespace unflake

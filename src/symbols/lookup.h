@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "symbols/image.h"
+
+namespace unflake {
+
+// What a name stands for. Several functions when they are overloads or instances of one template;
+// none and some suggestions when the name is unknown or could be several.
+struct FunctionMatches {
+  std::vector<const Function*> functions;  // in the order of their addresses; as long as the image
+  std::vector<std::string> suggestions;    // qualified names
+};
+
+// By qualified name, or the end of one that is unique: "Server::push" for "app::Server::push".
+// Template arguments may be left out.
+FunctionMatches find_functions(const Image& image, std::string_view name);
+
+struct LineMatch {
+  std::string file;
+  int line = 0;                     // the next one that has code when the wanted one has none
+  std::vector<uint64_t> addresses;  // the first of each copy of the line: inlined ones, instances
+  std::vector<std::string> suggestions;  // files, when none or more than one could be meant
+};
+
+// Where a source line begins. The file is given by its path or by the end of it.
+LineMatch addresses_of_line(const Image& image, std::string_view file, int line);
+
+}  // namespace unflake

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "symbols/image.h"
+
+namespace unflake {
+
+// What a user can say about it. Each entry is a folder, relative ones below the root, or a glob
+// over whole paths.
+struct ProjectCodeRules {
+  std::string root;  // of the project; may be empty
+  std::vector<std::string> project;
+  std::vector<std::string> system;
+};
+
+// Decides what is the user's own code, which can be acted on and is worth being named, and what the
+// user only builds upon. The longest folder that contains a path decides. What no rule knows is
+// project code: tests are built in all sorts of places.
+class ProjectCode {
+ public:
+  explicit ProjectCode(const ProjectCodeRules& rules);
+
+  // By the path of an executable or library. The test's own executable is project code wherever it
+  // is; the caller knows which one that is.
+  bool is_project_image(std::string_view path) const;
+  // By the path of a source file as Frame and Function give it.
+  bool is_project_file(std::string_view path) const;
+
+  // The folders whose images are no project code.
+  std::vector<std::string> system_prefixes() const;
+
+ private:
+  struct Folder {
+    std::string path;
+    bool is_project = false;
+    bool is_root = false;
+  };
+  void add(const std::vector<std::string>& entries, const std::string& root, bool is_project);
+  bool decide(const std::vector<Folder>& folders, std::string_view path) const;
+
+  std::vector<Folder> image_folders_;
+  std::vector<Folder> source_folders_;
+  std::vector<std::string> project_globs_;
+  std::vector<std::string> system_globs_;
+};
+
+// The standard library and the sanitizers' run-times by the names of their functions, for when they
+// are linked in without debug information.
+bool is_system_function(std::string_view qualified_name);
+bool is_framework_function(std::string_view qualified_name);
+
+// The first of the frames at an address, innermost first, that is in project code: where a
+// lock_guard was inlined into push, push. Null when none is.
+const Frame* first_project_frame(const std::vector<Frame>& frames, const ProjectCode& policy);
+
+// The code of a project image that works on behalf of its caller: what templates of system headers
+// became, the standard library. A function of a template that has project code inlined into it is
+// project code there.
+std::vector<Extent> skip_ranges(const Image& image, const ProjectCode& policy);
+
+// The code of a project image that others compiled and that minds its own business: a test framework,
+// and what came from archives without debug information when the rest of the image has some.
+std::vector<Extent> foreign_ranges(const Image& image);
+
+}  // namespace unflake

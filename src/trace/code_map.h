@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "symbols/image.h"
+#include "symbols/project_code.h"
+#include "trace/raw_report.h"
+
+namespace unflake {
+
+// What stands at an address: the source frames there, innermost first, and which is the first of
+// project code.
+struct CodePlace {
+  std::vector<Frame> frames;
+  size_t first_project = 0;  // frames.size(): none
+
+  const Frame* project() const {
+    return first_project < frames.size() ? &frames[first_project] : nullptr;
+  }
+};
+
+// The code of the images that a test's runs have shown. Every address is looked up once.
+class CodeMap {
+ public:
+  using Open = std::function<Result<std::shared_ptr<const Image>>(const std::string& path)>;
+  explicit CodeMap(ProjectCode policy, Open open = Image::open)
+      : policy_(std::move(policy)), open_(std::move(open)) {}
+
+  const CodePlace& at(const RawImage& image, uint64_t address);
+  // The code before a return address.
+  const CodePlace& before(const RawImage& image, uint64_t return_address) {
+    return at(image, return_address - 1);
+  }
+  // Null when the file cannot be read or is not the one that ran.
+  std::shared_ptr<const Image> image(const RawImage& image) { return known(image).image; }
+  std::vector<std::string> project_files(const RawImage& image);
+  std::vector<Function> project_functions(const RawImage& image);
+  const std::vector<protocol::SkipRange>& skip_ranges(const RawImage& image);
+
+  const ProjectCode& policy() const { return policy_; }
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  struct Known {
+    std::shared_ptr<const Image> image;
+    std::unordered_map<uint64_t, CodePlace> places;
+    std::optional<std::vector<protocol::SkipRange>> skips;
+  };
+  Known& known(const RawImage& image);
+
+  const ProjectCode policy_;
+  const Open open_;
+  std::map<std::pair<std::string, std::string>, Known> images_;  // by path and build id
+  std::vector<std::string> problems_;
+};
+
+}  // namespace unflake

@@ -1,0 +1,283 @@
+#include "trace/lowering.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "symbols/probe_plan.h"
+#include "trace/code_lookup.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace protocol;
+using namespace std::chrono_literals;
+
+// How long a process may go on to live for the sake of a thread that a delay made late.
+constexpr std::chrono::nanoseconds exit_grace = 1s;
+
+uint64_t to_ns(Duration duration) {
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
+  return static_cast<uint64_t>(std::max<int64_t>(0, ns));
+}
+
+std::string base_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+Error about(const Intervention& what, std::string problem, std::string next) {
+  return usage_error(std::move(problem), to_string(what.site), std::move(next));
+}
+
+// Why this cannot be done to this kind of site; nothing when it can.
+std::optional<Error> why_impossible(const Intervention& what, const unflake::Plan& plan) {
+  using Action = Intervention::Action;
+  using Position = Intervention::Position;
+  const ApiFacts* api = nullptr;
+  for (const ApiFacts& facts : api_facts)
+    if (facts.name == what.site.api) api = &facts;
+  if (what.position != Position::before && !api)
+    return about(what, "a line or a function has no other side",
+                 "leave the position out, or name a call of a timing API");
+  if (what.position == Position::start && api->name != std::string_view("pthread_create") &&
+      api->name != std::string_view("thrd_create"))
+    return about(what, "only a thread's creation has a start", "name a site of pthread_create");
+  if (what.action == Action::replace_time && (!api || !(api->traits & api_timed)))
+    return about(what, "this call takes no time value", "name a sleep or a wait with a time-out");
+  if (what.action == Action::hold && (!what.until || *what.until >= plan.interventions.size()))
+    return about(what, "a hold needs another site to wait for", "");
+  if (what.anchor && *what.anchor >= plan.interventions.size())
+    return about(what, "the anchor of this intervention is not in the plan", "");
+  return std::nullopt;
+}
+
+class Lowerer {
+ public:
+  Lowerer(const unflake::Plan& plan, CodeMap& code, const TestMemory& memory)
+      : plan_(plan), code_(code), memory_(memory) {}
+
+  Result<LoweredPlan> operator()() {
+    add_images();
+    if (auto done = set_flags(); !done) return done.error();
+    for (const Intervention& what : plan_.interventions)
+      if (auto error = why_impossible(what, plan_)) return *error;
+    number_rules();
+    for (const auto& [name, members] : groups_)
+      if (auto done = add_group(members); !done) return done.error();
+    for (const std::string& function : plan_.extra_functions)
+      if (auto done = add_extra_function(function); !done) return done.error();
+    if (plan_.functions) add_functions();
+    order();
+    return std::move(lowered_);
+  }
+
+ private:
+  void add_images() {
+    for (const auto& [path, image] : memory_.project_images) {
+      images_.push_back(&image);
+      lowered_.images.push_back({path, image.build_id, image.is_project, {}});
+      if (image.is_project) lowered_.images.back().skips = code_.skip_ranges(image);
+    }
+    for (const std::string& folder : code_.policy().system_prefixes())
+      lowered_.system_prefixes.push_back(folder.ends_with('/') ? folder : folder + "/");
+  }
+
+  Result<void> set_flags() {
+    const auto set = [&](bool wanted, uint32_t flag) { lowered_.flags |= wanted ? flag : 0; };
+    set(plan_.events, record_events);
+    set(plan_.events && plan_.stacks, record_stacks);
+    set(plan_.hold_exit, hold_exit);
+    set(plan_.system_calls, include_system);
+    set(plan_.failures, capture_failures);
+    lowered_.hold_exit_ns = static_cast<uint64_t>(exit_grace.count());
+    lowered_.groups = ~uint32_t{0};
+    for (const std::string& name : plan_.groups_off) {
+      const auto group = timing_group(name);
+      if (!group) return group.error();
+      lowered_.groups &= ~(uint32_t{1} << static_cast<uint32_t>(*group));
+    }
+    return {};
+  }
+
+  // Interventions at one site stand together.
+  void number_rules() {
+    for (size_t i = 0; i < plan_.interventions.size(); ++i)
+      groups_[to_string(plan_.interventions[i].site)].push_back(i);
+    lowered_.rule_of.resize(plan_.interventions.size());
+    uint32_t next = 0;
+    for (const auto& [name, members] : groups_)
+      for (const size_t member : members) lowered_.rule_of[member] = next++;
+  }
+
+  Result<void> add_group(const std::vector<size_t>& members) {
+    const SiteName& site = plan_.interventions[members.front()].site;
+    const auto first = static_cast<uint32_t>(lowered_.rules.size());
+    for (const size_t member : members) {
+      auto rule = rule_for(plan_.interventions[member]);
+      if (!rule) return rule.error();
+      lowered_.rules.push_back(*rule);
+    }
+    const auto count = static_cast<uint32_t>(members.size());
+    return site.api.empty() ? add_probed_site(site, first, count) : add_call(site, first, count);
+  }
+
+  Result<Rule> rule_for(const Intervention& what) {
+    Rule rule{};
+    rule.thread = what.threads == Intervention::Threads::in_class ? what.thread.thread_class
+                                                                  : what.thread.name;
+    rule.duration_ns = to_ns(what.duration);
+    rule.count = what.count;
+    rule.nth = std::max<uint64_t>(1, what.nth);
+    const auto executable = executable_for(what);
+    if (!executable) return executable.error();
+    rule.executable = *executable;
+    rule.anchor = what.anchor ? lowered_.rule_of[*what.anchor] : none;
+    rule.other = what.until ? lowered_.rule_of[*what.until] : none;
+    rule.action = static_cast<Action>(what.action);
+    rule.position = static_cast<Position>(what.position);
+    rule.threads = static_cast<Threads>(what.threads);
+    rule.visits = static_cast<Visits>(what.visits);
+    return rule;
+  }
+
+  // The first threads of all programs have the same hash; the name `main` means the test's own.
+  Result<uint32_t> executable_for(const Intervention& what) {
+    const bool is_main =
+        what.threads == Intervention::Threads::named && what.thread.name == main_thread;
+    for (size_t i = 0; i < images_.size(); ++i) {
+      const std::string& path = images_[i]->path;
+      const bool wanted = what.executable.empty()
+                              ? is_main && path == memory_.sites.own_executable()
+                              : base_of(path) == what.executable;
+      if (wanted) return static_cast<uint32_t>(i);
+    }
+    if (what.executable.empty()) return none;
+    return about(what, fmt::format("no run has shown an executable {}", what.executable),
+                 "`unflake trace` shows the processes of a test");
+  }
+
+  Result<void> add_call(const SiteName& name, uint32_t first_rule, uint32_t rule_count) {
+    const LearnedSite* site = memory_.sites.find(name);
+    if (!site) return unknown_site(name, memory_.sites.names());
+    for (const CodeAddress& address : site->addresses) {
+      const auto image = std::ranges::find_if(
+          images_, [&](const RawImage* one) { return one->path == address.image_path; });
+      if (image == images_.end()) continue;
+      lowered_.sites.push_back({address.address, static_cast<uint32_t>(image - images_.begin()),
+                                site->api, 0, first_rule, rule_count});
+    }
+    return {};
+  }
+
+  Result<void> add_probed_site(const SiteName& name, uint32_t first_rule, uint32_t rule_count) {
+    std::vector<std::string> similar;
+    size_t found = 0;
+    std::string_view why_not;
+    for (uint32_t i = 0; i < images_.size(); ++i) {
+      const bool asked_for = name.image.empty() || base_of(images_[i]->path) == name.image;
+      const auto image = asked_for ? code_.image(*images_[i]) : nullptr;
+      if (!image) continue;
+      const std::vector<uint64_t> addresses = addresses_of(*image, name, similar);
+      const ProbePlan planned = plan_probes(*image, addresses, {i, 0});
+      for (const Probe& probe : planned.probes)
+        if (auto added = add_probe(probe, name, first_rule, rule_count); !added)
+          return added.error();
+      found += planned.probes.size();
+      if (!planned.unprobeable.empty()) why_not = planned.unprobeable.front().reason;
+    }
+    if (found > 0) return {};
+    if (!why_not.empty())
+      return usage_error(fmt::format("no probe can be put there: {}", why_not), to_string(name),
+                         "name a line or a function near it");
+    return unknown_site(name, similar);
+  }
+
+  Result<void> add_probe(Probe probe, const SiteName& name, uint32_t first_rule,
+                         uint32_t rule_count) {
+    const auto same = std::ranges::find(lowered_.probes, probe.address, &Probe::address);
+    if (same != lowered_.probes.end())
+      return usage_error(
+          fmt::format(
+              "{} and {} are the same instruction", to_string(name),
+              to_string(lowered_.probe_names[static_cast<size_t>(same - lowered_.probes.begin())])),
+          "", "use one of the two names for both");
+    probe.site = static_cast<uint32_t>(lowered_.sites.size());
+    lowered_.sites.push_back(
+        {offset_of(probe.address), image_of(probe.address), probe_api, 0, first_rule, rule_count});
+    lowered_.probes.push_back(probe);
+    lowered_.probe_names.push_back(name);
+    return {};
+  }
+
+  Result<void> add_extra_function(const std::string& function) {
+    SiteName name;
+    name.function = function;
+    if (groups_.contains(to_string(name))) return {};
+    return add_probed_site(name, 0, 0);
+  }
+
+  void add_functions() {
+    std::set<Address> taken;
+    for (const Probe& probe : lowered_.probes) taken.insert(probe.address);
+    for (uint32_t i = 0; i < images_.size(); ++i) {
+      const auto image = images_[i]->is_project ? code_.image(*images_[i]) : nullptr;
+      if (!image || !why_never_probed(images_[i]->path).empty()) continue;
+      const auto functions = code_.project_functions(*images_[i]);
+      for (const Probe& probe : plan_entries(*image, functions, {i, probe_one_shot}).probes) {
+        if (!taken.insert(probe.address).second) continue;
+        lowered_.probes.push_back(probe);
+        lowered_.probe_names.emplace_back();
+      }
+    }
+  }
+
+  // As the agent wants to find them: sites by place, probes by address.
+  void order() {
+    std::vector<uint32_t> by_place(lowered_.sites.size());
+    std::iota(by_place.begin(), by_place.end(), 0u);
+    std::ranges::sort(by_place, {}, [&](uint32_t i) {
+      const PlanSite& site = lowered_.sites[i];
+      return std::tuple(site.image, site.offset, site.api);
+    });
+    std::vector<PlanSite> sites;
+    std::vector<uint32_t> new_number(by_place.size());
+    for (const uint32_t old : by_place) {
+      new_number[old] = static_cast<uint32_t>(sites.size());
+      sites.push_back(lowered_.sites[old]);
+    }
+    lowered_.sites = std::move(sites);
+    order_probes(new_number);
+  }
+
+  void order_probes(const std::vector<uint32_t>& new_number) {
+    std::vector<std::pair<Probe, SiteName>> probes;
+    for (size_t i = 0; i < lowered_.probes.size(); ++i)
+      probes.emplace_back(lowered_.probes[i], std::move(lowered_.probe_names[i]));
+    std::ranges::sort(probes, {}, [](const auto& probe) { return probe.first.address; });
+    for (size_t i = 0; i < probes.size(); ++i) {
+      Probe& probe = probes[i].first;
+      if (probe.site != none) probe.site = new_number[probe.site];
+      lowered_.probes[i] = probe;
+      lowered_.probe_names[i] = std::move(probes[i].second);
+    }
+  }
+
+  const unflake::Plan& plan_;
+  CodeMap& code_;
+  const TestMemory& memory_;
+  LoweredPlan lowered_;
+  std::vector<const RawImage*> images_;                // as in lowered_.images
+  std::map<std::string, std::vector<size_t>> groups_;  // interventions by site
+};
+
+}  // namespace
+
+Result<LoweredPlan> lower(const unflake::Plan& plan, CodeMap& code, const TestMemory& memory) {
+  return Lowerer(plan, code, memory)();
+}
+
+}  // namespace unflake

@@ -1,0 +1,365 @@
+#include "trace/raising.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+#include "symbols/demangle.h"
+
+namespace unflake {
+namespace {
+
+using namespace protocol;
+
+constexpr std::pair<uint32_t, const char*> degraded_words[] = {
+    {no_probe_memory, "there was no memory for probes near the code"},
+    {probe_mismatch, "some probes were left out: the code is not the one they were made for"},
+    {sigtrap_taken, "the program uses SIGTRAP itself, so probes were left out"},
+    {no_thread_memory, "some threads had no room of their own; their counts are in no thread"},
+    {hooks_incomplete, "some calls could not be hooked"},
+};
+
+constexpr const char* failure_words[] = {"assertion", "assert",        "abort",
+                                         "exception", "thrown before", "signal"};
+static_assert(std::size(failure_words) == static_cast<size_t>(protocol::FailureKind::signal) + 1);
+
+// A type as std::type_info has it, which mangled names contain.
+std::string type_name(const std::string& mangled) {
+  constexpr std::string_view prefix = "typeinfo name for ";
+  const std::string name = demangle(("_ZTS" + mangled).c_str());
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : mangled;
+}
+
+std::string base_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+Duration to_duration(uint64_t ns) {
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::nanoseconds(std::min<uint64_t>(ns, INT64_MAX)));
+}
+
+// "src/queue.cc:57 in Queue::pop"
+std::string location_of(const Frame& frame) {
+  if (frame.file.empty()) return frame.function;
+  const std::filesystem::path path(frame.file);
+  const std::string file = (path.parent_path().filename() / path.filename()).string();
+  const std::string place = fmt::format("{}:{}", file, frame.line);
+  return frame.function.empty() ? place : place + " in " + frame.function;
+}
+
+class Raiser {
+ public:
+  Raiser(const RawReport& raw, const LoweredPlan& plan, CodeMap& code, TestMemory& memory)
+      : raw_(raw), plan_(plan), code_(code), memory_(memory) {}
+
+  Trace operator()() {
+    find_origin();
+    add_images();
+    add_processes();
+    add_stacks();
+    add_threads();
+    learn_calls();
+    add_events();
+    add_visits();
+    add_interventions();
+    add_failures();
+    add_functions();
+    trace_.drops = raw_.drops;
+    trace_.problems.insert(trace_.problems.end(), raw_.problems.begin(), raw_.problems.end());
+    trace_.problems.insert(trace_.problems.end(), code_.problems().begin(), code_.problems().end());
+    return std::move(trace_);
+  }
+
+ private:
+  Duration since_start(uint64_t ns) const { return to_duration(ns - std::min(ns, origin_)); }
+
+  void find_origin() {
+    origin_ = UINT64_MAX;
+    for (const RawProcess& process : raw_.processes)
+      origin_ = std::min(origin_, process.started_ns);
+    for (const RawThread& thread : raw_.threads) origin_ = std::min(origin_, thread.started_ns);
+    if (origin_ == UINT64_MAX) origin_ = 0;
+  }
+
+  void add_images() {
+    for (const RawImage& image : raw_.images) {
+      trace_.images.push_back({image.path, image.build_id, image.is_project});
+      if (!image.is_project) continue;
+      const bool is_new = memory_.project_images.insert_or_assign(image.path, image).second;
+      if (is_new) memory_.sites.files().add(code_.project_files(image));
+    }
+  }
+
+  void add_processes() {
+    for (const RawProcess& process : raw_.processes) {
+      TracedProcess added{static_cast<int>(process.pid),
+                          process.parent,
+                          process.executable,
+                          process.name,
+                          since_start(process.started_ns),
+                          {}};
+      for (const auto& [bit, words] : degraded_words)
+        if (process.degraded & bit) added.degraded.emplace_back(words);
+      trace_.processes.push_back(std::move(added));
+    }
+    if (trace_.processes.empty()) {
+      trace_.problems.push_back("the agent was not loaded into any process of this run");
+      return;
+    }
+    const uint32_t first = trace_.processes.front().executable;
+    if (memory_.sites.own_executable().empty() && first != no_index)
+      memory_.sites.set_own_executable(raw_.images[first].path);
+  }
+
+  // Addresses in a stack are return addresses, but for one that a signal or a probe interrupted.
+  const CodePlace* place_of(const RawAddress& address, bool exact = false) {
+    if (address.image == no_index) return nullptr;
+    const RawImage& image = raw_.images[address.image];
+    return &(exact ? code_.at(image, address.offset) : code_.before(image, address.offset));
+  }
+
+  TracedStack stack_of(const std::vector<RawAddress>& frames, bool first_is_exact = false) {
+    TracedStack stack;
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const CodePlace* place = place_of(frames[i], first_is_exact && i == 0);
+      stack.frames.push_back(
+          {frames[i].image, frames[i].offset, place ? place->frames : std::vector<Frame>()});
+    }
+    return stack;
+  }
+
+  // The first frame of a stack that is project code.
+  std::optional<RawAddress> project_caller(const std::vector<RawAddress>& frames) {
+    for (const RawAddress& frame : frames)
+      if (const CodePlace* place = place_of(frame); place && place->project()) return frame;
+    return std::nullopt;
+  }
+
+  void add_stacks() {
+    for (const auto& frames : raw_.stacks) {
+      trace_.stacks.push_back(stack_of(frames));
+      callers_.push_back(project_caller(frames));
+    }
+  }
+
+  std::string spawn_place(const RawThread& thread) {
+    if (thread.spawn_stack == no_index) return thread.parent == no_index ? "" : "unknown";
+    const auto& frames = raw_.stacks[thread.spawn_stack];
+    const auto caller = callers_[thread.spawn_stack];
+    const RawAddress address = caller ? *caller : frames.empty() ? RawAddress{} : frames.front();
+    const CodePlace* place = place_of(address);
+    if (!place) return "unknown";
+    return to_string(memory_.sites.name_place(raw_.images[address.image], *place, address.offset));
+  }
+
+  std::string foreign_program(const RawThread& thread) const {
+    const uint32_t executable = raw_.processes[thread.process].executable;
+    if (executable == no_index) return "";
+    const std::string& path = raw_.images[executable].path;
+    return path == memory_.sites.own_executable() ? "" : base_of(path);
+  }
+
+  void add_threads() {
+    std::vector<Spawned> spawned;
+    for (const RawThread& thread : raw_.threads)
+      spawned.push_back({thread.name, thread.thread_class, foreign_program(thread),
+                         spawn_place(thread), thread.ordinal});
+    const std::vector<ThreadName> names = memory_.threads.name_threads(spawned);
+    for (size_t i = 0; i < raw_.threads.size(); ++i) {
+      const RawThread& thread = raw_.threads[i];
+      const Duration ended = thread.ended_ns == 0 ? Duration{} : since_start(thread.ended_ns);
+      trace_.threads.push_back({thread.process, static_cast<int>(thread.tid), thread.parent,
+                                names[i], thread.spawn_stack, since_start(thread.started_ns), ended,
+                                thread.events_dropped});
+    }
+  }
+
+  // Where a call was made: as its own stack tells, or else as the agent attributed it.
+  RawAddress caller_of(uint32_t site, uint32_t stack) const {
+    const auto seen = stack == no_index ? std::nullopt : callers_[stack];
+    return seen.value_or(raw_.sites[site].address);
+  }
+
+  // In the order of addresses, which is the order of their numbers. A site of the agent that is no
+  // project code is named by the stacks of its events, if it has any.
+  void learn_calls() {
+    std::set<std::pair<RawAddress, uint16_t>> calls;
+    std::vector<bool> named(raw_.sites.size());
+    for (const RawEvent& event : raw_.events) {
+      const RawSite& site = raw_.sites[event.site];
+      if (site.probe != no_index) continue;
+      const RawAddress caller = caller_of(event.site, event.stack);
+      calls.emplace(caller, site.api);
+      if (caller != site.address) named[event.site] = true;
+    }
+    for (size_t i = 0; i < raw_.sites.size(); ++i) {
+      const RawSite& site = raw_.sites[i];
+      const CodePlace* place = place_of(site.address);
+      if (site.probe == no_index && (!named[i] || (place && place->project())))
+        calls.emplace(site.address, site.api);
+    }
+    for (const auto& [address, api] : calls) learn_call(address, api);
+  }
+
+  void learn_call(const RawAddress& address, uint16_t api) {
+    if (address.image == no_index) return;
+    const RawImage& image = raw_.images[address.image];
+    const CodePlace& place = code_.before(image, address.offset);
+    const LearnedSite& learned = memory_.sites.learn_call(image, place, address.offset, api);
+    TracedSite site{learned.name, api_facts[api].group_name, "", address.image, address.offset,
+                    api};
+    if (!place.frames.empty())
+      site.location = location_of(place.project() ? *place.project() : place.frames.front());
+    calls_[{address, api}] = number_of(site);
+  }
+
+  uint32_t number_of(const TracedSite& site) {
+    const auto [known, is_new] =
+        site_numbers_.try_emplace(to_string(site.name), static_cast<uint32_t>(trace_.sites.size()));
+    if (is_new) trace_.sites.push_back(site);
+    return known->second;
+  }
+
+  uint32_t symbolic_site(uint32_t site, uint32_t stack) {
+    const RawSite& raw = raw_.sites[site];
+    if (raw.probe != no_index) return probe_site(raw);
+    const auto found = calls_.find({caller_of(site, stack), raw.api});
+    return found == calls_.end() ? no_index : found->second;
+  }
+
+  uint32_t probe_site(const RawSite& raw) {
+    if (raw.probe >= plan_.probe_names.size()) return no_index;
+    TracedSite site{plan_.probe_names[raw.probe], "probe",  "", raw.address.image,
+                    raw.address.offset,           probe_api};
+    const CodePlace* place = place_of(raw.address, true);
+    if (place && !place->frames.empty()) site.location = location_of(place->frames.front());
+    return number_of(site);
+  }
+
+  void add_events() {
+    for (const RawEvent& event : raw_.events) {
+      TracedEvent added;
+      added.enter = since_start(event.enter_ns);
+      added.exit = since_start(event.exit_ns);
+      added.object = event.object;
+      added.value = event.value;
+      added.thread = event.thread;
+      added.site = symbolic_site(event.site, event.stack);
+      added.stack = event.stack;
+      added.result = event.result;
+      added.timed_out = event.flags & event_timed_out;
+      added.delayed = event.flags & event_delayed;
+      added.replaced = event.flags & event_replaced;
+      added.unfinished = event.flags & event_unfinished;
+      if (added.site == no_index) continue;
+      trace_.events.push_back(added);
+      ++seen_[{event.thread, event.site}][added.site];
+    }
+  }
+
+  // A count of the agent belongs to one site, unless its events show that the agent took several
+  // callers for one: then it is divided as the events were.
+  void add_visits() {
+    for (const RawTally& tally : raw_.tallies) {
+      const auto seen = seen_.find({tally.thread, tally.site});
+      if (seen != seen_.end()) {
+        divide(tally, seen->second);
+        continue;
+      }
+      const uint32_t site = symbolic_site(tally.site, no_index);
+      if (site != no_index) add_visits(tally.thread, site, tally.visits, tally.waited_ns);
+    }
+    for (const auto& [key, visits] : visits_) trace_.visits.push_back(visits);
+  }
+
+  void divide(const RawTally& tally, const std::map<uint32_t, uint64_t>& events_of) {
+    uint64_t events_left = 0, visits_left = tally.visits, waited_left = tally.waited_ns;
+    for (const auto& [site, count] : events_of) events_left += count;
+    for (const auto& [site, count] : events_of) {
+      const double part = static_cast<double>(count) / static_cast<double>(events_left);
+      const auto share = [part](uint64_t& left) {
+        const auto own = part < 1 ? static_cast<uint64_t>(static_cast<double>(left) * part) : left;
+        return left -= own, own;
+      };
+      const uint64_t visits = share(visits_left);
+      add_visits(tally.thread, site, visits, share(waited_left));
+      events_left -= count;
+    }
+  }
+
+  void add_visits(uint32_t thread, uint32_t site, uint64_t count, uint64_t waited_ns) {
+    TracedVisits& entry = visits_[{thread, site}];
+    entry.thread = thread;
+    entry.site = site;
+    entry.visits += count;
+    entry.waited += to_duration(waited_ns);
+  }
+
+  void add_interventions() {
+    for (const uint32_t rule : plan_.rule_of) {
+      TracedIntervention added;
+      if (rule < raw_.rules.size()) {
+        const RawRule& state = raw_.rules[rule];
+        added = {state.visits, state.fired, state.let_go, to_duration(state.added_ns)};
+      }
+      trace_.interventions.push_back(added);
+    }
+  }
+
+  void add_failures() {
+    for (const RawFailure& failure : raw_.failures) {
+      TracedFailure added;
+      added.kind = failure_words[static_cast<uint32_t>(failure.kind)];
+      added.thread = failure.thread;
+      added.signal = failure.signal;
+      added.at = since_start(failure.at_ns);
+      added.file = failure.file;
+      added.line = static_cast<int>(std::min<uint32_t>(failure.line, INT32_MAX));
+      added.message = failure.message;
+      added.exception_type = type_name(failure.type);
+      const bool interrupted = failure.kind == protocol::FailureKind::signal ||
+                               failure.kind == protocol::FailureKind::assertion;
+      added.stack = stack_of(failure.frames, interrupted);
+      trace_.failures.push_back(std::move(added));
+    }
+  }
+
+  void add_functions() {
+    for (size_t i = 0; i < std::min(raw_.probe_hits.size(), plan_.probes.size()); ++i) {
+      const Probe& probe = plan_.probes[i];
+      if (!(probe.flags & probe_one_shot) || raw_.probe_hits[i] == 0) continue;
+      const std::string& path = plan_.images[image_of(probe.address)].path;
+      const auto image = std::ranges::find(raw_.images, path, &RawImage::path);
+      if (image == raw_.images.end()) continue;
+      const CodePlace& place = code_.at(*image, offset_of(probe.address));
+      trace_.functions.push_back({static_cast<uint32_t>(image - raw_.images.begin()),
+                                  offset_of(probe.address),
+                                  place.frames.empty() ? "" : place.frames.back().function});
+    }
+  }
+
+  const RawReport& raw_;
+  const LoweredPlan& plan_;
+  CodeMap& code_;
+  TestMemory& memory_;
+  Trace trace_;
+  uint64_t origin_ = 0;
+  std::vector<std::optional<RawAddress>> callers_;  // per stack
+  std::map<std::pair<RawAddress, uint16_t>, uint32_t> calls_;
+  std::map<std::string, uint32_t> site_numbers_;
+  std::map<std::pair<uint32_t, uint32_t>, TracedVisits> visits_;  // by thread and site
+  // Per thread and site of the agent: how many events belong to which site of the trace.
+  std::map<std::pair<uint32_t, uint32_t>, std::map<uint32_t, uint64_t>> seen_;
+};
+
+}  // namespace
+
+Trace raise(const RawReport& report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory) {
+  return Raiser(report, plan, code, memory)();
+}
+
+}  // namespace unflake

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "trace/code_map.h"
+#include "trace/lowered_plan.h"
+#include "trace/site_book.h"
+#include "trace/thread_book.h"
+#include "trace/trace.h"
+
+namespace unflake {
+
+// What is remembered from run to run of one test.
+struct TestMemory {
+  SiteBook sites;
+  ThreadBook threads;
+  std::map<std::string, RawImage> project_images;  // by path
+};
+
+// Gives everything in a report its name. `plan` is the one that the run was made with.
+Trace raise(const RawReport& report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory);
+
+}  // namespace unflake
