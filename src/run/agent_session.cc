@@ -7,7 +7,6 @@
 #include "symbols/needed_libraries.h"
 #include "trace/assertion_reporters.h"
 #include "trace/lowering.h"
-#include "util/environment.h"
 
 namespace unflake {
 namespace {
@@ -29,13 +28,6 @@ Result<std::string> program_of(const Command& command) {
   std::error_code failed;
   const fs::path real = fs::canonical(path, failed);
   return failed ? absolute_path(path) : real.string();
-}
-
-std::string library_path_for(const Command& command) {
-  std::string path = environment_variable("LD_LIBRARY_PATH");
-  for (const EnvChange& change : command.env)
-    if (change.name == "LD_LIBRARY_PATH") path = change.value.value_or("");
-  return path;
 }
 
 }  // namespace
@@ -62,7 +54,8 @@ Result<void> AgentSession::meet_program(const Test& test) {
 }
 
 void AgentSession::meet_libraries(const std::string& program, const Command& command) {
-  for (const std::string& path : needed_libraries(program, library_path_for(command))) {
+  for (const std::string& path :
+       needed_libraries(program, variable_for(command, "LD_LIBRARY_PATH"))) {
     const bool is_project = code_.policy().is_project_image(path);
     if (!is_project && !is_framework_library(path.substr(path.rfind('/') + 1))) continue;
     const auto image = Image::open(path);

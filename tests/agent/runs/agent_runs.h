@@ -31,8 +31,7 @@ class AgentRuns {
   }
 
   ExperimentResult run(const Plan& plan, Duration timeout = std::chrono::seconds(60)) {
-    Experiment experiment{test_, plan, timeout, false};
-    auto result = executor_->run(experiment);
+    auto result = executor_->run({test_, plan, timeout, false});
     EXPECT_TRUE(result) << to_string(result.error());
     return result ? std::move(*result) : ExperimentResult{};
   }
