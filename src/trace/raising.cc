@@ -250,9 +250,10 @@ class Raiser {
       added.delayed = event.flags & event_delayed;
       added.replaced = event.flags & event_replaced;
       added.unfinished = event.flags & event_unfinished;
+      added.is_intervention = event.is_intervention;
       if (added.site == no_index) continue;
       trace_.events.push_back(added);
-      ++seen_[{event.thread, event.site}][added.site];
+      if (!event.is_intervention) ++seen_[{event.thread, event.site}][added.site];
     }
   }
 
