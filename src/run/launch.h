@@ -15,6 +15,7 @@ struct Launch {
   OutputLimits limits;
   bool core_dumps = false;
   bool keep_leftovers = false;
+  std::string project_root;  // whose code is the user's own, in the stacks of a time-out
 };
 
 std::string encode(const Launch& launch);

@@ -97,6 +97,7 @@ Launch LocalExecutor::launch_for(const Ordered& ordered) const {
   launch.limits = options_.limits;
   launch.core_dumps = options_.core_dumps;
   launch.keep_leftovers = experiment.keep_leftovers;
+  launch.project_root = options_.project_code.root;
   return launch;
 }
 

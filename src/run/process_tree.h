@@ -3,11 +3,15 @@
 #include <sys/types.h>
 
 #include <set>
+#include <vector>
 
 namespace unflake {
 
 // This process adopts every descendant whose parent dies, however it was forked.
 bool adopt_orphans();
+
+// Everything below this process, parents before their children.
+std::vector<pid_t> all_descendants();
 
 // Kills and reaps every descendant of this process but these children and what is below them.
 // Returns how many it killed.

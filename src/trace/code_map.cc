@@ -38,10 +38,10 @@ CodeMap::Known& CodeMap::known(const RawImage& image) {
   return entry->second;
 }
 
-const CodePlace& CodeMap::at(const RawImage& image, uint64_t address) {
+const NamedCode& CodeMap::at(const RawImage& image, uint64_t address) {
   Known& code = known(image);
   const auto [entry, is_new] = code.places.try_emplace(address);
-  CodePlace& place = entry->second;
+  NamedCode& place = entry->second;
   if (!is_new || !code.image) return place;
   place.frames = code.image->frames_at(address);
   const Frame* first = image.is_project ? first_project_frame(place.frames, policy_) : nullptr;

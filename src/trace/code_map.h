@@ -17,7 +17,7 @@ namespace unflake {
 
 // What stands at an address: the source frames there, innermost first, and which is the first of
 // project code.
-struct CodePlace {
+struct NamedCode {
   std::vector<Frame> frames;
   size_t first_project = 0;  // frames.size(): none
 
@@ -33,9 +33,9 @@ class CodeMap {
   explicit CodeMap(ProjectCode policy, Open open = Image::open)
       : policy_(std::move(policy)), open_(std::move(open)) {}
 
-  const CodePlace& at(const RawImage& image, uint64_t address);
+  const NamedCode& at(const RawImage& image, uint64_t address);
   // The code before a return address.
-  const CodePlace& before(const RawImage& image, uint64_t return_address) {
+  const NamedCode& before(const RawImage& image, uint64_t return_address) {
     return at(image, return_address - 1);
   }
   // Null when the file cannot be read or is not the one that ran.
@@ -52,7 +52,7 @@ class CodeMap {
  private:
   struct Known {
     std::shared_ptr<const Image> image;
-    std::unordered_map<uint64_t, CodePlace> places;
+    std::unordered_map<uint64_t, NamedCode> places;
     std::optional<std::vector<protocol::SkipRange>> skips;
     std::optional<std::vector<AssertionReporter>> reporters;
   };

@@ -81,6 +81,7 @@ struct TracedEvent {
   bool delayed = false;
   bool replaced = false;
   bool unfinished = false;
+  bool is_intervention = false;  // the plan's own delay or hold at the site, and no call
 };
 
 // What became of one intervention of the plan.
