@@ -38,6 +38,7 @@ std::string encode(const Launch& launch) {
   out.add(launch.limits.split_errors);
   out.add(launch.core_dumps);
   out.add(launch.keep_leftovers);
+  out.add(std::string_view(launch.fork_server));
   return out.bytes();
 }
 
@@ -60,6 +61,7 @@ Launch decode_launch(std::string_view bytes) {
   launch.limits.split_errors = in.number<bool>();
   launch.core_dumps = in.number<bool>();
   launch.keep_leftovers = in.number<bool>();
+  launch.fork_server = in.text();
   return launch;
 }
 
@@ -75,6 +77,7 @@ std::string encode(const ProcessResult& result) {
   out.add(result.max_rss_kib);
   out.add(result.dumped_core);
   out.add(result.leftovers);
+  out.add(std::string_view(result.no_fork_server));
   add_output(out, result.output);
   add_output(out, result.errors);
   return out.bytes();
@@ -94,6 +97,7 @@ ProcessResult decode_process_result(std::string_view bytes) {
   result.max_rss_kib = in.number<int64_t>();
   result.dumped_core = in.number<bool>();
   result.leftovers = in.number<int>();
+  result.no_fork_server = in.text();
   result.output = read_output(in);
   result.errors = read_output(in);
   return result;

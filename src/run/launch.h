@@ -15,6 +15,7 @@ struct Launch {
   OutputLimits limits;
   bool core_dumps = false;
   bool keep_leftovers = false;
+  std::string fork_server;  // the agent's library when it may come from a fork server; else empty
 };
 
 std::string encode(const Launch& launch);

@@ -86,7 +86,7 @@ size_t LocalExecutor::queue_room() const {
       slots_, [](const auto& slot) { return slot->ordered.size() == 1 && !slot->for_fixtures; }));
 }
 
-Launch LocalExecutor::launch_for(const Ordered& ordered) const {
+Launch LocalExecutor::launch_for(const Ordered& ordered) {
   const Experiment& experiment = ordered.experiment;
   Launch launch;
   launch.command = experiment.test->command;
@@ -97,6 +97,8 @@ Launch LocalExecutor::launch_for(const Ordered& ordered) const {
   launch.limits = options_.limits;
   launch.core_dumps = options_.core_dumps;
   launch.keep_leftovers = experiment.keep_leftovers;
+  if (ordered.experiment.fork_server && !experiment.keep_leftovers)
+    if (const auto library = agents_.library()) launch.fork_server = *library;
   return launch;
 }
 

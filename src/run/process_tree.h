@@ -9,6 +9,9 @@ namespace unflake {
 // This process adopts every descendant whose parent dies, however it was forked.
 bool adopt_orphans();
 
+// Whether this process has a child, dead or alive, but these.
+bool has_descendants(const std::set<pid_t>& spared);
+
 // Kills and reaps every descendant of this process but these children and what is below them.
 // Returns how many it killed.
 int kill_all_descendants(const std::set<pid_t>& spared = {});

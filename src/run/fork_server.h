@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "run/control.h"
+#include "run/file_stamp.h"
+#include "run/launch.h"
+#include "run/spawn.h"
+#include "util/result.h"
+#include "util/unique_fd.h"
+
+namespace unflake {
+
+// A process of a test's program that stands before its main, with its libraries loaded and its
+// static constructors done, and forks a child for each run. The children are children of this
+// process, like those that it spawns.
+class ForkServer {
+ public:
+  // An error says why this program cannot be served so. `stopped` tells that `control` has said the
+  // word to stop, and that there is nothing wrong with the program.
+  static Result<std::unique_ptr<ForkServer>> start(const Command& command, Environment& environment,
+                                                   Duration at_most, Control& control,
+                                                   bool& stopped);
+  ~ForkServer();
+  ForkServer(const ForkServer&) = delete;
+  ForkServer& operator=(const ForkServer&) = delete;
+
+  pid_t pid() const { return pid_; }
+
+  // Whether the program, a library of it or the folder is another one now.
+  bool is_stale();
+
+  // The variables are as protocol::ServerRequest has them. none: the server is of no use any more.
+  std::optional<pid_t> fork(const std::vector<std::string>& arguments,
+                            const std::vector<std::string>& variables, int output, int errors);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  ForkServer() = default;
+  Result<void> wait_for_hello(Duration at_most, Control& control, bool& stopped);
+  Result<void> check_streams(int output) const;
+  void remember_files(const std::string& program, const std::string& cwd);
+  bool send(const std::string& request, int output, int errors);
+
+  pid_t pid_ = 0;
+  UniqueFd socket_;
+  UniqueFd output_;  // what the server itself would write goes here and nowhere
+  std::vector<std::pair<std::string, FileStamp>> files_;  // those to look at every time are first
+  size_t looked_at_every_time_ = 0;
+  Clock::time_point all_looked_at_;
+};
+
+}  // namespace unflake
