@@ -6,6 +6,7 @@
 #include "agent/images.h"
 #include "agent/memory.h"
 #include "agent/stacks.h"
+#include "agent/threads.h"
 
 namespace unflake::agent {
 namespace {
@@ -81,8 +82,11 @@ void capture_report(const ucontext_t* context) {
   capture_failure(FailureKind::thrown_before, extra->thrown, {.type = extra->thrown_type});
 }
 
-void capture_signal(int signal, const void* address, const ucontext_t* context) {
+void capture_signal(int signal, const void* address, const ucontext_t* context, bool is_handled) {
   if (!captures_failures() || this_thread.aborts) return;
+  if (is_handled && report().failures_used.load() >= max_failures / 2) return;
+  Guard guard;
+  if (!guard || !meet_this_thread()) return;
   StackSnapshot stack;
   take_interrupted_stack(context, stack);
   Failure* failure = begin_failure(FailureKind::signal, stack);

@@ -66,7 +66,7 @@ HOOK(void, __assert_fail,
 
 HOOK(void, abort, ()) {
   resolve_real_functions();
-  capture_abort(CALLER);
+  capture_abort(__builtin_return_address(0));
   real::abort();
 }
 

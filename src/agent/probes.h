@@ -10,7 +10,23 @@ namespace unflake::agent {
 void install_probes();
 
 // Called by the probe engine at every hit, on the stack of the thread that hit it, with its
-// registers; rip is the probed address. May sleep. Must be left by returning.
+// registers; rip is the probed address. May sleep. Must be left by returning. Not called for probes
+// without a site that report no failure: their hits are only counted.
 void on_probe(uint32_t probe, ucontext_t* context);
+
+// Where a thread was in the copy of an instruction, and where the program believes it to be.
+struct Displacement {
+  uint64_t rip = 0;  // 0: it was in the program's own code
+  uint64_t rsp = 0;
+  uint64_t program_rip = 0;
+  uint64_t program_rsp = 0;
+};
+
+// Makes the registers of an interrupted thread those that it would have without probes. Whoever
+// looks at the context of any signal but a probe's must call it first.
+Displacement translate(ucontext_t* context);
+
+// Lets the thread go on in the copy, unless a signal handler has sent it elsewhere.
+void restore(const Displacement& displacement, ucontext_t* context);
 
 }  // namespace unflake::agent

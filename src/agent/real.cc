@@ -1,6 +1,7 @@
 #include "agent/real.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 extern "C" {
 extern const unflake::agent::RealFunction first_real[] __asm__("__start_unflake_real")
@@ -10,14 +11,29 @@ extern const unflake::agent::RealFunction end_of_real[] __asm__("__stop_unflake_
 }
 
 namespace unflake::agent {
+namespace {
+
+bool is_libcs(void* function) {
+  Dl_info info{};
+  return dladdr(function, &info) != 0 && strstr(info.dli_fname, "/libc.so.") != nullptr;
+}
+
+// libc may give the oldest of several versions to one who asks for none. What stands before it, a
+// sanitizer, has no versions.
+void* find(const RealFunction& function) {
+  void* next = dlsym(RTLD_NEXT, function.name);
+  if (function.version == nullptr || !is_libcs(next)) return next;
+  void* found = dlvsym(RTLD_NEXT, function.name, function.version);
+  return found != nullptr ? found : next;
+}
+
+}  // namespace
 
 void resolve_real_functions() {
   static bool resolved = false;
   if (resolved) return;
   for (const RealFunction* function = first_real; function != end_of_real; ++function)
-    *function->place = function->version != nullptr
-                           ? dlvsym(RTLD_NEXT, function->name, function->version)
-                           : dlsym(RTLD_NEXT, function->name);
+    *function->place = find(*function);
   resolved = true;
 }
 

@@ -44,7 +44,10 @@ extern int (*pthread_mutex_unlock)(pthread_mutex_t*);
   UNFLAKE_REAL(type, name, parameters, version)       \
   UNFLAKE_DEFINE(type, name, parameters)
 
-#define CALLER __builtin_return_address(0)
+#define CALLER                                         \
+  Caller {                                             \
+    __builtin_return_address(0), __builtin_dwarf_cfa() \
+  }
 
 // A hook that needs nothing but to be there: its subject is an object or { object, value }.
 #define PLAIN_HOOK(type, name, parameters, arguments, ...)      \

@@ -1,11 +1,33 @@
 #pragma once
 
 #include <signal.h>
+#include <stdint.h>
+#include <ucontext.h>
 
+// Signals, as far as the agent depends on them: a fatal one is written down before it ends the
+// process; SIGTRAP belongs to probes and is never blocked; and no handler of the program meets an
+// instruction pointer that is not in its own code.
 namespace unflake::agent {
 
-// The same set of signals without those that the agent must be able to take; `given` itself when
-// there is nothing to take out.
-const sigset_t* filter_mask(const sigset_t* given, sigset_t* copy);
+// From here on the hooks on signal functions are at work, and fatal signals are captured.
+void watch_fatal_signals();
+
+// Takes over SIGTRAP, with `on_trap`, and the handlers that the program has by now. False: SIGTRAP
+// could not be had.
+using TrapHandler = void (*)(int, siginfo_t*, void*);
+bool take_trap(TrapHandler on_trap);
+
+bool handlers_are_wrapped();
+bool trap_is_taken();
+
+// The mask that may be given to the system instead of this one: nullptr stays nullptr, and without
+// probes it is the same.
+const sigset_t* filter_mask(const sigset_t* mask, sigset_t* copy);
+
+// What sigaction() would do for a program without probes.
+int change_action(int signal, const struct sigaction* action, struct sigaction* old);
+
+// A SIGTRAP that no probe caused: what would have happened to the program without probes.
+void give_trap_to_program(int signal, siginfo_t* info, void* context);
 
 }  // namespace unflake::agent

@@ -107,9 +107,10 @@ Tally* leave_alone(Found found, uint64_t key) {
 
 // The wrapper's caller in project code, past other wrappers. A system library on the way means that
 // the call is its own affair.
-bool find_project_caller(Place& place) {
-  StackSnapshot stack;
-  take_stack(stack);
+bool find_project_caller(const Caller& caller, Place& place) {
+  const KnownStack* known = stack_of(caller);
+  if (known == nullptr) return false;
+  const StackSnapshot& stack = known->stack;
   const bool include = (plan().flags & include_system) != 0;
   for (uint32_t i = 0; i < stack.count; ++i) {
     const LoadedImage* image = image_at(stack.frames[i]);
@@ -123,22 +124,22 @@ bool find_project_caller(Place& place) {
   return false;
 }
 
-Tally* tally_of_walk(Api api) {
+Tally* tally_of_walk(Api api, const Caller& caller) {
   Place place{};
-  if (!find_project_caller(place)) return nullptr;
+  if (!find_project_caller(caller, place)) return nullptr;
   place.key = tally_key(api, reinterpret_cast<void*>(place.address)) | walked_bit;
   const Found found = find_or_add(place.key);
   if (found.tally != nullptr && !found.is_new) return found.tally;
   return describe(found, place, static_cast<uint16_t>(api), none);
 }
 
-Tally* walk_from_now_on(Found found, uint64_t key, Api api) {
+Tally* walk_from_now_on(Found found, uint64_t key, Api api, const Caller& caller) {
   if (found.tally != nullptr) {
     found.tally->site = none;
     found.tally->mode = static_cast<uint16_t>(Mode::walk);
     found.tally->key = key;
   }
-  return tally_of_walk(api);
+  return tally_of_walk(api, caller);
 }
 
 }  // namespace
@@ -160,18 +161,18 @@ uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t pr
   return none;
 }
 
-Tally* tally_of_call(Api api, const void* caller) {
-  const uint64_t key = tally_key(api, caller);
+Tally* tally_of_call(Api api, const Caller& caller) {
+  const uint64_t key = tally_key(api, caller.address);
   const Found found = find_or_add(key);
   if (found.tally != nullptr && !found.is_new) {
-    if (found.tally->mode == static_cast<uint16_t>(Mode::walk)) return tally_of_walk(api);
+    if (found.tally->mode == static_cast<uint16_t>(Mode::walk)) return tally_of_walk(api, caller);
     return found.tally->site != none ? found.tally : nullptr;
   }
   if (!group_is_on(static_cast<uint16_t>(api))) return leave_alone(found, key);
-  const uint64_t address = reinterpret_cast<uint64_t>(caller);
+  const uint64_t address = reinterpret_cast<uint64_t>(caller.address);
   const LoadedImage* image = image_at(address);
   const CodeOwner owner = owner_of(address, image);
-  if (owner == CodeOwner::wrapper) return walk_from_now_on(found, key, api);
+  if (owner == CodeOwner::wrapper) return walk_from_now_on(found, key, api, caller);
   const bool include = owner == CodeOwner::system && (plan().flags & include_system) != 0;
   if (owner != CodeOwner::project && !include) return leave_alone(found, key);
   return describe(found, {key, address, image}, static_cast<uint16_t>(api), none);

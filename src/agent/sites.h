@@ -12,7 +12,7 @@ uint32_t number_of_site(uint64_t key, protocol::Address address, uint16_t api, u
 
 // What this thread knows about the place that called, from which it can be acted on; nullptr: the
 // call is to pass untouched.
-protocol::Tally* tally_of_call(protocol::Api api, const void* caller);
+protocol::Tally* tally_of_call(protocol::Api api, const Caller& caller);
 protocol::Tally* tally_of_probe(uint32_t probe, uint64_t address);
 
 // Whether it is a stand-in: the site itself counts, and the next visit starts from nothing.

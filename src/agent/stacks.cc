@@ -23,13 +23,46 @@ bool is_agent(uint64_t address) {
                                static_cast<char*>(own.dlfo_map_start));
 }
 
+struct Unwinding {
+  StackSnapshot& stack;
+  KnownStack* known;
+};
+
+// A frame that was called has its return address below the stack pointer of its caller; one that
+// was interrupted by a signal has none.
+void note_place(KnownStack& known, uint32_t frame, uint64_t address, uint64_t stack_pointer) {
+  known.places[frame] = stack_pointer - sizeof address;
+  known.is_repeatable &= *reinterpret_cast<const uint64_t*>(known.places[frame]) == address;
+}
+
 _Unwind_Reason_Code add_frame(_Unwind_Context* context, void* argument) {
-  auto& stack = *static_cast<StackSnapshot*>(argument);
+  const Unwinding& unwinding = *static_cast<Unwinding*>(argument);
   const uint64_t address = _Unwind_GetIP(context);
   if (address == 0) return _URC_END_OF_STACK;
   if (is_agent(address)) return _URC_NO_REASON;
+  StackSnapshot& stack = unwinding.stack;
+  if (unwinding.known != nullptr)
+    note_place(*unwinding.known, stack.count, address, _Unwind_GetCFA(context));
   stack.frames[stack.count++] = address;
   return stack.count == deepest_stack ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+void unwind(KnownStack& known) {
+  known.stack.count = 0;
+  known.is_numbered = false;
+  known.is_repeatable = true;
+  Unwinding unwinding{known.stack, &known};
+  _Unwind_Backtrace(add_frame, &unwinding);
+}
+
+bool is_still(const KnownStack& known, const Caller& caller) {
+  const StackSnapshot& stack = known.stack;
+  if (!known.is_repeatable || stack.count == 0 ||
+      known.places[0] != reinterpret_cast<uint64_t>(caller.frame) - sizeof(uint64_t))
+    return false;
+  for (uint32_t i = 0; i < stack.count; ++i)
+    if (*reinterpret_cast<const uint64_t*>(known.places[i]) != stack.frames[i]) return false;
+  return true;
 }
 
 uint64_t hash_here(const Address* frames, uint32_t count) {
@@ -56,7 +89,23 @@ bool write_frames(Stack& stack, const Address* frames, uint32_t count) {
 
 void take_stack(StackSnapshot& stack) {
   stack.count = 0;
-  _Unwind_Backtrace(add_frame, &stack);
+  Unwinding unwinding{stack, nullptr};
+  _Unwind_Backtrace(add_frame, &unwinding);
+}
+
+KnownStack* stack_of(const Caller& caller) {
+  ThreadExtra* extra = thread_extra();
+  if (extra == nullptr) return nullptr;
+  const uint64_t hash = mix(reinterpret_cast<uint64_t>(caller.address), 0);
+  KnownStack& known = extra->known[hash % (sizeof extra->known / sizeof extra->known[0])];
+  if (!is_still(known, caller)) unwind(known);
+  return &known;
+}
+
+uint32_t number_of_stack(KnownStack& known) {
+  if (!known.is_numbered) known.number = number_of_stack(known.stack);
+  known.is_numbered = true;
+  return known.number;
 }
 
 uint32_t number_of_stack(const StackSnapshot& stack) {

@@ -10,6 +10,11 @@ namespace unflake::agent {
 // The return addresses above this call, innermost first, without the agent's own.
 void take_stack(StackSnapshot& stack);
 
+// The same for a hooked call, as it was found before when the return addresses are still all where
+// they were: a fraction of the cost of unwinding. nullptr: there is no memory.
+KnownStack* stack_of(const Caller& caller);
+uint32_t number_of_stack(KnownStack& known);
+
 // Its number in the report, the same for the same stack; none: there was no room.
 uint32_t number_of_stack(const StackSnapshot& stack);
 

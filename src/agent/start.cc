@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include "agent/clock.h"
+#include "agent/failure.h"
 #include "agent/fork_server.h"
 #include "agent/inherit.h"
 #include "agent/memory.h"
 #include "agent/probes.h"
 #include "agent/process.h"
 #include "agent/real.h"
+#include "agent/signals.h"
 #include "agent/threads.h"
 
 namespace unflake::agent {
@@ -60,6 +62,7 @@ void join_run(const char* memory_name) {
   remember_inheritance(memory_name);
   meet_process();
   meet_first_thread();
+  if (captures_failures()) watch_fatal_signals();
   install_probes();
 }
 

@@ -34,7 +34,7 @@ bool is_futex_wait(int operation) {
          operation == FUTEX_WAIT_REQUEUE_PI || operation == FUTEX_LOCK_PI2;
 }
 
-long futex_wait(const void* caller, Arguments with) {
+long futex_wait(const Caller& caller, Arguments with) {
   const int operation = static_cast<int>(with.b) & FUTEX_CMD_MASK;
   const bool relative = operation == FUTEX_WAIT;
   const bool realtime = (with.b & FUTEX_CLOCK_REALTIME) != 0 || operation == FUTEX_LOCK_PI;
@@ -49,7 +49,7 @@ long futex_wait(const void* caller, Arguments with) {
   return visit.leave(result, result != 0 && errno == ETIMEDOUT);
 }
 
-long futex(const void* caller, const Arguments& with) {
+long futex(const Caller& caller, const Arguments& with) {
   if (is_futex_wait(static_cast<int>(with.b) & FUTEX_CMD_MASK)) return futex_wait(caller, with);
   if (passes(Api::futex_wake, caller)) return pass_on(SYS_futex, with);
   Visit visit(Api::futex_wake, caller, {static_cast<uint64_t>(with.a), with.c});
@@ -122,7 +122,7 @@ bool decode(long number, Api& api, bool& has_time) {
   }
 }
 
-long decoded(long number, Api api, bool has_time, const void* caller, Arguments with) {
+long decoded(long number, Api api, bool has_time, const Caller& caller, Arguments with) {
   const int64_t time = has_time ? within_ms(static_cast<int>(with.d)) : -1;
   Visit visit(api, caller, {static_cast<uint64_t>(with.a), time});
   if (has_time && visit.other_time() >= 0) with.d = to_ms(visit.other_time());

@@ -34,12 +34,28 @@ struct StackSnapshot {
   uint64_t frames[protocol::deepest_stack];
 };
 
+// Where a hooked call comes from.
+struct Caller {
+  const void* address;  // to which it returns
+  const void* frame;    // above the word on the stack that says so
+};
+
+// A stack that was unwound before, with the place of every return address on it.
+struct KnownStack {
+  StackSnapshot stack;
+  uint64_t places[protocol::deepest_stack];
+  uint32_t number;  // in the report
+  bool is_numbered;
+  bool is_repeatable;
+};
+
 // What only some threads need; mapped at the first need.
 struct ThreadExtra {
   SpawnCount spawned[128];
   Birth fork_birth;      // of the thread that a fork is about to begin
   StackSnapshot thrown;  // where the last exception was thrown
   const char* thrown_type;
+  KnownStack known[16];
 };
 
 // Small: it is in the thread's static TLS, which a thread with a tiny stack pays for.
@@ -69,10 +85,10 @@ inline size_t tally_slot(uint64_t key) {
 }
 
 // The short way through a hook: a place that this thread knows and where nothing is to be done.
-inline bool passes(protocol::Api api, const void* caller) {
+inline bool passes(protocol::Api api, const Caller& caller) {
   protocol::Tally* tallies = this_thread.tallies;
   if (tallies == nullptr) return false;
-  const uint64_t key = tally_key(api, caller);
+  const uint64_t key = tally_key(api, caller.address);
   protocol::Tally& tally = tallies[tally_slot(key)];
   if (tally.key != key || tally.mode != static_cast<uint16_t>(Mode::pass)) return false;
   tally.visits.add_alone(1);

@@ -14,11 +14,10 @@ namespace {
 
 using namespace protocol;
 
-uint32_t stack_here() {
+uint32_t number_of_stack_at(const Caller& caller) {
   if ((plan().flags & record_stacks) == 0) return none;
-  StackSnapshot stack;
-  take_stack(stack);
-  return number_of_stack(stack);
+  KnownStack* known = stack_of(caller);
+  return known != nullptr ? number_of_stack(*known) : none;
 }
 
 void count(Tally& tally, uint32_t site) {
@@ -37,19 +36,19 @@ void count_wait(Tally& tally, uint32_t site, uint64_t ns) {
 
 }  // namespace
 
-Visit::Visit(Api api, const void* caller, Subject subject) : api_(api) {
+Visit::Visit(Api api, const Caller& caller, Subject subject) : api_(api) {
   resolve_real_functions();
   start();
   if (!attached()) return;
   const int error = errno;
   if (Guard guard; guard && meet_this_thread()) {
     tally_ = tally_of_call(api, caller);
-    if (tally_ != nullptr) enter_site(subject);
+    if (tally_ != nullptr) enter_site(caller, subject);
   }
   errno = error;
 }
 
-void Visit::enter_site(const Subject& subject) {
+void Visit::enter_site(const Caller& caller, const Subject& subject) {
   site_ = tally_->site;
   plan_site_ = tally_->plan_site;
   visit_ = tally_->visits.load();
@@ -65,12 +64,12 @@ void Visit::enter_site(const Subject& subject) {
     flags_ |= event_replaced;
     other_time_ = static_cast<int64_t>(due.replace->duration_ns);
   }
-  if ((plan().flags & record_events) != 0) record_entry(subject);
+  if ((plan().flags & record_events) != 0) record_entry(caller, subject);
   entered_ns_ = now_ns();
   if (event_ != nullptr) event_->enter_ns = entered_ns_;
 }
 
-void Visit::record_entry(const Subject& subject) {
+void Visit::record_entry(const Caller& caller, const Subject& subject) {
   event_ = next_event();
   if (event_ == nullptr) return;
   const uint8_t flags = flags_ | event_unfinished;
@@ -78,7 +77,7 @@ void Visit::record_entry(const Subject& subject) {
              .object = subject.object,
              .value = subject.value,
              .site = site_,
-             .stack = stack_here(),
+             .stack = number_of_stack_at(caller),
              .api = static_cast<uint16_t>(api_),
              .flags = flags};
 }

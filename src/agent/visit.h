@@ -20,7 +20,7 @@ struct Subject {
 // the event. Keeps errno as the call left it.
 class Visit {
  public:
-  Visit(protocol::Api api, const void* caller, Subject subject = {});
+  Visit(protocol::Api api, const Caller& caller, Subject subject = {});
   Visit(const Visit&) = delete;
   Visit& operator=(const Visit&) = delete;
 
@@ -43,8 +43,8 @@ class Visit {
   }
 
  private:
-  void enter_site(const Subject& subject);
-  void record_entry(const Subject& subject);
+  void enter_site(const Caller& caller, const Subject& subject);
+  void record_entry(const Caller& caller, const Subject& subject);
   void leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_with);
   Moment moment(protocol::Position position) const { return {plan_site_, position, visit_}; }
 

@@ -10,8 +10,7 @@ namespace unflake {
 std::vector<Extent> collect_code_from(const Image::FileFilter& filter, const Units& units,
                                       SourceLines& lines);
 
-// Ordered, with overlapping and adjacent ones joined. Less than `gap` bytes between two are
-// padding.
-std::vector<Extent> merge_extents(std::vector<Extent> extents, uint64_t gap);
+// Ordered, with overlapping and adjacent ones joined.
+std::vector<Extent> merge_extents(std::vector<Extent> extents);
 
 }  // namespace unflake

@@ -13,13 +13,13 @@ constexpr int deepest_nesting = 16;
 
 using Functions = std::span<const Function>;
 
-struct Extent {
+struct Bounds {
   uint64_t start = 0;
   uint64_t end = 0;
 };
 
 // Assembly may leave out a function's size: it then ends where the next one begins.
-Extent extent_of(Functions functions, Functions::iterator function) {
+Bounds extent_of(Functions functions, Functions::iterator function) {
   const auto next = std::find_if(function, functions.end(), [&](const Function& other) {
     return other.start > function->start;
   });
@@ -28,13 +28,13 @@ Extent extent_of(Functions functions, Functions::iterator function) {
 }
 
 // The function that an address is in. Functions may be nested, by labels in assembly.
-Extent extent_around(const Image& image, uint64_t address) {
+Bounds extent_around(const Image& image, uint64_t address) {
   const Functions functions = image.functions();
   auto function =
       std::upper_bound(functions.begin(), functions.end(), address,
                        [](uint64_t wanted, const Function& other) { return wanted < other.start; });
   for (int i = 0; i < deepest_nesting && function != functions.begin(); ++i) {
-    const Extent extent = extent_of(functions, --function);
+    const Bounds extent = extent_of(functions, --function);
     if (address < extent.end) return extent;
   }
   return {};
@@ -44,7 +44,7 @@ Extent extent_around(const Image& image, uint64_t address) {
 class Sweep {
  public:
   Sweep() = default;
-  Sweep(const Image& image, const Extent& extent)
+  Sweep(const Image& image, const Bounds& extent)
       : code_(image.code_at(extent.start, extent.end - extent.start)), start_(extent.start) {
     decode();
   }
@@ -137,7 +137,7 @@ ProbePlan plan_probes(const Image& image, std::span<const uint64_t> addresses,
   if (const auto reason = why_never_probed(image.path()); !reason.empty())
     return refuse_all(places, reason);
   ProbePlan plan;
-  Extent extent;
+  Bounds extent;
   Sweep sweep;
   for (const uint64_t address : places) {
     if (address >= extent.end) {
@@ -179,7 +179,7 @@ std::vector<uint64_t> line_addresses(const Image& image,
   const Functions functions = image.functions();
   for (auto function = functions.begin(); function != functions.end(); ++function) {
     if (!wanted(*function)) continue;
-    const Extent extent = extent_of(functions, function);
+    const Bounds extent = extent_of(functions, function);
     auto row = std::lower_bound(
         rows.begin(), rows.end(), extent.start,
         [](const LineRow& left, uint64_t address) { return left.address < address; });
