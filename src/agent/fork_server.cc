@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/command_line.h"
 #include "agent/fork_handlers.h"
 #include "agent/raw.h"
 #include "agent/server_checks.h"
@@ -37,6 +38,7 @@ struct Request {
   char** arguments;  // these three end with a null
   char** variables;
   char** environment;  // room for it
+  const char* end_of_arguments;
 };
 
 // Grows to the largest request and then stays.
@@ -128,6 +130,7 @@ bool receive(Request& request) {
   const char* end = text + head.size;
   if (!receive_bytes(text, head.size)) return false;
   text = point_at(request.arguments, head.arguments, text, end);
+  request.end_of_arguments = text;
   return text != nullptr && point_at(request.variables, head.variables, text, end) != nullptr;
 }
 
@@ -202,6 +205,7 @@ Arguments become_the_run(const Request& request) {
   move_descriptor(request.output, STDOUT_FILENO);
   move_descriptor(request.errors, STDERR_FILENO);
   renew_random_bytes();
+  show_command_line(request.arguments[0], request.end_of_arguments);
   change_environment(request);
   reply(raw_syscall(__NR_getpid));
   raw_syscall(__NR_close, socket_number);
@@ -214,6 +218,7 @@ void say_hello() {
   ServerHello hello{protocol::magic, protocol::version, ""};
   const bool refused = find_refusal(socket_number, hello.refusal);
   if (!send_bytes(&hello, sizeof hello) || refused) leave();
+  read_memory_layout();
 }
 
 // Known to leak checkers as long as it is here.

@@ -27,17 +27,7 @@ std::string with_agent_allowed(const std::string& options) {
   return options.empty() ? allowed : options + ":" + allowed;
 }
 
-// What a run finds in its environment where its server finds what is the agent's.
-std::vector<std::string> variables_of_run(const Environment& environment) {
-  std::vector<std::string> variables;
-  for (const char* name : {preload_variable, asan_variable, protocol::memory_variable}) {
-    const auto value = environment.value(name);
-    variables.push_back(value ? std::string(name) + "=" + *value : name);
-  }
-  return variables;
-}
-
-void make_environment_of_server(Environment& environment, const std::string& library) {
+void load_agent(Environment& environment, const std::string& library) {
   const std::string preloads = environment.value(preload_variable).value_or("");
   const std::string options = environment.value(asan_variable).value_or("");
   environment.apply({preload_variable, with_agent(preloads, library)});
@@ -45,13 +35,34 @@ void make_environment_of_server(Environment& environment, const std::string& lib
   environment.apply({protocol::memory_variable, std::nullopt});
 }
 
-std::string identity_of(const Launch& launch, Environment& environment) {
+std::string as_variable(const char* name, const std::optional<std::string>& value) {
+  return value ? std::string(name) + "=" + *value : name;
+}
+
+// Where the server's environment has what loads the agent, a run's has this.
+std::vector<std::string> variables_of_runs(const Environment& environment) {
+  return {as_variable(preload_variable, environment.value(preload_variable)),
+          as_variable(asan_variable, environment.value(asan_variable))};
+}
+
+// All that makes two processes differ before their main, but for the memory that they share with
+// unflake; what is the same for all runs of this supervisor is left out.
+std::string identity_of(const Launch& launch) {
   std::string identity = launch.command.argv[0];
   const auto add = [&](std::string_view text) { identity.append(1, '\0').append(text); };
   add(launch.command.cwd);
   add(launch.core_dumps ? "core dumps" : "");
-  for (char** entry = environment.get(); *entry != nullptr; ++entry) add(*entry);
+  for (const EnvChange& change : launch.command.env)
+    if (change.name != protocol::memory_variable)
+      add(as_variable(change.name.c_str(), change.value));
   return identity;
+}
+
+std::string memory_of(const Launch& launch) {
+  std::optional<std::string> memory;
+  for (const EnvChange& change : launch.command.env)
+    if (change.name == protocol::memory_variable) memory = change.value;
+  return as_variable(protocol::memory_variable, memory);
 }
 
 }  // namespace
@@ -70,7 +81,7 @@ ForkServers::Entry* ForkServers::entry_for(const std::string& identity) {
   auto found = std::ranges::find(entries_, identity, &Entry::identity);
   if (found == entries_.end()) {
     if (!make_room()) return nullptr;
-    found = entries_.insert(entries_.end(), Entry{identity, std::nullopt, nullptr, 0});
+    found = entries_.insert(entries_.end(), Entry{identity, {}, std::nullopt, nullptr, 0});
   }
   found->last_use = uses_;
   return &*found;
@@ -82,11 +93,14 @@ void ForkServers::drop_server(Entry& entry) {
   entry.server.reset();
 }
 
-void ForkServers::start_server(Entry& entry, const Launch& launch, Environment& environment,
-                               Control& control, ForkedStart& started) {
+void ForkServers::start_server(Entry& entry, const Launch& launch, Control& control,
+                               ForkedStart& started) {
   const auto program = program_of(launch.command);
   const FileStamp stamp = program ? FileStamp::of(*program) : FileStamp{};
   if (entry.refused == stamp) return;
+  Environment environment(launch.command.env);
+  entry.variables = variables_of_runs(environment);
+  load_agent(environment, launch.fork_server);
   auto server =
       ForkServer::start(launch.command, environment, launch.timeout, control, started.stopped);
   if (server) {
@@ -100,16 +114,15 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Environment& 
 
 ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Control& control) {
   ForkedStart started;
-  Environment environment(launch.command.env);
-  const auto variables = variables_of_run(environment);
-  make_environment_of_server(environment, launch.fork_server);
-  Entry* entry = entry_for(identity_of(launch, environment));
+  Entry* entry = entry_for(identity_of(launch));
   if (entry == nullptr) return started;
   if (entry->server && entry->server->is_stale()) drop_server(*entry);
   // A second time, because somebody may have killed the server since its last run.
   for (int attempt = 0; attempt < 2; ++attempt) {
-    if (!entry->server) start_server(*entry, launch, environment, control, started);
+    if (!entry->server) start_server(*entry, launch, control, started);
     if (!entry->server) return started;
+    auto variables = entry->variables;
+    variables.push_back(memory_of(launch));
     started.at = std::chrono::steady_clock::now();
     started.child = entry->server->fork(launch.command.argv, variables, output, errors);
     if (started.child) return started;

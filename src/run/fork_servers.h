@@ -29,7 +29,8 @@ class ForkServers {
  private:
   struct Entry {
     std::string identity;
-    std::optional<FileStamp> refused;  // this file; another one at the same path may do better
+    std::vector<std::string> variables;  // of its runs, as protocol::ServerRequest has them
+    std::optional<FileStamp> refused;    // this file; another one at the same path may do better
     std::unique_ptr<ForkServer> server;
     uint64_t last_use = 0;
   };
@@ -37,8 +38,7 @@ class ForkServers {
   bool make_room();
   Entry* entry_for(const std::string& identity);
   void drop_server(Entry& entry);
-  void start_server(Entry& entry, const Launch& launch, Environment& environment, Control& control,
-                    ForkedStart& started);
+  void start_server(Entry& entry, const Launch& launch, Control& control, ForkedStart& started);
 
   std::list<Entry> entries_;
   std::set<pid_t> pids_;
