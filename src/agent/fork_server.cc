@@ -257,8 +257,10 @@ Arguments serve() {
 int call_main_somewhere_else(int (*main)(int, char**, char**), const Arguments& arguments) {
   const uint64_t random = random_number();
   heap_gap = malloc(random % 8192);
-  raw_syscall(__NR_mmap, 0, static_cast<long>((1 + (random >> 16) % 256) * protocol::page),
-              PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  // Larger than the holes between libraries, or it would land in one of them.
+  const uint64_t pages = 1024 + (random >> 16) % 1024;
+  raw_syscall(__NR_mmap, 0, static_cast<long>(pages * protocol::page), PROT_NONE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   char* volatile stack_gap = static_cast<char*>(alloca((random >> 32) % 8192));
   *stack_gap = 0;
   return main(arguments.count, arguments.words, environ);

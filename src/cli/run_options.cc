@@ -33,8 +33,9 @@ void add_options(CLI::App& app, RunCommand& run) {
       ->envname("UNFLAKE_TIMEOUT");
   add_duration(app, "--grace", run.grace, "between SIGTERM and SIGKILL at a time-out [2s]")
       ->envname("UNFLAKE_GRACE");
-  app.add_flag("--fork-server,!--no-fork-server", run.fork_server,
-               "fork runs off a process that stands before main (see the guide)");
+  app.add_flag_function(
+      "--fork-server,!--no-fork-server", [&run](int64_t times) { run.fork_server = times > 0; },
+      "fork each run off a process that stands before its main; see docs/guide.md");
   app.add_flag("--fail-fast", run.fail_fast, "start nothing after a failure that is not retried");
   app.add_option("--flaky", run.flaky,
                  "exit code when tests are only flaky: tell (3), pass (0), fail (1)")

@@ -1,13 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include "run/local_executor.h"
 #include "support/temp_folder.h"
@@ -46,6 +44,17 @@ class ForkServerTest : public testing::Test {
     auto result = executor_->run(experiment);
     EXPECT_TRUE(result) << (result ? "" : to_string(result.error()));
     return result ? result->process : ProcessResult{};
+  }
+
+  std::shared_ptr<const Trace> trace_of(std::vector<std::string> argv) {
+    auto test = std::make_shared<unflake::Test>();
+    test->id = {"command", argv[0]};
+    test->command.argv = std::move(argv);
+    Plan plan;
+    plan.agent = plan.events = true;
+    auto result = executor_->run(Experiment{test, plan, 1min, false, true});
+    EXPECT_TRUE(result && result->process.no_fork_server.empty());
+    return result ? result->trace : nullptr;
   }
 
   std::string refusal_of(const std::string& choice) {
@@ -158,11 +167,25 @@ TEST_F(ForkServerTest, Fork_handlers_run_once_in_each_child) {
 }
 
 TEST_F(ForkServerTest, Random_bytes_and_addresses_differ_from_run_to_run) {
-  EXPECT_GE(lines_over_runs({constructor, "random"}, 8).size(), 5u * 4);
+  const auto lines = lines_over_runs({constructor, "random"}, 8);
+  for (const char* what : {"bytes ", "stack ", "heap ", "mapping ", "device "})
+    EXPECT_GT(
+        std::ranges::count_if(lines, [&](const auto& line) { return line.starts_with(what); }), 1)
+        << what;
 }
 
 TEST_F(ForkServerTest, An_unseeded_generator_begins_as_in_a_new_process) {
   EXPECT_EQ(lines_over_runs({constructor, "rand"}, 3), std::set<std::string>{"1804289383"});
+}
+
+TEST_F(ForkServerTest, Each_run_writes_its_own_trace) {
+  for (int i = 0; i < 2; ++i) {
+    const auto trace = trace_of({misbehave, "daemonise"});
+    ASSERT_TRUE(trace);
+    EXPECT_THAT(trace->processes, SizeIs(3));
+    EXPECT_THAT(trace->sites, testing::Not(IsEmpty()));
+  }
+  EXPECT_THAT(servers(), SizeIs(1));
 }
 
 TEST_F(ForkServerTest, Another_environment_gets_another_server) {
