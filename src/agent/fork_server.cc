@@ -15,6 +15,7 @@
 
 #include "agent/command_line.h"
 #include "agent/fork_handlers.h"
+#include "agent/imports.h"
 #include "agent/raw.h"
 #include "agent/server_checks.h"
 #include "agent/start.h"
@@ -215,7 +216,7 @@ Arguments become_the_run(const Request& request) {
 }
 
 void say_hello() {
-  ServerHello hello{protocol::magic, protocol::version, ""};
+  ServerHello hello{protocol::magic, protocol::version, opens_libraries(), ""};
   const bool refused = find_refusal(socket_number, hello.refusal);
   if (!send_bytes(&hello, sizeof hello) || refused) leave();
   read_memory_layout();

@@ -453,7 +453,8 @@ static_assert(tables_offset < (size_t{13} << 20));
 struct ServerHello {
   uint32_t magic;
   uint32_t version;
-  char refusal[248];  // why it cannot serve; empty: it serves
+  uint32_t opens_libraries;  // whether it could load more of them
+  char refusal[244];         // why it cannot serve; empty: it serves
 };
 
 // With it come the descriptors for standard output and standard error. Behind it: the program's

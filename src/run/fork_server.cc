@@ -76,10 +76,19 @@ void append_strings(std::string& bytes, const Strings& strings) {
 
 }  // namespace
 
-Result<std::unique_ptr<ForkServer>> ForkServer::start(const Command& command,
-                                                      Environment& environment, Duration at_most,
-                                                      Control& control, bool& stopped) {
-  const auto program = servable_program(command);
+// With all functions found by the loader beforehand, no child needs to look for them. Not so for a
+// program that loads libraries itself: in them, too, a function that is nowhere would be an error.
+Result<std::unique_ptr<ForkServer>> ForkServer::start(ServerStart& start) {
+  if (start.environment.value(bind_now_variable)) return start_once(start);
+  start.environment.apply({bind_now_variable, "1"});
+  auto bound = start_once(start);
+  if (bound ? !(*bound)->opens_libraries_ : !start.ended_early) return bound;
+  start.environment.apply({bind_now_variable, std::nullopt});
+  return start_once(start);
+}
+
+Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
+  const auto program = servable_program(start.command);
   if (!program) return program.error();
   int ends[2], pipe[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -93,14 +102,14 @@ Result<std::unique_ptr<ForkServer>> ForkServer::start(const Command& command,
   server->output_.reset(pipe[0]);
   const UniqueFd output(pipe[1]);
 
-  environment.apply({protocol::fork_server_variable, std::to_string(socket_number_in_server)});
-  server->remember_files(*program, command.cwd);
+  start.environment.apply(
+      {protocol::fork_server_variable, std::to_string(socket_number_in_server)});
+  server->remember_files(*program, start.command.cwd);
   const SpawnFiles files{output.get(), output.get(), theirs.get(), socket_number_in_server};
-  if (const int code = spawn(command, environment, files, server->pid_); code != 0)
+  if (const int code = spawn(start.command, start.environment, files, server->pid_); code != 0)
     return refuse(std::strerror(code));
   theirs.reset();
-  if (const auto hello = server->wait_for_hello(at_most, control, stopped); !hello)
-    return hello.error();
+  if (const auto hello = server->wait_for_hello(start); !hello) return hello.error();
   if (const auto streams = server->check_streams(output.get()); !streams) return streams.error();
   for (const std::string& file : mapped_files(server->pid_))
     server->files_.push_back({file, FileStamp::of(file)});
@@ -114,29 +123,32 @@ ForkServer::~ForkServer() {
   }
 }
 
-Result<void> ForkServer::wait_for_hello(Duration at_most, Control& control, bool& stopped) {
-  const Duration bound = at_most > Duration::zero()
-                             ? std::min<Duration>(at_most, longest_way_to_main)
+Result<void> ForkServer::wait_for_hello(ServerStart& start) {
+  const Duration bound = start.at_most > Duration::zero()
+                             ? std::min<Duration>(start.at_most, longest_way_to_main)
                              : longest_way_to_main;
   const auto deadline = Clock::now() + bound;
-  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {control.fd(), POLLIN, 0}};
+  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {start.control.fd(), POLLIN, 0}};
   while (watched[0].revents == 0) {
     const auto left = std::chrono::duration_cast<Duration>(deadline - Clock::now());
     if (left <= Duration::zero())
       return refuse(fmt::format("its main was not reached within {}", format_duration(bound)));
     ::poll(watched, std::size(watched), to_poll_time(left));
-    if (watched[1].revents != 0 && control.read_word_to_stop()) {
-      stopped = true;
-      return refuse("it was stopped");
-    }
+    start.stopped = watched[1].revents != 0 && start.control.read_word_to_stop();
+    if (start.stopped) return refuse("it was stopped");
   }
+  return read_hello(start);
+}
+
+Result<void> ForkServer::read_hello(ServerStart& start) {
   ServerHello hello{};
-  if (::recv(socket_.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello)
-    return refuse("it ended before its main");
+  start.ended_early = ::recv(socket_.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello;
+  if (start.ended_early) return refuse("it ended before its main");
   if (hello.magic != protocol::magic || hello.version != protocol::version)
     return refuse("the agent in it belongs to another unflake");
   hello.refusal[sizeof hello.refusal - 1] = '\0';
   if (hello.refusal[0] != '\0') return refuse(printable(hello.refusal));
+  opens_libraries_ = hello.opens_libraries != 0;
   return {};
 }
 

@@ -18,16 +18,25 @@
 
 namespace unflake {
 
+// The loader's own.
+inline constexpr const char* bind_now_variable = "LD_BIND_NOW";
+
+struct ServerStart {
+  const Command& command;
+  Environment& environment;  // with the agent
+  Duration at_most{};        // zero: no matter
+  Control& control;
+  bool stopped = false;      // by a word from `control`; there is nothing wrong with the program
+  bool ended_early = false;  // without having come to its main
+};
+
 // A process of a test's program that stands before its main, with its libraries loaded and its
 // static constructors done, and forks a child for each run. The children are children of this
 // process, like those that it spawns.
 class ForkServer {
  public:
-  // An error says why this program cannot be served so. `stopped` tells that `control` has said the
-  // word to stop, and that there is nothing wrong with the program.
-  static Result<std::unique_ptr<ForkServer>> start(const Command& command, Environment& environment,
-                                                   Duration at_most, Control& control,
-                                                   bool& stopped);
+  // An error says why this program cannot be served so.
+  static Result<std::unique_ptr<ForkServer>> start(ServerStart& start);
   ~ForkServer();
   ForkServer(const ForkServer&) = delete;
   ForkServer& operator=(const ForkServer&) = delete;
@@ -45,12 +54,15 @@ class ForkServer {
   using Clock = std::chrono::steady_clock;
 
   ForkServer() = default;
-  Result<void> wait_for_hello(Duration at_most, Control& control, bool& stopped);
+  static Result<std::unique_ptr<ForkServer>> start_once(ServerStart& start);
+  Result<void> wait_for_hello(ServerStart& start);
+  Result<void> read_hello(ServerStart& start);
   Result<void> check_streams(int output) const;
   void remember_files(const std::string& program, const std::string& cwd);
   bool send(const std::string& request, int output, int errors);
 
   pid_t pid_ = 0;
+  bool opens_libraries_ = false;
   UniqueFd socket_;
   UniqueFd output_;  // what the server itself would write goes here and nowhere
   std::vector<std::pair<std::string, FileStamp>> files_;  // those to look at every time are first

@@ -139,7 +139,8 @@ TEST_F(ForkServerTest, A_run_is_a_process_and_a_session_of_its_own) {
 }
 
 TEST_F(ForkServerTest, The_environment_does_not_show_the_agent) {
-  for (const char* name : {"LD_PRELOAD", "ASAN_OPTIONS", "UNFLAKE_FORK_SERVER", "UNFLAKE_AGENT"}) {
+  for (const char* name :
+       {"LD_PRELOAD", "LD_BIND_NOW", "ASAN_OPTIONS", "UNFLAKE_FORK_SERVER", "UNFLAKE_AGENT"}) {
     env_ = {{name, std::nullopt}};
     EXPECT_EQ(run({constructor, "variable", name}).output.head, "(unset)\n") << name;
   }

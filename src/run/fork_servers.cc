@@ -41,8 +41,10 @@ std::string as_variable(const char* name, const std::optional<std::string>& valu
 
 // Where the server's environment has what loads the agent, a run's has this.
 std::vector<std::string> variables_of_runs(const Environment& environment) {
-  return {as_variable(preload_variable, environment.value(preload_variable)),
-          as_variable(asan_variable, environment.value(asan_variable))};
+  std::vector<std::string> variables;
+  for (const char* name : {preload_variable, asan_variable, bind_now_variable})
+    variables.push_back(as_variable(name, environment.value(name)));
+  return variables;
 }
 
 // All that makes two processes differ before their main, but for the memory that they share with
@@ -101,8 +103,9 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   Environment environment(launch.command.env);
   entry.variables = variables_of_runs(environment);
   load_agent(environment, launch.fork_server);
-  auto server =
-      ForkServer::start(launch.command, environment, launch.timeout, control, started.stopped);
+  ServerStart start{launch.command, environment, launch.timeout, control};
+  auto server = ForkServer::start(start);
+  started.stopped = start.stopped;
   if (server) {
     entry.server = std::move(*server);
     pids_.insert(entry.server->pid());
