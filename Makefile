@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all setup test check demo bench format install clean
+.PHONY: all setup test torture check demo bench format install clean
 
 all: setup
 	@mkdir -p $(BUILD)
@@ -23,6 +23,10 @@ test: check all
 	ctest --preset release
 	@$(MAKE) --no-print-directory all PRESET=asan
 	ctest --preset asan
+
+torture: TARGETS = --target all torture_suites
+torture: all
+	ctest --preset torture
 
 demo: TARGETS = --target unflake zoo
 demo: all

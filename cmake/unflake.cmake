@@ -69,6 +69,20 @@ function(unflake_embed_migrations stage)
   target_sources(unflake_${stage} PRIVATE ${generated})
 endfunction()
 
+# What is preloaded into tests. It must bring nothing along and depend on nothing but libc, so it is
+# built apart from everything else, and never with sanitizers.
+function(unflake_agent_library name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/agent/*.cc)
+  add_library(${name} SHARED ${sources} ${ARGN})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-missing-field-initializers -Werror -O2
+    -fno-exceptions -fno-rtti -fvisibility=hidden -ftls-model=initial-exec -fno-threadsafe-statics
+    -fasynchronous-unwind-tables)
+  target_link_options(${name} PRIVATE -nodefaultlibs
+    -Wl,-z,now,-z,nodelete,-z,defs,--exclude-libs,ALL)
+  target_link_libraries(${name} PRIVATE gcc_eh gcc c)
+endfunction()
+
 # Turns data/timing-apis.toml into the list that unflake and the agent number the APIs by: one
 # TIMING_API(name, group, traits) a line, in the order of the file.
 function(unflake_timing_apis generated)

@@ -90,15 +90,20 @@ Range probes_in(const ElfW(Phdr) & segment, const ProbedImage& image) {
 }
 
 // A plan that is out of order would make probes that no search finds again.
-bool in_order(const ProbedImage& image, uint32_t probe) {
-  return probe == image.first || probes()[probe - 1].address < probes()[probe].address;
+bool in_order(const ProbedImage& image, uint32_t number) {
+  const Probe* first = probes() + image.first;
+  const Probe* last = first + image.count - 1;
+  if (protocol::image_of(first->address) != number || protocol::image_of(last->address) != number)
+    return false;
+  for (const Probe* probe = first; probe < last; ++probe)
+    if (probe[0].address >= probe[1].address) return false;
+  return true;
 }
 
 uint32_t place_for(ProbedImage& image, uint32_t number, uint32_t& used_slots) {
   const Probe& probe = probes()[number];
   const auto* code = reinterpret_cast<const uint8_t*>(address_of(image, number));
-  if (*code != probe.first_byte || *code == breakpoint || !in_order(image, number))
-    return not_installed;
+  if (*code != probe.first_byte || *code == breakpoint) return not_installed;
   if (!needs_slot(probe)) return emulated;
   if (!fill_slot(image.slots[used_slots], number, probe, code)) return not_installed;
   return first_slot + used_slots++;
@@ -188,6 +193,7 @@ void add_probes(ProbedImage& image, uint32_t number, const LoadedFile& file) {
       lower_bound(image.first, plan().probes.count, protocol::make_address(number + 1, 0)) -
       image.first;
   if (image.count == 0) return;
+  if (!in_order(image, number)) return process_degraded(protocol::probe_mismatch);
   image.bias = file.bias;
   image.identity = file.identity;
   image.start = address_of(image, image.first);

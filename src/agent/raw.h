@@ -8,6 +8,11 @@
 // handler. A result from -4095 to -1 is a negated errno.
 namespace unflake::agent {
 
+#ifdef UNFLAKE_FAULTS
+// A build of the agent for tests, in which they decide what fails.
+long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                 long f = 0);
+#else
 inline long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                         long f = 0) {
   register long r10 asm("r10") = d;
@@ -20,6 +25,7 @@ inline long raw_syscall(long number, long a = 0, long b = 0, long c = 0, long d 
                : "rcx", "r11", "memory");
   return result;
 }
+#endif
 
 inline long as_word(const void* pointer) {
   return reinterpret_cast<long>(pointer);

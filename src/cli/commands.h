@@ -22,6 +22,8 @@ struct CommandEntry {
 int list_command(const Words& words);
 int run_command(const Words& words);
 int history_command(const Words& words);
+int trace_command(const Words& words);
+int inject_command(const Words& words);
 int doctor_command(const Words& words);
 
 std::span<const CommandEntry> commands();

@@ -19,13 +19,6 @@ bool is_capable_terminal(int fd) {
   return ::isatty(fd) && !terminal.empty() && terminal != "dumb";
 }
 
-bool wants_colour(const std::string& choice, int fd) {
-  if (choice != "auto") return choice == "always";
-  if (!environment_variable("NO_COLOR").empty()) return false;
-  if (!environment_variable("CLICOLOR_FORCE").empty()) return true;
-  return is_capable_terminal(fd);
-}
-
 int columns(int fd) {
   winsize size{};
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
@@ -49,6 +42,13 @@ TerminalOptions terminal_options(const RunCommand& run, int fd, const Executor& 
 }
 
 }  // namespace
+
+bool wants_colour(const std::string& choice, int fd) {
+  if (choice != "auto") return choice == "always";
+  if (!environment_variable("NO_COLOR").empty()) return false;
+  if (!environment_variable("CLICOLOR_FORCE").empty()) return true;
+  return is_capable_terminal(fd);
+}
 
 bool can_be_live(int fd) {
   return is_capable_terminal(fd) && environment_variable("CI").empty();

@@ -13,6 +13,9 @@
 
 namespace unflake {
 
+// `choice` is auto, always or never.
+bool wants_colour(const std::string& choice, int fd);
+
 // Whether a display that is rewritten in place makes sense there.
 bool can_be_live(int fd);
 

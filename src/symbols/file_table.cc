@@ -25,12 +25,9 @@ std::string normal_path(std::string_view path) {
   return normal;
 }
 
-uint32_t FileTable::number_of(const char* raw, const char* compile_folder) {
+uint32_t FileTable::number_of(const char* raw) {
   if (const auto known = by_pointer_.find(raw); known != by_pointer_.end()) return known->second;
-  std::string path = raw;
-  if (!path.starts_with('/') && compile_folder != nullptr && *compile_folder != 0)
-    path = std::string(compile_folder) + "/" + path;
-  const auto [place, is_new] = by_name_.emplace(normal_path(path), names_.size());
+  const auto [place, is_new] = by_name_.emplace(normal_path(raw), names_.size());
   if (is_new) names_.push_back(place->first);
   by_pointer_.emplace(raw, place->second);
   return place->second;

@@ -14,8 +14,9 @@ std::string normal_path(std::string_view path);
 // Source files by number. The compiler names one file in many ways; here it has one.
 class FileTable {
  public:
-  // `raw` must stay where it is as long as the table lives: libdw gives the same pointer again.
-  uint32_t number_of(const char* raw, const char* compile_folder);
+  // As libdw gives it, with the compile folder in front. It must stay where it is as long as the
+  // table lives: the same pointer comes again and again.
+  uint32_t number_of(const char* raw);
   const std::string& name(uint32_t number) const { return names_[number]; }
   size_t size() const { return names_.size(); }
 

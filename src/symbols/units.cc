@@ -18,7 +18,7 @@ const char* string_of(Dwarf_Die* die, unsigned name) {
 std::string split_file_of(Dwarf_Die skeleton) {
   const char* name = string_of(&skeleton, DW_AT_dwo_name);
   if (name == nullptr) name = string_of(&skeleton, DW_AT_GNU_dwo_name);
-  const char* folder = compile_folder(&skeleton);
+  const char* folder = string_of(&skeleton, DW_AT_comp_dir);
   if (name == nullptr) return "";
   if (*name == '/' || folder == nullptr) return name;
   return std::string(folder) + "/" + name;
@@ -38,10 +38,6 @@ Dwarf_Die declared_die(Dwarf_Die die) {
     die = next;
   }
   return die;
-}
-
-const char* compile_folder(Dwarf_Die* unit) {
-  return string_of(unit, DW_AT_comp_dir);
 }
 
 Units::Units(const ElfFile& debug, const ElfFile& file)

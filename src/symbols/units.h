@@ -63,7 +63,4 @@ class Units {
 // The DIE that stands where the name was declared: concrete code and definitions refer to it.
 Dwarf_Die declared_die(Dwarf_Die die);
 
-// Null when it has none.
-const char* compile_folder(Dwarf_Die* unit);
-
 }  // namespace unflake

@@ -1,0 +1,155 @@
+#include "cli/agent_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/listeners.h"
+#include "report/excerpt.h"
+#include "report/findings.h"
+#include "report/progress.h"
+#include "trace/code_lookup.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t most_output_lines = 20;
+
+Error not_one(const SelectedTests& tests) {
+  std::vector<std::string> some;
+  for (const auto& test : tests.selected)
+    if (some.size() < 5) some.push_back(shell_quote(printable(test->id.name)));
+  return usage_error(
+      fmt::format("{} tests match, and this command looks into one", tests.selected.size()),
+      tests.target.name, "name one of them: " + join(some, ", "));
+}
+
+Tone tone_of(const Outcome& outcome) {
+  if (outcome.kind == OutcomeKind::pass) return Tone::good;
+  return outcome.failed() ? Tone::bad : Tone::doubtful;
+}
+
+std::string excerpt_text(const ProcessResult& process) {
+  const Excerpt excerpt = last_lines(process, most_output_lines);
+  std::string text;
+  if (excerpt.left_out > 0)
+    text += detail_line(
+        fmt::format("| ... {} before", counted(static_cast<long long>(excerpt.left_out), "line")));
+  for (const std::string& line : excerpt.lines) text += detail_line("| " + line);
+  return text;
+}
+
+}  // namespace
+
+void OneTestOptions::add_to(CLI::App& app) {
+  target.include_disabled = true;
+  target.add_to(app);
+  add_duration(app, "--timeout", timeout, "for each run [the suite's own, else 10m]")
+      ->envname("UNFLAKE_TIMEOUT");
+  app.add_option("--group", groups,
+                 "only these groups of timing APIs: " + join(timing_groups(), ", "))
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--no-group", no_groups, "all groups but these")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_flag("--system", system_calls, "also calls that system libraries make for themselves");
+  app.add_option("--color", colour, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  history.add_to(app);
+  configuration.add_to(app);
+}
+
+Result<std::vector<std::string>> OneTestOptions::groups_off() const {
+  for (const auto* names : {&groups, &no_groups})
+    for (const std::string& name : *names)
+      if (const auto known = timing_group(name); !known) return known.error();
+  std::vector<std::string> off;
+  for (const std::string& name : timing_groups()) {
+    const bool chosen = groups.empty() || std::ranges::find(groups, name) != groups.end();
+    if (!chosen || std::ranges::find(no_groups, name) != no_groups.end()) off.push_back(name);
+  }
+  return off;
+}
+
+Result<std::unique_ptr<OneTest>> OneTest::find(const OneTestOptions& options, const Words& words) {
+  std::unique_ptr<OneTest> one(new OneTest());
+  if (auto selected = one->select(options, words); !selected) return selected.error();
+  return one;
+}
+
+Result<void> OneTest::select(const OneTestOptions& options, const Words& words) {
+  const auto project = find_project();
+  if (!project) return project.error();
+  const auto config = options.configuration.load(*project);
+  if (!config) return config.error();
+  LocalOptions local;
+  local.grace = config->settings.grace.value_or(local.grace);
+  local.project_code.root = project->root;
+  auto executor = LocalExecutor::create(local, interrupts_);
+  if (!executor) return executor.error();
+  executor_ = std::move(*executor);
+  auto tests = select_tests(options.target, words, config->settings.target.value_or(""), *project,
+                            find_target_in(options.history.file(*project)), *executor_);
+  if (!tests) return tests.error();
+  if (tests->selected.size() != 1) return not_one(*tests);
+  test_ = tests->selected.front();
+  fixtures_ = with_fixtures(tests->selected, tests->all);
+  timeout_ = options.timeout;
+  default_timeout_ = config->settings.timeout.value_or(10min);
+  return {};
+}
+
+OneTest::~OneTest() {
+  for (const PlannedTest& fixture : fixtures_)
+    if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup)
+      (void)run(fixture.test, {}, false);
+}
+
+Result<ExperimentResult> OneTest::run(std::shared_ptr<const Test> test, const Plan& plan,
+                                      bool keep) {
+  Experiment experiment{test, plan, {}, keep};
+  experiment.timeout = timeout_.value_or(test->timeout.value_or(default_timeout_));
+  return executor_->run(experiment);
+}
+
+Result<void> OneTest::set_up() {
+  if (std::exchange(is_set_up_, true)) return {};
+  for (const PlannedTest& fixture : fixtures_) {
+    if (fixture.role != PlannedTest::Role::setup) continue;
+    const auto result = run(fixture.test, {}, true);
+    if (!result) return result.error();
+    if (result->outcome.failed())
+      return usage_error("a fixture that the test needs cannot be set up",
+                         to_string(fixture.test->id), failure_headline(result->outcome));
+  }
+  return {};
+}
+
+Result<ExperimentResult> OneTest::run(const Plan& plan) {
+  if (auto done = set_up(); !done) return done.error();
+  auto result = run(test_, plan, false);
+  if (result && plan.agent && result->process.end == ProcessResult::End::not_started)
+    return usage_error(result->process.error);
+  return result;
+}
+
+std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style,
+                         bool with_output) {
+  const Outcome& outcome = result.outcome;
+  std::string text =
+      status_line(style, tone_of(outcome), status_word(result), outcome.duration, label_of(test));
+  if (!outcome.failed()) return text;
+  text += detail_line(failure_headline(outcome));
+  return with_output ? text + excerpt_text(result.process) : text;
+}
+
+Style style_for(const std::string& choice) {
+  return Style(wants_colour(choice, STDOUT_FILENO));
+}
+
+}  // namespace unflake

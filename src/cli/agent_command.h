@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "cli/options.h"
+#include "report/style.h"
+#include "run/local_executor.h"
+#include "search/session.h"
+
+namespace unflake {
+
+// What every command takes that looks into a single test.
+struct OneTestOptions {
+  TargetOptions target;
+  HistoryOptions history;
+  ConfigOptions configuration;
+  std::optional<Duration> timeout;
+  std::string colour = "auto";
+  std::vector<std::string> groups, no_groups;
+  bool system_calls = false;
+
+  void add_to(CLI::App& app);
+  // The groups of timing APIs that are left out.
+  Result<std::vector<std::string>> groups_off() const;
+};
+
+// One test that can be run under the agent again and again, with its fixtures around it.
+class OneTest {
+ public:
+  static Result<std::unique_ptr<OneTest>> find(const OneTestOptions& options, const Words& words);
+  ~OneTest();
+
+  const Test& test() const { return *test_; }
+  Result<ExperimentResult> run(const Plan& plan);
+  // The signal that asked unflake to stop; 0: none did.
+  int stop_signal() const { return interrupts_.stop_signal(); }
+
+ private:
+  OneTest() = default;
+  Result<void> select(const OneTestOptions& options, const Words& words);
+  Result<ExperimentResult> run(std::shared_ptr<const Test> test, const Plan& plan, bool keep);
+  Result<void> set_up();
+
+  Interrupts interrupts_;
+  std::unique_ptr<LocalExecutor> executor_;
+  std::shared_ptr<const Test> test_;
+  std::vector<PlannedTest> fixtures_;
+  std::optional<Duration> timeout_;
+  Duration default_timeout_{};
+  bool is_set_up_ = false;
+};
+
+// "PASS [ 12 ms] target:name" and what failed, as `unflake run` shows it.
+std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style,
+                         bool with_output);
+
+Style style_for(const std::string& choice);
+
+}  // namespace unflake

@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "cli/agent_command.h"
+#include "cli/commands.h"
+#include "cli/inject_words.h"
+#include "cli/page.h"
+#include "report/table.h"
+#include "report/trace_text.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr const char* help =
+    R"(Makes threads of one test late at sites that `unflake trace` shows, and tells what came of
+it. The first run goes without interventions, to learn the names; then come the runs with them.
+
+  unflake inject ./server_test Server.Accepts --delay 'queue.cc:57:pthread_cond_wait@main=200ms'
+  unflake inject ./server_test Server.Accepts --delay 'queue.cc:57=50ms' -n 20
+  unflake inject ./server_test Server.Accepts --hold 'Queue::pop()@pool.cc:31#* until Queue::push()'
+
+A site is a call (FILE:LINE:API), a line (FILE:LINE) or a function's entry (FUNCTION()); behind it
+  :after         on the other side of the call: of a wait, when the thread was woken
+  :start         of a thread's creation: in the new thread, before its first line
+  @THREAD        only in this thread: main, pool.cc:31#2, or pool.cc:31#* for all that line started
+Behind a delay's duration
+  at visit N     only the N-th time that such a thread comes there
+  from visit N   from then on
+  halving        every time, half as long at each further visit of a thread
+  once SITE      visits count from when that site (with @THREAD, if wanted) was reached
+Behind a hold's second site
+  x N            until it was reached N times
+  for DURATION   at most this long [5s]
+
+Exit code 0: all runs passed; 1: all failed; 2: bad usage; 3: some failed; 4: unflake itself failed;
+128 + N: stopped by signal N.)";
+
+struct InjectCommand {
+  OneTestOptions one;
+  InjectWords words;
+  int runs = 1;
+};
+
+struct Totals {
+  int runs = 0;
+  int failed = 0;
+  int failed_by_itself = 0;  // runs in which nothing fired
+  std::vector<TracedIntervention> interventions;
+};
+
+void add(Totals& totals, const ExperimentResult& result) {
+  ++totals.runs;
+  totals.failed += result.outcome.failed();
+  bool fired = false;
+  const auto& states = result.trace->interventions;
+  totals.interventions.resize(std::max(totals.interventions.size(), states.size()));
+  for (size_t i = 0; i < states.size(); ++i) {
+    TracedIntervention& total = totals.interventions[i];
+    total.visits += states[i].visits;
+    total.fired += states[i].fired;
+    total.let_go += states[i].let_go;
+    total.added += states[i].added;
+    fired = fired || states[i].fired > 0;
+  }
+  totals.failed_by_itself += result.outcome.failed() && !fired;
+}
+
+std::string interventions_text(const std::vector<NamedIntervention>& all, const Totals& totals) {
+  Table table({"INTERVENTION", "VISITS", "FIRED", "TIME ADDED", "LET GO"});
+  for (size_t i = 0; i < all.size() && i < totals.interventions.size(); ++i) {
+    const TracedIntervention& state = totals.interventions[i];
+    const Intervention& what = all[i].intervention;
+    const bool is_hold = what.action == Intervention::Action::hold;
+    const bool is_watch = what.action == Intervention::Action::watch;
+    table.add({(is_watch ? "watch " : "") + all[i].text, std::to_string(state.visits),
+               is_watch ? "-" : std::to_string(state.fired),
+               is_watch ? "-" : format_duration(state.added),
+               is_hold ? std::to_string(state.let_go) : "-"});
+  }
+  return table.text();
+}
+
+// A delay that never fired proves nothing, and must not look as if it did.
+std::string verdict_text(const std::vector<NamedIntervention>& all, const Totals& totals,
+                         const Style& style) {
+  std::string text = fmt::format("\n{} of {} failed\n", totals.failed, counted(totals.runs, "run"));
+  const auto note = [&](const std::string& words) {
+    text += fmt::format("{}: {}\n", style.paint(Tone::doubtful, "note"), words);
+  };
+  if (totals.failed_by_itself > 0)
+    note(fmt::format("{} failed although nothing had fired: the test fails by itself too",
+                     counted(totals.failed_by_itself, "run")));
+  for (size_t i = 0; i < all.size() && i < totals.interventions.size(); ++i) {
+    const TracedIntervention& state = totals.interventions[i];
+    if (state.fired > 0) continue;
+    const std::string why =
+        state.visits > 0 ? "none of its visits was the one asked for" : "no such thread came there";
+    note(fmt::format("{} never fired: {}", one_line(all[i].text), why));
+  }
+  return text;
+}
+
+class Injection {
+ public:
+  explicit Injection(const InjectCommand& command)
+      : command_(command), style_(style_for(command.one.colour)) {}
+
+  Result<int> operator()(const Words& words) {
+    auto plan = base_plan();
+    if (!plan) return plan.error();
+    auto one = OneTest::find(command_.one, words);
+    if (!one) return one.error();
+    one_ = std::move(*one);
+    const auto profile = one_->run(*plan);
+    if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
+    if (!profile) return profile.error();
+    auto interventions = parse_interventions(command_.words, *profile->trace);
+    if (!interventions) return interventions.error();
+    tell("without interventions:\n" + outcome_text(one_->test(), *profile, style_, false));
+    for (const NamedIntervention& named : *interventions)
+      plan->interventions.push_back(named.intervention);
+    return run_all(*plan, *interventions);
+  }
+
+ private:
+  Result<Plan> base_plan() const {
+    if (command_.words.delays.empty() && command_.words.holds.empty() &&
+        command_.words.set_times.empty() && command_.words.watches.empty())
+      return usage_error(
+          "there is nothing to inject", "",
+          "give --delay, --hold, --set-time or --watch; `unflake trace` shows sites");
+    auto off = command_.one.groups_off();
+    if (!off) return off.error();
+    Plan plan;
+    plan.agent = true;
+    plan.events = plan.stacks = true;  // the names of sites come from stacks
+    plan.system_calls = command_.one.system_calls;
+    plan.groups_off = std::move(*off);
+    return plan;
+  }
+
+  Result<int> run_all(Plan plan, const std::vector<NamedIntervention>& interventions) {
+    plan.events = plan.stacks = false;  // recording them would make the threads later than asked
+    tell("with interventions:\n");
+    Totals totals;
+    for (int i = 0; i < command_.runs; ++i) {
+      const auto result = one_->run(plan);
+      if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
+      if (!result) return result.error();
+      add(totals, *result);
+      tell_run(*result);
+    }
+    tell("\n" + interventions_text(interventions, totals) +
+         verdict_text(interventions, totals, style_));
+    if (totals.failed == 0) return static_cast<int>(ExitCode::success);
+    return static_cast<int>(totals.failed == totals.runs ? ExitCode::test_failed
+                                                         : ExitCode::flaky_only);
+  }
+
+  // The output and the stack of a failure are shown once.
+  void tell_run(const ExperimentResult& result) {
+    const bool is_new = result.outcome.failed() && shown_.insert(result.outcome.signature).second;
+    tell(outcome_text(one_->test(), result, style_, is_new));
+    if (is_new)
+      for (const TracedFailure& failure : result.trace->failures)
+        tell("  " + failure_line(failure, *result.trace) + "\n" +
+             stack_text(failure.stack, result.trace->images));
+    tell(losses_text(*result.trace, style_));
+  }
+
+  static void tell(const std::string& text) {
+    Page page;
+    page.print("{}", text);
+    (void)page.write_out();
+  }
+
+  const InjectCommand& command_;
+  const Style style_;
+  std::unique_ptr<OneTest> one_;
+  std::set<std::string> shown_;  // signatures
+};
+
+}  // namespace
+
+int inject_command(const Words& words) {
+  InjectCommand command;
+  CommandLine line("inject", help);
+  CLI::App& app = line.app();
+  command.one.add_to(app);
+  const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* text) {
+    app.add_option(name, list, text)->allow_extra_args(false)->type_name("TEXT");
+  };
+  add_list("--delay", command.words.delays, "SITE[@THREAD]=DURATION: be late there");
+  add_list("--hold", command.words.holds, "SITE[@THREAD] until SITE[@THREAD]: wait for the other");
+  add_list("--set-time", command.words.set_times,
+           "SITE[@THREAD]=DURATION: sleep or wait this long");
+  add_list("--watch", command.words.watches, "SITE[@THREAD]: only count who comes there");
+  app.add_option("-n,--repeat", command.runs, "runs with the interventions [1]")
+      ->check(CLI::Range(1, 1'000'000));
+  if (const auto done = line.parse(words)) return *done;
+  const auto code = Injection(command)(words);
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace unflake

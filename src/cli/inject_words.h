@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trace/plan.h"
+#include "trace/trace.h"
+#include "util/result.h"
+
+namespace unflake {
+
+// What the user wants to happen, in the words of the command line.
+struct InjectWords {
+  std::vector<std::string> delays;     // SITE[@THREAD]=DURATION [at visit N] [once SITE[@THREAD]]
+  std::vector<std::string> holds;      // SITE[@THREAD] until SITE[@THREAD] [x N] [for DURATION]
+  std::vector<std::string> set_times;  // SITE[@THREAD]=DURATION
+  std::vector<std::string> watches;    // SITE[@THREAD]
+};
+
+struct NamedIntervention {
+  Intervention intervention;
+  std::string text;  // as the user wrote it; of a watch that a hold needs, its site
+};
+
+// Understands the words with the names of the threads that an earlier run of the test has shown.
+Result<std::vector<NamedIntervention>> parse_interventions(const InjectWords& words,
+                                                           const Trace& known);
+
+}  // namespace unflake

@@ -1,0 +1,137 @@
+#include "report/chrome_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/trace_text.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+// Keys in the order in which they are set: stable files, and "ph" where people look for it.
+using Json = nlohmann::ordered_json;
+
+class Writer {
+ public:
+  Writer(const Trace& trace, Sink& sink) : trace_(trace), sink_(sink) {}
+
+  void operator()() {
+    sink_.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+    write_names();
+    for (const TracedEvent& event : trace_.events) write(call(event));
+    for (const TracedFailure& failure : trace_.failures) write(failure_mark(failure));
+    sink_.write("\n],\"otherData\":");
+    sink_.write(dump(losses()));
+    sink_.write("}\n");
+  }
+
+ private:
+  static std::string dump(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+
+  void write(const Json& event) {
+    sink_.write(first_ ? "\n" : ",\n");
+    first_ = false;
+    sink_.write(dump(event));
+  }
+
+  int pid_of(const TracedThread& thread) const {
+    return thread.process < trace_.processes.size() ? trace_.processes[thread.process].pid : 0;
+  }
+
+  // The row of a thread. Thread ids come again, numbers in the trace do not.
+  void add_row(Json& event, uint32_t thread) const {
+    const bool known = thread < trace_.threads.size();
+    event["pid"] = known ? pid_of(trace_.threads[thread]) : 0;
+    event["tid"] = known ? thread + 1 : 0;
+  }
+
+  void write_names() {
+    for (const TracedProcess& process : trace_.processes)
+      write({{"ph", "M"},
+             {"name", "process_name"},
+             {"pid", process.pid},
+             {"args", {{"name", printable(process.name)}}}});
+    for (uint32_t i = 0; i < trace_.threads.size(); ++i) {
+      Json name = {{"ph", "M"}, {"name", "thread_name"}};
+      add_row(name, i);
+      name["args"] = {{"name", printable(trace_.threads[i].name.text)}};
+      write(name);
+      Json order = {{"ph", "M"}, {"name", "thread_sort_index"}};
+      add_row(order, i);
+      order["args"] = {{"sort_index", i}};
+      write(order);
+    }
+  }
+
+  Json call(const TracedEvent& event) const {
+    const TracedSite* site = event.site < trace_.sites.size() ? &trace_.sites[event.site] : nullptr;
+    Json json = {{"ph", "X"},
+                 {"name", site ? printable(short_name(*site)) : "?"},
+                 {"cat", site ? site->group : "?"}};
+    add_row(json, event.thread);
+    json["ts"] = event.enter.count();
+    json["dur"] = (event.exit - event.enter).count();
+    json["args"] = details(event, site);
+    return json;
+  }
+
+  static std::string short_name(const TracedSite& site) {
+    return site.name.api.empty() ? to_string(site.name) : site.name.api;
+  }
+
+  Json details(const TracedEvent& event, const TracedSite* site) const {
+    Json args;
+    if (site) args["site"] = printable(to_string(site->name));
+    if (site) args["location"] = printable(site->location);
+    args["object"] = fmt::format("{:#x}", event.object);
+    if (event.value >= 0) args["value"] = event.value;
+    args["result"] = event.result;
+    for (const auto& [set, name] :
+         {std::pair(event.timed_out, "timed_out"), std::pair(event.delayed, "delayed"),
+          std::pair(event.replaced, "replaced"), std::pair(event.unfinished, "unfinished")})
+      if (set) args[name] = true;
+    if (event.stack < trace_.stacks.size()) args["stack"] = lines_of(trace_.stacks[event.stack]);
+    return args;
+  }
+
+  Json lines_of(const TracedStack& stack) const {
+    Json lines = Json::array();
+    const std::string text = stack_text(stack, trace_.images);
+    for (const std::string_view line : split_lines(text)) lines.push_back(std::string(trim(line)));
+    return lines;
+  }
+
+  Json failure_mark(const TracedFailure& failure) const {
+    Json json = {{"ph", "i"}, {"name", failure_line(failure, trace_)}, {"cat", "failure"}};
+    add_row(json, failure.thread);
+    json["ts"] = failure.at.count();
+    json["s"] = "g";  // drawn through all rows
+    json["args"] = {{"stack", lines_of(failure.stack)}};
+    return json;
+  }
+
+  Json losses() const {
+    Json json = {{"format", 1}, {"drops", Json::object()}, {"problems", Json::array()}};
+    for (const Drops& drops : trace_.drops) json["drops"][drops.what] = drops.count;
+    for (const std::string& problem : trace_.problems)
+      json["problems"].push_back(printable(problem));
+    return json;
+  }
+
+  const Trace& trace_;
+  Sink& sink_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+void write_chrome_trace(const Trace& trace, Sink& sink) {
+  Writer(trace, sink)();
+}
+
+}  // namespace unflake

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "run/experiment.h"
+
+namespace unflake {
+
+// A run's outcome and its trace as one JSON object, described in docs/formats.md.
+std::string trace_json(const Test& test, const ExperimentResult& result);
+
+}  // namespace unflake

@@ -1,0 +1,208 @@
+#include "report/trace_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "report/columns.h"
+#include "report/table.h"
+#include "util/signal_name.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+std::string base_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+std::string heading(const Style& style, const std::string& text) {
+  return "\n" + style.paint(Tone::plain, text) + "\n";
+}
+
+std::string duration_or_dash(Duration duration) {
+  return duration == Duration::zero() ? "-" : format_duration(duration);
+}
+
+const std::string& thread_name(const Trace& trace, uint32_t thread) {
+  static const std::string unknown = "?";
+  return thread < trace.threads.size() ? trace.threads[thread].name.text : unknown;
+}
+
+std::string processes_text(const Trace& trace, const Style& style) {
+  if (trace.processes.size() < 2) return "";
+  Table table({"PROCESS", "PID", "PARENT", "STARTED"});
+  for (const TracedProcess& process : trace.processes) {
+    const std::string executable = process.executable < trace.images.size()
+                                       ? base_of(trace.images[process.executable].path)
+                                       : process.name;
+    const std::string parent = process.parent < trace.processes.size()
+                                   ? std::to_string(trace.processes[process.parent].pid)
+                                   : "-";
+    table.add({executable, std::to_string(process.pid), parent, format_duration(process.started)});
+  }
+  return heading(style, counted(static_cast<long long>(trace.processes.size()), "process") + "es") +
+         table.text();
+}
+
+std::string lifetime_of(const TracedThread& thread) {
+  return thread.ended == Duration::zero()
+             ? "to the end"
+             : format_duration(std::max(Duration{}, thread.ended - thread.started));
+}
+
+std::string threads_text(const Trace& trace, const Style& style, size_t most) {
+  std::map<uint32_t, uint64_t> visits, events;
+  for (const TracedVisits& entry : trace.visits) visits[entry.thread] += entry.visits;
+  for (const TracedEvent& event : trace.events) ++events[event.thread];
+  Table table({"THREAD", "STARTED BY", "AFTER", "LIVED", "CALLS", "EVENTS"});
+  for (uint32_t i = 0; i < std::min(most, trace.threads.size()); ++i) {
+    const TracedThread& thread = trace.threads[i];
+    const bool has_parent = thread.parent < trace.threads.size();
+    table.add({thread.name.text, has_parent ? thread_name(trace, thread.parent) : "-",
+               format_duration(thread.started), lifetime_of(thread), std::to_string(visits[i]),
+               std::to_string(events[i])});
+  }
+  std::string text =
+      heading(style, counted(static_cast<long long>(trace.threads.size()), "thread")) +
+      table.text();
+  if (trace.threads.size() > most)
+    text += fmt::format("  and {} more\n", trace.threads.size() - most);
+  return text;
+}
+
+// All that the threads of a trace did at one site.
+struct SiteUse {
+  uint64_t visits = 0;
+  Duration waited{};
+  std::vector<std::string> threads;
+};
+
+std::map<uint32_t, SiteUse> uses_of(const Trace& trace) {
+  std::map<uint32_t, SiteUse> uses;
+  for (const TracedVisits& entry : trace.visits) {
+    SiteUse& use = uses[entry.site];
+    use.visits += entry.visits;
+    use.waited += entry.waited;
+    use.threads.push_back(thread_name(trace, entry.thread));
+  }
+  return uses;
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t most = 3;
+  const std::vector<std::string> first(
+      names.begin(), names.begin() + static_cast<ptrdiff_t>(std::min(most, names.size())));
+  std::string text = join(first, ", ");
+  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  return text;
+}
+
+std::string group_text(const Trace& trace, const Style& style, const std::string& group,
+                       const std::map<uint32_t, SiteUse>& uses, size_t most) {
+  Table table({"SITE", "VISITS", "WAITED", "THREADS", "LOCATION"});
+  size_t count = 0;
+  for (const auto& [number, use] : uses) {
+    const TracedSite& site = trace.sites[number];
+    if (site.group != group || ++count > most) continue;
+    table.add({to_string(site.name), std::to_string(use.visits), duration_or_dash(use.waited),
+               some_of(use.threads), site.location});
+  }
+  std::string text = heading(style, group) + table.text();
+  if (count > most) text += fmt::format("  and {} more sites\n", count - most);
+  return text;
+}
+
+std::string sites_text(const Trace& trace, const Style& style, size_t most) {
+  const auto uses = uses_of(trace);
+  std::vector<std::string> groups;
+  for (const auto& [number, use] : uses)
+    if (number < trace.sites.size() &&
+        std::ranges::find(groups, trace.sites[number].group) == groups.end())
+      groups.push_back(trace.sites[number].group);
+  std::ranges::sort(groups);
+  std::string text;
+  for (const std::string& group : groups) text += group_text(trace, style, group, uses, most);
+  return text.empty() ? heading(style, "no calls of timing APIs from project code") : text;
+}
+
+std::string functions_text(const Trace& trace, const Style& style) {
+  std::vector<std::string> names;
+  for (const TracedFunction& function : trace.functions)
+    names.push_back("  " + one_line(function.name.empty() ? fmt::format("{:#x}", function.address)
+                                                          : function.name));
+  std::ranges::sort(names);
+  std::string text =
+      heading(style, counted(static_cast<long long>(names.size()), "function") + " executed");
+  for (const std::string& name : names) text += name + "\n";
+  return text;
+}
+
+std::string failures_text(const Trace& trace, const Style& style) {
+  std::string text;
+  for (const TracedFailure& failure : trace.failures)
+    text += heading(style, failure_line(failure, trace)) + stack_text(failure.stack, trace.images);
+  return text;
+}
+
+std::string frame_place(const Frame& frame) {
+  if (frame.file.empty()) return "";
+  return fmt::format(" {}:{}", frame.file, frame.line);
+}
+
+}  // namespace
+
+std::string stack_text(const TracedStack& stack, const std::vector<TracedImage>& images,
+                       size_t most_frames) {
+  std::string text;
+  size_t number = 0;
+  for (const TracedFrame& frame : stack.frames) {
+    if (number >= most_frames) {
+      text += "  ...\n";
+      break;
+    }
+    const std::string image = frame.image < images.size() ? base_of(images[frame.image].path) : "?";
+    if (frame.source.empty())
+      text += fmt::format("  #{:<2} {}+{:#x}\n", number++, one_line(image), frame.address);
+    for (const Frame& source : frame.source)
+      text += fmt::format("  #{:<2} {}{}{}\n", number++,
+                          one_line(source.function.empty() ? image : source.function),
+                          one_line(frame_place(source)), source.inlined ? " (inlined)" : "");
+  }
+  return text;
+}
+
+std::string failure_line(const TracedFailure& failure, const Trace& trace) {
+  std::string text = failure.kind;
+  if (failure.signal != 0) text += " " + signal_name(failure.signal);
+  text += " in " + thread_name(trace, failure.thread);
+  if (!failure.file.empty()) text += fmt::format(" at {}:{}", base_of(failure.file), failure.line);
+  if (!failure.exception_type.empty()) text += ": " + failure.exception_type;
+  if (!failure.message.empty()) text += ": " + failure.message;
+  return one_line(text);
+}
+
+std::string losses_text(const Trace& trace, const Style& style) {
+  std::string text;
+  const auto tell = [&](const std::string& words) {
+    text += fmt::format("{}: {}\n", style.paint(Tone::doubtful, "note"), one_line(words));
+  };
+  for (const Drops& drops : trace.drops)
+    tell(fmt::format("{} {} were lost for lack of room", drops.count, drops.what));
+  for (const TracedProcess& process : trace.processes)
+    for (const std::string& words : process.degraded)
+      tell(fmt::format("in process {}: {}", process.pid, words));
+  for (const std::string& problem : trace.problems) tell(problem);
+  return text.empty() ? "" : "\n" + text;
+}
+
+std::string trace_text(const Trace& trace, const Style& style, const TraceTextOptions& options) {
+  std::string text = processes_text(trace, style) +
+                     threads_text(trace, style, options.most_threads) +
+                     sites_text(trace, style, options.most_sites);
+  if (options.functions) text += functions_text(trace, style);
+  return text + failures_text(trace, style) + losses_text(trace, style);
+}
+
+}  // namespace unflake

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "symbols/image.h"
+#include "util/result.h"
+
+namespace unflake {
+
+struct StackFrame {
+  std::string image;          // path; empty: in no file
+  uint64_t address = 0;       // in the ELF file; of a caller, the byte before the return address
+  std::vector<Frame> frames;  // innermost first; empty without an image that can be read
+};
+
+struct ThreadStack {
+  pid_t tid = 0;
+  std::string name;                // as the kernel has it
+  std::vector<StackFrame> frames;  // innermost first
+  std::string why_empty;           // when the thread could not be looked at
+};
+
+struct StackLimits {
+  size_t threads = 256;
+  size_t frames = 128;  // of a thread
+  std::chrono::milliseconds time{2000};
+};
+
+// The stacks of all threads of a process that runs, seen from outside: for a test that hangs, with
+// whatever signals blocked and without the agent. It is stopped for a moment and then left as it
+// was. The caller must be allowed to trace the process, as its ancestors are. An exit status that
+// the process leaves behind meanwhile is left for its parent.
+Result<std::vector<ThreadStack>> stacks_of(pid_t pid, const StackLimits& limits = {});
+
+}  // namespace unflake
