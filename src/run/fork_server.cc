@@ -107,7 +107,7 @@ Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
   server->remember_files(*program, start.command.cwd);
   const SpawnFiles files{output.get(), output.get(), theirs.get(), socket_number_in_server};
   if (const int code = spawn(start.command, start.environment, files, server->pid_); code != 0)
-    return refuse(std::strerror(code));
+    return refuse(fmt::format("it cannot be started as a server: {}", std::strerror(code)));
   theirs.reset();
   if (const auto hello = server->wait_for_hello(start); !hello) return hello.error();
   if (const auto streams = server->check_streams(output.get()); !streams) return streams.error();

@@ -189,6 +189,13 @@ TEST_F(ForkServerTest, Each_run_writes_its_own_trace) {
   EXPECT_THAT(servers(), SizeIs(1));
 }
 
+TEST_F(ForkServerTest, A_library_that_is_opened_may_lack_what_it_does_not_call) {
+  const ProcessResult result = run({UNFLAKE_FIXTURES "/opens_library"});
+  EXPECT_EQ(result.output.head, "opened\n");
+  EXPECT_EQ(result.no_fork_server, "");
+  EXPECT_THAT(servers(), SizeIs(1));
+}
+
 TEST_F(ForkServerTest, Another_environment_gets_another_server) {
   env_ = {{"FIRST", "1"}};
   EXPECT_EQ(run({misbehave, "environment", "FIRST"}).output.head, "1\n");
@@ -288,6 +295,22 @@ TEST_F(ForkServerTest, Random_numbers_before_main_are_refused) {
 TEST_F(ForkServerTest, A_program_that_never_comes_to_its_main_is_refused) {
   EXPECT_EQ(refusal_of("exit"), "it ended before its main");
   EXPECT_EQ(run({constructor}).code, 3);
+}
+TEST_F(ForkServerTest, A_program_that_takes_too_long_to_its_main_is_refused) {
+  choose("hang");
+  const ProcessResult result = run({constructor}, 100ms);
+  EXPECT_EQ(result.no_fork_server, "its main was not reached within 100 ms");
+  EXPECT_EQ(result.end, End::timed_out);
+}
+TEST_F(ForkServerTest, A_word_to_stop_is_heard_while_a_server_starts) {
+  auto test = std::make_shared<unflake::Test>();
+  test->command.argv = {constructor};
+  test->command.env = {{"CONSTRUCTOR", "hang"}};
+  executor_->start(Experiment{test, {}, 0s, false, true});
+  executor_->cancel_all();
+  const Wakeup wakeup = executor_->wait(std::nullopt);
+  ASSERT_TRUE(std::holds_alternative<Finished>(wakeup));
+  EXPECT_EQ(std::get<Finished>(wakeup).result.process.end, End::cancelled);
 }
 TEST_F(ForkServerTest, Programs_without_a_loader_are_refused) {
   EXPECT_THAT(run({UNFLAKE_FIXTURES "/static_program"}).no_fork_server, HasSubstr("statically"));

@@ -4,6 +4,7 @@
 
 #include "protocol/agent_protocol.h"
 #include "run/command_program.h"
+#include "run/process_tree.h"
 
 namespace unflake {
 namespace {
@@ -130,6 +131,7 @@ ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Con
     started.child = entry->server->fork(launch.command.argv, variables, output, errors);
     if (started.child) return started;
     drop_server(*entry);
+    if (has_descendants(pids_)) kill_all_descendants(pids_);  // a child that has not answered
   }
   started.refusal = "its server answers no request";
   return started;

@@ -180,6 +180,9 @@ Wakeup LocalExecutor::finish(Slot& slot) {
     send_next(slot, 0);
     finished.next = slot.ordered.front().ticket;
   }
+  if (done.experiment.fork_server)
+    if (const auto library = agents_.library(); !library)
+      finished.result.process.no_fork_server = to_string(library.error());
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
   if (done.agent)
     finished.result.trace =
