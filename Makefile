@@ -33,6 +33,7 @@ demo: all
 	tools/demo
 
 bench: all
+	@cmake --build --preset $(PRESET) --target bench_programs
 	bench/run
 
 format:

@@ -5,6 +5,7 @@
 
 #include "agent/clock.h"
 #include "agent/failure.h"
+#include "agent/fork_server.h"
 #include "agent/inherit.h"
 #include "agent/memory.h"
 #include "agent/probes.h"
@@ -38,6 +39,15 @@ int main_and_hold(int argc, char** argv, char** environment) {
   return status;
 }
 
+int serve_and_hold(int, char**, char**) {
+  return call_main_somewhere_else(main_and_hold, serve());
+}
+
+Main main_around(Main main) {
+  if (is_to_serve()) return serve_and_hold;
+  return attached() ? main_and_hold : main;
+}
+
 }  // namespace
 
 void start() {
@@ -45,7 +55,13 @@ void start() {
   started = true;
   resolve_real_functions();
   resolve_clock();
-  const char* memory_name = getenv(protocol::memory_variable);
+  if (const char* socket = getenv(protocol::fork_server_variable))
+    plan_to_serve(socket);
+  else
+    join_run(getenv(protocol::memory_variable));
+}
+
+void join_run(const char* memory_name) {
   if (!attach(memory_name)) return;
   remember_inheritance(memory_name);
   meet_process();
@@ -59,8 +75,7 @@ HOOK(int, __libc_start_main,
       void* stack_end)) {
   resolve_real_functions();
   real_main = main;
-  return real::__libc_start_main(attached() ? main_and_hold : main, argc, argv, init, fini,
-                                 rtld_fini, stack_end);
+  return real::__libc_start_main(main_around(main), argc, argv, init, fini, rtld_fini, stack_end);
 }
 
 }  // namespace unflake::agent

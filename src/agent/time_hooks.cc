@@ -1,6 +1,5 @@
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/timerfd.h>
 #include <threads.h>
 #include <unistd.h>
@@ -91,11 +90,6 @@ HOOK(int, clock_gettime, (clockid_t clock, timespec* time)) {
 
 PLAIN_HOOK(int, gettimeofday, (timeval * time, void* zone), (time, zone))
 PLAIN_HOOK(time_t, time, (time_t * time), (time))
-
-PLAIN_HOOK(ssize_t, getrandom, (void* room, size_t size, unsigned flags), (room, size, flags))
-PLAIN_HOOK(int, getentropy, (void* room, size_t size), (room, size))
-PLAIN_HOOK(int, rand, (), ())
-PLAIN_HOOK(long, random, (), ())
 
 namespace {
 

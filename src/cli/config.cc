@@ -121,6 +121,7 @@ void inherit(Settings& settings, const Settings& from) {
   fill(settings.grace, from.grace);
   fill(settings.flaky, from.flaky);
   fill(settings.target, from.target);
+  fill(settings.fork_server, from.fork_server);
 }
 
 class ConfigReader {
@@ -170,6 +171,7 @@ class ConfigReader {
     reader.read("grace", settings.grace);
     reader.read("flaky", settings.flaky);
     reader.read("target", settings.target);
+    reader.read("fork_server", settings.fork_server);
     if (auto error = reader.finish()) return *error;
     if (!parent && name != "default") parent = "default";
     if (!parent) return settings;
@@ -204,6 +206,7 @@ class ConfigReader {
     reader.read("retries", one.retries);
     reader.read("timeout", one.timeout);
     reader.read("serial", one.serial);
+    reader.read("fork_server", one.fork_server);
     if (auto error = reader.finish()) return *error;
     if (!test)
       return usage_error("an override does not say which test it is for", reader.where(table),

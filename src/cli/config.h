@@ -21,6 +21,7 @@ struct Settings {
   std::optional<Duration> grace;
   std::optional<FlakyResult> flaky;
   std::optional<std::string> target;
+  std::optional<bool> fork_server;
 };
 
 struct Override {
@@ -28,6 +29,7 @@ struct Override {
   std::optional<int> retries;
   std::optional<Duration> timeout;
   std::optional<bool> serial;
+  std::optional<bool> fork_server;
 };
 
 struct Config {

@@ -46,12 +46,14 @@ TEST(Config, Overrides_name_the_tests_that_they_are_for) {
 test = "server_test:Slow.*"
 timeout = "10m"
 serial = true
+fork_server = true
 )");
   ASSERT_TRUE(config);
   ASSERT_EQ(config->overrides.size(), 1u);
   EXPECT_EQ(config->overrides[0].test, "server_test:Slow.*");
   EXPECT_EQ(config->overrides[0].timeout, Duration(10min));
   EXPECT_EQ(config->overrides[0].serial, true);
+  EXPECT_EQ(config->overrides[0].fork_server, true);
 }
 
 struct Mistake {

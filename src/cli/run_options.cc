@@ -33,6 +33,9 @@ void add_options(CLI::App& app, RunCommand& run) {
       ->envname("UNFLAKE_TIMEOUT");
   add_duration(app, "--grace", run.grace, "between SIGTERM and SIGKILL at a time-out [2s]")
       ->envname("UNFLAKE_GRACE");
+  app.add_flag_function(
+      "--fork-server,!--no-fork-server", [&run](int64_t times) { run.fork_server = times > 0; },
+      "fork each run off a process that stands before its main; see docs/guide.md");
   app.add_flag("--fail-fast", run.fail_fast, "start nothing after a failure that is not retried");
   app.add_option("--flaky", run.flaky,
                  "exit code when tests are only flaky: tell (3), pass (0), fail (1)")
@@ -77,16 +80,19 @@ std::vector<PlannedTest> plan_tests(const SelectedTests& tests, const RunCommand
     planned.retries = run.retries.value_or(config.settings.retries.value_or(0));
     planned.timeout =
         planned.test->timeout.value_or(config.settings.timeout.value_or(default_timeout));
+    planned.fork_server = config.settings.fork_server.value_or(false);
     for (const Override& change : config.overrides) {
       if (!glob_match(change.test, to_string(planned.test->id))) continue;
       if (change.retries && !run.retries) planned.retries = *change.retries;
       planned.timeout = change.timeout.value_or(planned.timeout);
+      planned.fork_server = change.fork_server.value_or(planned.fork_server);
       if (!change.serial) continue;
       auto changed = std::make_shared<Test>(*planned.test);
       changed->serial = *change.serial;
       planned.test = std::move(changed);
     }
     planned.timeout = run.timeout.value_or(planned.timeout);
+    planned.fork_server = run.fork_server.value_or(planned.fork_server);
   }
   return plan;
 }

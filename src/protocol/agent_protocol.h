@@ -15,6 +15,9 @@ inline constexpr uint32_t version = 1;
 // of a later one behind the same descriptor.
 inline constexpr char memory_variable[] = "UNFLAKE_AGENT";
 
+// The number of the socket on which the agent of a fork server talks to its supervisor.
+inline constexpr char fork_server_variable[] = "UNFLAKE_FORK_SERVER";
+
 inline constexpr uint32_t none = 0xffffffff;
 
 // A word that several processes write.
@@ -454,5 +457,30 @@ static_assert(sizeof(Header) <= page);
 static_assert(sizeof(Probe) == 24);
 static_assert(sizeof(Event) == 48 && sizeof(Tally) == 32 && sizeof(Chunk) == 4096);
 static_assert(tables_offset < (size_t{13} << 20));
+
+// --- The fork server: a process that stands before its main and forks one child for each run. ---
+
+// The first word of the server, once all static constructors are done.
+struct ServerHello {
+  uint32_t magic;
+  uint32_t version;
+  uint32_t opens_libraries;  // whether it could load more of them
+  char refusal[244];         // why it cannot serve; empty: it serves
+};
+
+// With it come the descriptors for standard output and standard error. Behind it: the program's
+// arguments, then what becomes of variables of the environment, as "NAME=VALUE" or as "NAME" for
+// one that is taken out; each ends with 0. There are no more new variables than the agent's own.
+struct ServerRequest {
+  uint32_t size;  // of what is behind it
+  uint32_t arguments;
+  uint32_t variables;
+};
+inline constexpr uint32_t largest_request = 16u << 20;
+
+// From the child, when all that is left to do is to call main; or from the server.
+struct ServerReply {
+  int32_t child;  // its pid, or a negated errno
+};
 
 }  // namespace unflake::protocol

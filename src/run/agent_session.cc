@@ -1,36 +1,12 @@
 #include "run/agent_session.h"
 
-#include <filesystem>
-
-#include "suite/program.h"
+#include "run/command_program.h"
 #include "symbols/loadable.h"
 #include "symbols/needed_libraries.h"
 #include "trace/assertion_reporters.h"
 #include "trace/lowering.h"
 
 namespace unflake {
-namespace {
-
-namespace fs = std::filesystem;
-
-// As the agent will see it: /proc/self/exe is without links.
-Result<std::string> program_of(const Command& command) {
-  if (command.argv.empty()) return internal_error("there is no command to run");
-  const std::string& word = command.argv[0];
-  std::string path = word;
-  if (word.find('/') == std::string::npos) {
-    auto found = find_program(word);
-    if (!found) return found.error();
-    path = std::move(*found);
-  } else if (word[0] != '/' && !command.cwd.empty()) {
-    path = command.cwd + "/" + word;
-  }
-  std::error_code failed;
-  const fs::path real = fs::canonical(path, failed);
-  return failed ? absolute_path(path) : real.string();
-}
-
-}  // namespace
 
 // The first run needs to know already which code of the executable is the user's own. The program
 // of a test is project code wherever it is, unless it is the system's: a shell, an interpreter.
@@ -65,18 +41,24 @@ void AgentSession::meet_libraries(const std::string& program, const Command& com
   }
 }
 
-Result<std::unique_ptr<AgentRun>> AgentSession::prepare(const Test& test, const Plan& plan) {
+Result<std::string> AgentSession::library() {
   if (!library_) {
     auto library = AgentLibrary::open();
     if (!library) return library.error();
     library_.emplace(std::move(*library));
   }
+  return library_->path();
+}
+
+Result<std::unique_ptr<AgentRun>> AgentSession::prepare(const Test& test, const Plan& plan) {
+  const auto path = library();
+  if (!path) return path.error();
   if (const auto met = meet_program(test); !met) return met.error();
   auto lowered = lower(plan, code_, tests_[to_string(test.id)]);
   if (!lowered) return lowered.error();
   auto memory = AgentMemory::create(*lowered);
   if (!memory) return memory.error();
-  auto environment = agent_environment(test.command, library_->path(), memory->address());
+  auto environment = agent_environment(test.command, *path, memory->address());
   return std::make_unique<AgentRun>(
       AgentRun{std::move(*lowered), std::move(*memory), std::move(environment)});
 }

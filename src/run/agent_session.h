@@ -32,6 +32,9 @@ class AgentSession {
 
   Trace read(const Test& test, const AgentRun& run);
 
+  // The path under which the agent can be preloaded.
+  Result<std::string> library();
+
   // What the runs of this test have shown so far.
   const TestMemory& memory_of(const Test& test) { return tests_[to_string(test.id)]; }
 

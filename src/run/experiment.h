@@ -16,6 +16,7 @@ struct Experiment {
   Plan plan;
   Duration timeout{std::chrono::seconds(60)};
   bool keep_leftovers = false;  // a CTest fixture's set-up may leave a server running
+  bool fork_server = false;     // fork it off a process that stands before main, where that works
 };
 
 struct ExperimentResult {

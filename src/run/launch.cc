@@ -72,6 +72,7 @@ std::string encode(const Launch& launch) {
   out.add(launch.core_dumps);
   out.add(launch.keep_leftovers);
   out.add(std::string_view(launch.project_root));
+  out.add(std::string_view(launch.fork_server));
   return out.bytes();
 }
 
@@ -95,6 +96,7 @@ Launch decode_launch(std::string_view bytes) {
   launch.core_dumps = in.number<bool>();
   launch.keep_leftovers = in.number<bool>();
   launch.project_root = in.text();
+  launch.fork_server = in.text();
   return launch;
 }
 
@@ -111,6 +113,7 @@ std::string encode(const ProcessResult& result) {
   out.add(result.dumped_core);
   out.add(result.leftovers);
   add_stacks(out, result.thread_stacks);
+  out.add(std::string_view(result.no_fork_server));
   add_output(out, result.output);
   add_output(out, result.errors);
   return out.bytes();
@@ -132,6 +135,7 @@ ProcessResult decode_process_result(std::string_view bytes) {
   result.leftovers = in.number<int>();
   for (size_t left = in.number<size_t>(); left > 0 && in.ok(); --left)
     result.thread_stacks.push_back(read_stack(in));
+  result.no_fork_server = in.text();
   result.output = read_output(in);
   result.errors = read_output(in);
   return result;

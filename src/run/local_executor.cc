@@ -86,7 +86,7 @@ size_t LocalExecutor::queue_room() const {
       slots_, [](const auto& slot) { return slot->ordered.size() == 1 && !slot->for_fixtures; }));
 }
 
-Launch LocalExecutor::launch_for(const Ordered& ordered) const {
+Launch LocalExecutor::launch_for(const Ordered& ordered) {
   const Experiment& experiment = ordered.experiment;
   Launch launch;
   launch.command = experiment.test->command;
@@ -98,6 +98,8 @@ Launch LocalExecutor::launch_for(const Ordered& ordered) const {
   launch.core_dumps = options_.core_dumps;
   launch.keep_leftovers = experiment.keep_leftovers;
   launch.project_root = options_.project_code.root;
+  if (ordered.experiment.fork_server && !experiment.keep_leftovers)
+    if (const auto library = agents_.library()) launch.fork_server = *library;
   return launch;
 }
 
@@ -179,6 +181,9 @@ Wakeup LocalExecutor::finish(Slot& slot) {
     send_next(slot, 0);
     finished.next = slot.ordered.front().ticket;
   }
+  if (done.experiment.fork_server)
+    if (const auto library = agents_.library(); !library)
+      finished.result.process.no_fork_server = to_string(library.error());
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
   if (done.agent)
     finished.result.trace =

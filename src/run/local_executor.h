@@ -59,7 +59,7 @@ class LocalExecutor : public Executor, public Launcher {
   Result<void> add_slot(bool for_fixtures);
   Slot* slot_with(size_t ordered, bool for_fixtures);
   Result<Slot*> slot_for(const Experiment& experiment);
-  Launch launch_for(const Ordered& ordered) const;
+  Launch launch_for(const Ordered& ordered);
   void refuse(Ticket ticket, const Experiment& experiment, const Error& error);
   std::optional<Wakeup> ready_interrupt();
   void send_next(Slot& slot, size_t position);

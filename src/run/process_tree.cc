@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,6 +14,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -74,9 +77,18 @@ void wait_for_death(pid_t pid) {
   ::poll(&dies, 1, 2000);
 }
 
-void reap_the_dead() {
-  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
-  }
+bool is_dead_and_reaped(pid_t child) {
+  return ::waitpid(child, nullptr, WNOHANG) == child;
+}
+
+// The kernel's own list, where it is built to give one: looking through all of /proc takes longer
+// than a small test.
+std::optional<std::vector<pid_t>> listed_children() {
+  std::ifstream file(fmt::format("/proc/self/task/{}/children", ::getpid()));
+  if (!file) return std::nullopt;
+  std::vector<pid_t> children;
+  for (pid_t pid; file >> pid;) children.push_back(pid);
+  return children;
 }
 
 }  // namespace
@@ -95,14 +107,24 @@ std::vector<pid_t> all_descendants() {
   return found;
 }
 
+bool has_descendants(const std::set<pid_t>& spared) {
+  if (spared.empty()) {
+    siginfo_t unused;
+    return ::waitid(P_ALL, 0, &unused, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+  }
+  auto children = listed_children();
+  if (!children) children = children_of_this_process();
+  return std::ranges::any_of(*children, [&](pid_t pid) { return !spared.contains(pid); });
+}
+
 int kill_all_descendants(const std::set<pid_t>& spared) {
   std::set<pid_t> killed;
   // Each round kills one generation: the children of a killed process become ours. What is still
   // there after the dead were reaped is alive, also when its first thread has ended.
   for (int round = 0; round < 1000; ++round) {
-    if (spared.empty()) reap_the_dead();
     std::vector<pid_t> alive = children_of_this_process();
-    std::erase_if(alive, [&](pid_t pid) { return spared.contains(pid); });
+    std::erase_if(alive,
+                  [&](pid_t pid) { return spared.contains(pid) || is_dead_and_reaped(pid); });
     const bool all_stuck =
         std::ranges::all_of(alive, [&](pid_t pid) { return killed.contains(pid); });
     if (alive.empty() || (all_stuck && round > 2)) break;

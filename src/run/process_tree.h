@@ -13,6 +13,9 @@ bool adopt_orphans();
 // Everything below this process, parents before their children.
 std::vector<pid_t> all_descendants();
 
+// Whether this process has a child, dead or alive, but these.
+bool has_descendants(const std::set<pid_t>& spared);
+
 // Kills and reaps every descendant of this process but these children and what is below them.
 // Returns how many it killed.
 int kill_all_descendants(const std::set<pid_t>& spared = {});

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <optional>
 
@@ -21,8 +19,6 @@
 #include "util/capture.h"
 #include "util/pidfd.h"
 #include "util/unique_fd.h"
-
-extern char** environ;
 
 namespace unflake {
 namespace {
@@ -45,72 +41,6 @@ std::optional<Pipe> make_pipe() {
   ::fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(pipe.read_end.get(), F_SETPIPE_SZ, wanted_pipe_size);
   return pipe;
-}
-
-// unflake's environment with the changes of one command, in the form that exec wants.
-class Environment {
- public:
-  explicit Environment(const std::vector<EnvChange>& changes) {
-    for (char** entry = environ; *entry; ++entry) pointers_.push_back(*entry);
-    storage_.reserve(changes.size());
-    for (const EnvChange& change : changes) apply(change);
-    pointers_.push_back(nullptr);
-  }
-  char** get() { return pointers_.data(); }
-
- private:
-  void apply(const EnvChange& change) {
-    std::erase_if(pointers_, [&](const char* entry) {
-      return std::strncmp(entry, change.name.c_str(), change.name.size()) == 0 &&
-             entry[change.name.size()] == '=';
-    });
-    if (!change.value) return;
-    storage_.push_back(change.name + "=" + *change.value);
-    pointers_.push_back(storage_.back().data());
-  }
-  std::vector<std::string> storage_;
-  std::vector<char*> pointers_;
-};
-
-class SpawnSetup {
- public:
-  SpawnSetup(const Launch& launch, int output, int errors) {
-    ::posix_spawnattr_init(&attributes_);
-    ::posix_spawn_file_actions_init(&actions_);
-    sigset_t none, ignored;
-    ::sigemptyset(&none);
-    ::sigemptyset(&ignored);
-    for (const int signal : signals_ignored_by_supervisor) ::sigaddset(&ignored, signal);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &ignored);
-    ::posix_spawnattr_setflags(&attributes_,
-                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, errors, STDERR_FILENO);
-    if (!launch.command.cwd.empty())
-      ::posix_spawn_file_actions_addchdir_np(&actions_, launch.command.cwd.c_str());
-  }
-  ~SpawnSetup() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-
- private:
-  posix_spawnattr_t attributes_;
-  posix_spawn_file_actions_t actions_;
-};
-
-void limit_core_dumps(bool allowed) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_CORE, &limit);
-  limit.rlim_cur = allowed ? limit.rlim_max : 0;
-  ::setrlimit(RLIMIT_CORE, &limit);
 }
 
 std::string why_not_started(const Launch& launch, int code) {
@@ -166,13 +96,14 @@ class Stream {
 class Watch {
  public:
   Watch(const Launch& launch, pid_t pid, Clock::time_point started, Control& control,
-        Stream& output, Stream* errors)
+        Stream& output, Stream* errors, const std::set<pid_t>& servers)
       : launch_(launch),
         pid_(pid),
         started_(started),
         control_(control),
         output_(output),
-        errors_(errors) {
+        errors_(errors),
+        servers_(servers) {
     if (launch.timeout > Duration::zero()) deadline_ = started_ + launch.timeout;
   }
 
@@ -254,12 +185,7 @@ class Watch {
     return result;
   }
 
-  int end_leftovers() {
-    siginfo_t unused;
-    const int children = ::waitid(P_ALL, 0, &unused, WEXITED | WNOHANG | WNOWAIT);
-    if (children != 0 && errno == ECHILD) return 0;
-    return kill_all_descendants();
-  }
+  int end_leftovers() { return has_descendants(servers_) ? kill_all_descendants(servers_) : 0; }
 
   size_t drain() {
     return output_.read_what_is_there() + (errors_ ? errors_->read_what_is_there() : 0);
@@ -273,6 +199,7 @@ class Watch {
   Control& control_;
   Stream& output_;
   Stream* errors_;
+  const std::set<pid_t>& servers_;
   std::optional<Clock::time_point> deadline_;
   std::optional<ProcessResult::End> end_;
   Stopping stopping_ = Stopping::no;
@@ -281,55 +208,69 @@ class Watch {
   bool much_output_ = false;
 };
 
-ProcessResult start_and_watch(const Launch& launch, Control& control) {
+struct Started {
+  pid_t pid = 0;
+  Clock::time_point at;
+  int error = 0;  // errno of a failed start
+  bool stopped = false;
+  std::string no_fork_server;
+};
+
+Started start(const Launch& launch, int output, int errors, Control& control,
+              ForkServers& servers) {
+  limit_core_dumps(launch.core_dumps);
+  Started started;
+  if (!launch.fork_server.empty()) {
+    ForkedStart forked = servers.start(launch, output, errors, control);
+    if (forked.child) return {*forked.child, forked.at, 0, false, ""};
+    started.stopped = forked.stopped;
+    started.no_fork_server = std::move(forked.refusal);
+    if (forked.stopped) return started;
+  }
+  Environment environment(launch.command.env);
+  started.at = Clock::now();
+  started.error = spawn(launch.command, environment, {output, errors}, started.pid);
+  return started;
+}
+
+ProcessResult stopped_before_start() {
+  ProcessResult result;
+  result.end = ProcessResult::End::cancelled;
+  return result;
+}
+
+ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServers& servers) {
   if (launch.command.argv.empty()) return not_started("there is no command to run", EINVAL);
   std::optional<Pipe> output = make_pipe();
   std::optional<Pipe> errors = launch.limits.split_errors ? make_pipe() : std::nullopt;
   if (!output || (launch.limits.split_errors && !errors))
     return not_started(fmt::format("no pipe can be made: {}", std::strerror(errno)), errno);
 
-  limit_core_dumps(launch.core_dumps);
-  Environment environment(launch.command.env);
-  std::vector<char*> argv;
-  for (const std::string& word : launch.command.argv)
-    argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-
-  pid_t pid = 0;
-  const Clock::time_point started = Clock::now();
-  {
-    const SpawnSetup setup(launch, output->write_end.get(),
-                           (errors ? errors : output)->write_end.get());
-    int code = ::posix_spawnp(&pid, argv[0], setup.actions(), setup.attributes(), argv.data(),
-                              environment.get());
-    if (code == ENOEXEC) {  // a script that does not say what it is for: as a shell would
-      std::string shell = "/bin/sh";
-      argv.insert(argv.begin(), shell.data());
-      code = ::posix_spawn(&pid, "/bin/sh", setup.actions(), setup.attributes(), argv.data(),
-                           environment.get());
-    }
-    if (code != 0) return not_started(why_not_started(launch, code), code);
-  }
+  const Started started = start(launch, output->write_end.get(),
+                                (errors ? errors : output)->write_end.get(), control, servers);
+  if (started.stopped) return stopped_before_start();
+  if (started.error != 0) return not_started(why_not_started(launch, started.error), started.error);
   output->write_end.reset();
   if (errors) errors->write_end.reset();
 
   Stream output_stream(std::move(output->read_end), launch.limits);
   std::optional<Stream> error_stream;
   if (errors) error_stream.emplace(std::move(errors->read_end), launch.limits);
-  ProcessResult result =
-      Watch(launch, pid, started, control, output_stream, error_stream ? &*error_stream : nullptr)
-          .until_the_end();
+  ProcessResult result = Watch(launch, started.pid, started.at, control, output_stream,
+                               error_stream ? &*error_stream : nullptr, servers.pids())
+                             .until_the_end();
   if (launch.keep_leftovers) control.take_over(output_stream.release());
   result.output = output_stream.captured();
   if (error_stream) result.errors = error_stream->captured();
+  result.no_fork_server = started.no_fork_server;
   return result;
 }
 
 }  // namespace
 
-ProcessResult run_process(const Launch& launch, Control& control) {
+ProcessResult run_process(const Launch& launch, Control& control, ForkServers& servers) {
   const auto started = std::chrono::system_clock::now();
-  ProcessResult result = start_and_watch(launch, control);
+  ProcessResult result = start_and_watch(launch, control, servers);
   result.started = started;
   return result;
 }

@@ -115,9 +115,9 @@ ProcessResult never_started() {
   return result;
 }
 
-bool serve_next(Orders& orders, int socket) {
+bool serve_next(Orders& orders, ForkServers& servers, int socket) {
   const auto launch = orders.next();
-  if (!launch || !send_message(socket, encode(run_process(*launch, orders)))) return false;
+  if (!launch || !send_message(socket, encode(run_process(*launch, orders, servers)))) return false;
   for (size_t left = orders.take_dropped(); left > 0; --left)
     if (!send_message(socket, encode(never_started()))) return false;
   return true;
@@ -130,7 +130,8 @@ bool serve_next(Orders& orders, int socket) {
   ::prctl(PR_SET_NAME, "unflake-run");
   adopt_orphans();
   Orders orders(socket);
-  while (serve_next(orders, socket)) {
+  ForkServers servers;
+  while (serve_next(orders, servers, socket)) {
   }
   kill_all_descendants();
   ::_exit(0);

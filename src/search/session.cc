@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <random>
+#include <set>
 
 #include "search/reservations.h"
 
@@ -244,6 +245,7 @@ class Session {
     experiment.test = progress.plan.test;
     experiment.timeout = progress.plan.timeout;
     experiment.keep_leftovers = progress.plan.role == Role::setup;
+    experiment.fork_server = progress.plan.fork_server;
     const Ticket ticket = executor_.start(experiment);
     running_[ticket] = {entry, ++progress.attempts, false};
     if (begins) begin(ticket);
@@ -311,7 +313,9 @@ class Session {
 
   void tell(Progress& progress, const Running& run, ExperimentResult result, bool will_retry) {
     const int leftovers = result.process.leftovers;
+    const std::string no_fork_server = result.process.no_fork_server;
     events_.emit(RunEnded{progress.plan.test, run.attempt, {}, std::move(result), will_retry});
+    if (!no_fork_server.empty()) tell_spawned(progress.test(), no_fork_server);
     if (leftovers == 0 || progress.told_leftovers) return;
     progress.told_leftovers = true;
     events_.emit(Note{
@@ -319,6 +323,14 @@ class Session {
         fmt::format("{} left {} process{} running; unflake ended {}", to_string(progress.test().id),
                     leftovers, leftovers == 1 ? "" : "es", leftovers == 1 ? "it" : "them"),
         "let the test wait for what it starts"});
+  }
+
+  // Every supervisor finds it out for itself.
+  void tell_spawned(const Test& test, const std::string& why) {
+    std::string text =
+        fmt::format("{} has no fork server: {}; each run is a new process", test.id.target, why);
+    if (!told_spawned_.insert(text).second) return;
+    events_.emit(Note{Note::Level::info, std::move(text), ""});
   }
 
   void end_if_complete(size_t index) {
@@ -392,6 +404,7 @@ class Session {
   std::deque<Waiting> queue_;
   std::map<Ticket, Running> running_;
   std::vector<RunStarted> begun_;  // and not told yet
+  std::set<std::string> told_spawned_;
   bool stopping_ = false;
   bool interrupted_ = false;
   std::optional<Error> broken_;

@@ -17,6 +17,7 @@ struct PlannedTest {
   Role role = Role::test;
   Duration timeout{};
   int retries = 0;
+  bool fork_server = false;
 };
 
 // The selected tests, and around them the set-up and clean-up tests of the fixtures that they

@@ -57,7 +57,8 @@ struct ProcessResult {
   int64_t max_rss_kib = 0;
   bool dumped_core = false;
   std::vector<ThreadAtTimeout> thread_stacks;  // timed_out: of the process first, then of its own
-  int leftovers = 0;      // processes that the test left behind and that were killed
+  std::string no_fork_server;  // why it was spawned although a fork server was wanted; told once
+  int leftovers = 0;           // processes that the test left behind and that were killed
   CapturedOutput output;  // standard output and, unless kept apart, standard error in one stream
   CapturedOutput errors;  // standard error, when kept apart
 };

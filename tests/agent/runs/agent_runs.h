@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,7 +32,9 @@ class AgentRuns {
   }
 
   ExperimentResult run(const Plan& plan, Duration timeout = std::chrono::seconds(60)) {
-    auto result = executor_->run({test_, plan, timeout, false});
+    const bool fork_server = std::getenv("UNFLAKE_TEST_FORK_SERVER") != nullptr;
+    Experiment experiment{test_, plan, timeout, false, fork_server};
+    auto result = executor_->run(experiment);
     EXPECT_TRUE(result) << to_string(result.error());
     return result ? std::move(*result) : ExperimentResult{};
   }

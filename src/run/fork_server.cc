@@ -1,0 +1,225 @@
+#include "run/fork_server.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include "protocol/agent_protocol.h"
+#include "run/command_program.h"
+#include "symbols/loadable.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using protocol::ServerHello;
+using protocol::ServerReply;
+using protocol::ServerRequest;
+
+// Above what constructors get when they open files, so that these have their usual numbers.
+constexpr int socket_number_in_server = 200;
+constexpr auto longest_way_to_main = 30s;
+constexpr auto longest_fork = 10s;
+constexpr timeval longest_send{10, 0};
+constexpr auto between_looks_at_libraries = 1s;
+
+Error refuse(std::string reason) {
+  return usage_error(std::move(reason));
+}
+
+int to_poll_time(Duration left) {
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::clamp<int64_t>(ms, 0, 3600 * 1000));
+}
+
+bool is_script(const std::string& program) {
+  char magic[SELFMAG] = "";
+  std::ifstream(program, std::ios::binary).read(magic, sizeof magic);
+  return std::memcmp(magic, ELFMAG, SELFMAG) != 0;
+}
+
+Result<std::string> servable_program(const Command& command) {
+  auto program = program_of(command);
+  if (!program) return refuse(program.error().what);
+  if (const auto loadable = check_loadable(*program); !loadable)
+    return refuse(loadable.error().what);
+  if (is_script(*program)) return refuse("it is a script");
+  return program;
+}
+
+// What the kernel has mapped of files into the process, each once.
+std::set<std::string> mapped_files(pid_t pid) {
+  std::set<std::string> files;
+  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  for (std::string line; std::getline(maps, line);)
+    if (const size_t path = line.find('/'); path != std::string::npos)
+      files.insert(line.substr(path));
+  return files;
+}
+
+template <class Strings>
+void append_strings(std::string& bytes, const Strings& strings) {
+  for (const std::string& text : strings) bytes.append(text.c_str(), text.size() + 1);
+}
+
+}  // namespace
+
+// With all functions found by the loader beforehand, no child needs to look for them. Not so for a
+// program that loads libraries itself: in them, too, a function that is nowhere would be an error.
+Result<std::unique_ptr<ForkServer>> ForkServer::start(ServerStart& start) {
+  if (start.environment.value(bind_now_variable)) return start_once(start);
+  start.environment.apply({bind_now_variable, "1"});
+  auto bound = start_once(start);
+  if (bound ? !(*bound)->opens_libraries_ : !start.ended_early) return bound;
+  start.environment.apply({bind_now_variable, std::nullopt});
+  return start_once(start);
+}
+
+Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
+  const auto program = servable_program(start.command);
+  if (!program) return program.error();
+  int ends[2], pipe[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return refuse(fmt::format("no socket can be made: {}", std::strerror(errno)));
+  std::unique_ptr<ForkServer> server(new ForkServer);
+  server->socket_.reset(ends[0]);
+  ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &longest_send, sizeof longest_send);
+  UniqueFd theirs(ends[1]);
+  if (::pipe2(pipe, O_CLOEXEC) != 0)
+    return refuse(fmt::format("no pipe can be made: {}", std::strerror(errno)));
+  server->output_.reset(pipe[0]);
+  const UniqueFd output(pipe[1]);
+
+  start.environment.apply(
+      {protocol::fork_server_variable, std::to_string(socket_number_in_server)});
+  server->remember_files(*program, start.command.cwd);
+  const SpawnFiles files{output.get(), output.get(), theirs.get(), socket_number_in_server};
+  if (const int code = spawn(start.command, start.environment, files, server->pid_); code != 0)
+    return refuse(fmt::format("it cannot be started as a server: {}", std::strerror(code)));
+  theirs.reset();
+  if (const auto hello = server->wait_for_hello(start); !hello) return hello.error();
+  if (const auto streams = server->check_streams(output.get()); !streams) return streams.error();
+  for (const std::string& file : mapped_files(server->pid_))
+    server->files_.push_back({file, FileStamp::of(file)});
+  return server;
+}
+
+ForkServer::~ForkServer() {
+  if (pid_ == 0) return;
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Result<void> ForkServer::wait_for_hello(ServerStart& start) {
+  const Duration bound = start.at_most > Duration::zero()
+                             ? std::min<Duration>(start.at_most, longest_way_to_main)
+                             : longest_way_to_main;
+  const auto deadline = Clock::now() + bound;
+  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {start.control.fd(), POLLIN, 0}};
+  while (watched[0].revents == 0) {
+    const auto left = std::chrono::duration_cast<Duration>(deadline - Clock::now());
+    if (left <= Duration::zero())
+      return refuse(fmt::format("its main was not reached within {}", format_duration(bound)));
+    ::poll(watched, std::size(watched), to_poll_time(left));
+    start.stopped = watched[1].revents != 0 && start.control.read_word_to_stop();
+    if (start.stopped) return refuse("it was stopped");
+  }
+  return read_hello(start);
+}
+
+Result<void> ForkServer::read_hello(ServerStart& start) {
+  ServerHello hello{};
+  start.ended_early = ::recv(socket_.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello;
+  if (start.ended_early) return refuse("it ended before its main");
+  if (hello.magic != protocol::magic || hello.version != protocol::version)
+    return refuse("the agent in it belongs to another unflake");
+  hello.refusal[sizeof hello.refusal - 1] = '\0';
+  if (hello.refusal[0] != '\0') return refuse(printable(hello.refusal));
+  opens_libraries_ = hello.opens_libraries != 0;
+  return {};
+}
+
+Result<void> ForkServer::check_streams(int output) const {
+  int written = 0;
+  ::ioctl(output_.get(), FIONREAD, &written);
+  if (written > 0)
+    return refuse("a static constructor writes output, which only the first run would");
+  const std::string streams = fmt::format("/proc/{}/fd/", pid_);
+  const FileStamp given = FileStamp::of(fmt::format("/proc/self/fd/{}", output));
+  if (FileStamp::of(streams + "0") != FileStamp::of("/dev/null") ||
+      FileStamp::of(streams + "1") != given || FileStamp::of(streams + "2") != given)
+    return refuse("a static constructor redirects standard input, output or error");
+  return {};
+}
+
+void ForkServer::remember_files(const std::string& program, const std::string& cwd) {
+  files_.push_back({program, FileStamp::of(program)});
+  if (!cwd.empty()) files_.push_back({cwd, FileStamp::of(cwd)});
+  looked_at_every_time_ = files_.size();
+  all_looked_at_ = Clock::now();
+}
+
+bool ForkServer::is_stale() {
+  size_t looked_at = looked_at_every_time_;
+  if (Clock::now() - all_looked_at_ >= between_looks_at_libraries) {
+    looked_at = files_.size();
+    all_looked_at_ = Clock::now();
+  }
+  return std::any_of(files_.begin(), files_.begin() + static_cast<ptrdiff_t>(looked_at),
+                     [](const auto& file) { return FileStamp::of(file.first) != file.second; });
+}
+
+bool ForkServer::send(const std::string& request, int output, int errors) {
+  const int files[] = {output, errors};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof files)] = {};
+  iovec part{const_cast<char*>(request.data()), request.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof files);
+  std::memcpy(CMSG_DATA(header), files, sizeof files);
+  ssize_t sent;
+  while ((sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL)) < 0 && errno == EINTR) {
+  }
+  return sent == static_cast<ssize_t>(request.size());
+}
+
+std::optional<pid_t> ForkServer::fork(const std::vector<std::string>& arguments,
+                                      const std::vector<std::string>& variables, int output,
+                                      int errors) {
+  std::string request(sizeof(ServerRequest), '\0');
+  append_strings(request, arguments);
+  append_strings(request, variables);
+  const ServerRequest head{static_cast<uint32_t>(request.size() - sizeof head),
+                           static_cast<uint32_t>(arguments.size()),
+                           static_cast<uint32_t>(variables.size())};
+  if (head.size > protocol::largest_request) return std::nullopt;
+  std::memcpy(request.data(), &head, sizeof head);
+  if (!send(request, output, errors)) return std::nullopt;
+  pollfd answers{socket_.get(), POLLIN, 0};
+  if (::poll(&answers, 1, to_poll_time(longest_fork)) <= 0) return std::nullopt;
+  ServerReply reply{};
+  if (::recv(socket_.get(), &reply, sizeof reply, MSG_WAITALL) != sizeof reply || reply.child <= 0)
+    return std::nullopt;
+  return reply.child;
+}
+
+}  // namespace unflake

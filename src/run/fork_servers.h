@@ -1,0 +1,48 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "run/fork_server.h"
+
+namespace unflake {
+
+struct ForkedStart {
+  std::optional<pid_t> child;
+  std::chrono::steady_clock::time_point at;  // when the child was asked for
+  std::string refusal;                       // why there is no server; told once for each
+  bool stopped = false;                      // by a word from the one for whom it was to be started
+};
+
+// The fork servers of one supervisor: one for each program, environment and working directory.
+class ForkServers {
+ public:
+  // Starts a run as a child of this process, with a server that is made, or made anew, as needed.
+  ForkedStart start(const Launch& launch, int output, int errors, Control& control);
+
+  // The servers themselves, which are children of this process too.
+  const std::set<pid_t>& pids() const { return pids_; }
+
+ private:
+  struct Entry {
+    std::string identity;
+    std::vector<std::string> variables;  // of its runs, as protocol::ServerRequest has them
+    std::optional<FileStamp> refused;    // this file; another one at the same path may do better
+    std::unique_ptr<ForkServer> server;
+    uint64_t last_use = 0;
+  };
+
+  bool make_room();
+  Entry* entry_for(const std::string& identity);
+  void drop_server(Entry& entry);
+  void start_server(Entry& entry, const Launch& launch, Control& control, ForkedStart& started);
+
+  std::list<Entry> entries_;
+  std::set<pid_t> pids_;
+  uint64_t uses_ = 0;
+};
+
+}  // namespace unflake
