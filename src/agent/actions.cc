@@ -80,22 +80,35 @@ void wait_for_matches(const Rule& hold, RuleState& own) {
 }
 
 void add(Due& due, const Rule& rule, uint64_t thread_visit) {
-  switch (rule.action) {
-    case Action::watch:
-      tell_match(state(rule));
-      break;
-    case Action::delay:
-      if (delay_at(rule, thread_visit) <= due.delay_ns) break;
-      due.delay_ns = delay_at(rule, thread_visit);
-      due.delay = &rule;
-      break;
-    case Action::hold:
-      if (rule.other < plan().rules.count) due.hold = &rule;
-      break;
-    case Action::replace_time:
-      due.replace = &rule;
-      state(rule).fired.add(1);
-      break;
+  const uint64_t delay = rule.action == Action::delay ? delay_at(rule, thread_visit) : 0;
+  if (delay > due.delay_ns) {
+    due.delay_ns = delay;
+    due.delay = &rule;
+  }
+  if (rule.action == Action::hold && rule.other < plan().rules.count) due.hold = &rule;
+  if (rule.action == Action::replace_time) due.replace = &rule;
+}
+
+void count_fired(const Due& due) {
+  const Rule* const rules[] = {due.delay, due.hold, due.replace};
+  for (const Rule* rule : rules)
+    if (rule != nullptr) state(*rule).fired.add(1);
+}
+
+bool counts_here(const Rule& rule, const Moment& moment) {
+  return rule.position == moment.position && is_for_this_thread(rule) && anchor_was_reached(rule);
+}
+
+template <class Use>
+void for_each_due(const Moment& moment, bool watches, Use use) {
+  const PlanSite& site = plan_table<PlanSite>(plan().sites)[moment.plan_site];
+  for (uint32_t i = 0; i < site.rule_count; ++i) {
+    const uint32_t number = site.first_rule + i;
+    if (number >= plan().rules.count) return;
+    const Rule& candidate = rule(number);
+    if ((candidate.action == Action::watch) == watches && counts_here(candidate, moment) &&
+        is_due(candidate, state(number).visits.add(1) + 1))
+      use(candidate);
   }
 }
 
@@ -108,7 +121,6 @@ void mark_late() {
 template <class Sleep>
 void be_late(const Rule& because, Sleep sleep) {
   RuleState& own = state(because);
-  own.fired.add(1);
   const uint64_t began = now_ns();
   sleep(began, own);
   own.added_ns.add(now_ns() - began);
@@ -116,18 +128,12 @@ void be_late(const Rule& because, Sleep sleep) {
 
 }  // namespace
 
+// Watches come last: whom they release may end the process, and what is due here has begun.
 Due due_at(const Moment& moment) {
   Due due;
-  const PlanSite& site = plan_table<PlanSite>(plan().sites)[moment.plan_site];
-  for (uint32_t i = 0; i < site.rule_count; ++i) {
-    const uint32_t number = site.first_rule + i;
-    if (number >= plan().rules.count) break;
-    const Rule& candidate = rule(number);
-    if (candidate.position != moment.position || !is_for_this_thread(candidate) ||
-        !anchor_was_reached(candidate))
-      continue;
-    if (is_due(candidate, state(number).visits.add(1) + 1)) add(due, candidate, moment.visit);
-  }
+  for_each_due(moment, false, [&](const Rule& rule) { add(due, rule, moment.visit); });
+  count_fired(due);
+  for_each_due(moment, true, [](const Rule& rule) { tell_match(state(rule)); });
   return due;
 }
 

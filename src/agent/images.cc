@@ -181,7 +181,7 @@ const LoadedImage* add(const dl_find_object& found) {
   return &images[count];
 }
 
-bool is_skipped(const PlanImage& image, uint64_t offset) {
+CodeOwner owner_inside(const PlanImage& image, uint64_t offset) {
   const SkipRange* first = plan_table<SkipRange>(plan().skips) + image.first_skip;
   uint32_t low = 0, high = image.skip_count;
   while (low < high) {
@@ -191,7 +191,10 @@ bool is_skipped(const PlanImage& image, uint64_t offset) {
     else
       high = middle;
   }
-  return low > 0 && offset - first[low - 1].start < first[low - 1].size;
+  if (low == 0) return CodeOwner::project;
+  const SkipRange& range = first[low - 1];
+  if (offset - range.start >= (range.size & ~foreign_code)) return CodeOwner::project;
+  return (range.size & foreign_code) != 0 ? CodeOwner::system : CodeOwner::wrapper;
 }
 
 }  // namespace
@@ -209,12 +212,16 @@ CodeOwner owner_of(uint64_t address, const LoadedImage* image) {
   if (image->owner != CodeOwner::project || image->plan_number == none) return image->owner;
   const PlanImage& planned = plan_table<PlanImage>(plan().images)[image->plan_number];
   // A return address may be the first byte of the next function.
-  return is_skipped(planned, address - image->bias - 1) ? CodeOwner::wrapper : CodeOwner::project;
+  return owner_inside(planned, address - image->bias - 1);
 }
 
 Address address_in(uint64_t address, const LoadedImage* image) {
   return image != nullptr ? make_address(image->number, address - image->bias)
                           : make_address(unknown_image, address);
+}
+
+void forget_adding() {
+  adding = {};
 }
 
 const LoadedImage* executable_image() {

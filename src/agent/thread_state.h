@@ -64,6 +64,8 @@ struct ThreadState {
   ThreadExtra* extra;
   uint64_t name;
   uint64_t thread_class;
+  uint64_t skipped_ns;        // of a wait that the plan has cut short
+  uint64_t skipped_until_ns;  // when nobody can mean that wait any more
   uintptr_t busy;   // the frame of the agent's code that runs in this thread; 0: none does
   uint32_t number;  // in the report; none: there was no room
   uint32_t chunk;   // that events go to; none: no room for any

@@ -5,6 +5,7 @@
 #include <threads.h>
 #include <unistd.h>
 
+#include "agent/images.h"
 #include "agent/real.h"
 #include "agent/times.h"
 #include "agent/visit.h"
@@ -65,7 +66,29 @@ HOOK(void, thrd_yield, ()) {
   visit.leave(0);
 }
 
-PLAIN_HOOK(int, clock_gettime, (clockid_t clock, timespec* time), (clock, time), word(clock))
+namespace {
+
+// The C++ library does not believe that a wait has timed out before its own clock says so. When the
+// plan has cut a wait short, its next look at the clock is that one.
+void tell_skipped_time(const void* caller, timespec* time) {
+  const uint64_t skipped = this_thread.skipped_ns;
+  this_thread.skipped_ns = 0;
+  const LoadedImage* image = image_at(reinterpret_cast<uint64_t>(caller));
+  if (image == nullptr || !image->is_cxx_runtime || now_ns() > this_thread.skipped_until_ns) return;
+  *time = to_timespec(to_ns(*time) + static_cast<int64_t>(skipped));
+}
+
+}  // namespace
+
+HOOK(int, clock_gettime, (clockid_t clock, timespec* time)) {
+  if (this_thread.skipped_ns == 0 && passes(Api::clock_gettime, CALLER))
+    return real::clock_gettime(clock, time);
+  Visit visit(Api::clock_gettime, CALLER, {word(clock)});
+  const int result = visit.leave(real::clock_gettime(clock, time));
+  if (this_thread.skipped_ns != 0 && result == 0) tell_skipped_time(CALLER.address, time);
+  return result;
+}
+
 PLAIN_HOOK(int, gettimeofday, (timeval * time, void* zone), (time, zone))
 PLAIN_HOOK(time_t, time, (time_t * time), (time))
 

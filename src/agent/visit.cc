@@ -49,6 +49,7 @@ Visit::Visit(Api api, const Caller& caller, Subject subject) : api_(api) {
 }
 
 void Visit::enter_site(const Caller& caller, const Subject& subject) {
+  value_ = subject.value;
   site_ = tally_->site;
   plan_site_ = tally_->plan_site;
   visit_ = tally_->visits.load();
@@ -90,6 +91,7 @@ void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_wi
     const Due due = plan_site_ != no_plan_site ? due_at(moment(Position::after)) : Due{};
     if (due.any()) flags_ |= event_delayed;
     if (timed_out) flags_ |= event_timed_out;
+    if (timed_out && other_time_ >= 0) skip_time(now);
     if (event_ != nullptr) {
       event_->exit_ns = now;
       event_->result = result;
@@ -100,6 +102,14 @@ void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_wi
     if (due.any() && woken_with != nullptr) real::pthread_mutex_lock(woken_with);
   }
   errno = error;
+}
+
+void Visit::skip_time(uint64_t now) {
+  const uint64_t waited = now - entered_ns_;
+  const uint64_t asked = static_cast<uint64_t>(value_);
+  if (value_ < 0 || asked <= waited) return;
+  this_thread.skipped_ns = asked - waited;
+  this_thread.skipped_until_ns = now + 1'000'000;
 }
 
 void begin_thread_at(uint16_t plan_site, uint32_t site) {

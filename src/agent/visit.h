@@ -45,6 +45,7 @@ class Visit {
  private:
   void enter_site(const Caller& caller, const Subject& subject);
   void record_entry(const Caller& caller, const Subject& subject);
+  void skip_time(uint64_t now);
   void leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_with);
   Moment moment(protocol::Position position) const { return {plan_site_, position, visit_}; }
 
@@ -55,6 +56,7 @@ class Visit {
   protocol::Event* event_ = nullptr;
   uint64_t visit_ = 0;
   uint64_t entered_ns_ = 0;
+  int64_t value_ = -1;
   int64_t other_time_ = -1;
   uint8_t flags_ = 0;
 };

@@ -115,12 +115,14 @@ struct PlanImage {
   uint32_t skip_count;
 };
 
-// A function that is not project code although it is in a project image: what a template of a
-// system header became.
+// Code that is not the project's although it is in a project image: what a template of a system
+// header became, which works on behalf of its caller, or something foreign, which has locks of its
+// own.
 struct SkipRange {
   uint32_t start;
-  uint32_t size;
+  uint32_t size;  // with foreign_code or without
 };
+inline constexpr uint32_t foreign_code = 0x80000000;
 
 // A place that a rule or a probe is about. Ordered by image, then offset, then api.
 struct PlanSite {
@@ -180,6 +182,15 @@ enum class ProbeKind : uint8_t {
 };
 
 // Ordered by address. Small, because a plan may have hundreds of thousands.
+// How the call of a framework's reporter tells a failure from what else it is made for.
+struct FailureSign {
+  uint8_t argument;  // which one tells, from 1, with any_bit or without; 0: every call is a failure
+  uint8_t offset;    // of the byte that tells in what it points to; argument_itself: its own byte
+  uint8_t accepted;  // the values of a failure, as bits; with any_bit: bits of the value itself
+};
+inline constexpr uint8_t any_bit = 0x80;
+inline constexpr uint8_t argument_itself = 0xff;
+
 struct Probe {
   Address address;  // its image is one of Plan::images
   int32_t target;   // of a jump or call: from the end of the instruction
@@ -189,7 +200,7 @@ struct Probe {
   uint8_t aux;
   uint8_t flags;
   uint8_t first_byte;  // what must be there; another byte means another file
-  uint8_t unused[3];
+  FailureSign sign;    // of a probe that reports failures
 };
 inline constexpr uint8_t probe_one_shot = 1;
 inline constexpr uint8_t probe_reports_failure = 2;  // a framework's assertion reporter

@@ -3,61 +3,12 @@
 #include <dwarf.h>
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
+
+#include "symbols/cursor.h"
 
 namespace unflake {
 namespace {
-
-// Reads forward through bytes that end anywhere.
-class Cursor {
- public:
-  Cursor(std::span<const uint8_t> bytes, uint64_t address) : bytes_(bytes), address_(address) {}
-
-  bool ok() const { return ok_; }
-  size_t at() const { return at_; }
-  uint64_t address() const { return address_ + at_; }
-  size_t left() const { return bytes_.size() - at_; }
-
-  template <class T>
-  T take() {
-    T value{};
-    if (left() < sizeof(T)) return fail(), value;
-    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
-    at_ += sizeof(T);
-    return value;
-  }
-
-  uint64_t take_leb128() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const uint8_t byte = take<uint8_t>();
-      value |= uint64_t{byte & 0x7fu} << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    return fail(), 0;
-  }
-
-  std::string_view take_string() {
-    const auto* start = reinterpret_cast<const char*>(bytes_.data() + at_);
-    const void* end = left() == 0 ? nullptr : std::memchr(start, 0, left());
-    if (end == nullptr) return fail(), std::string_view();
-    const size_t length = static_cast<const char*>(end) - start;
-    at_ += length + 1;
-    return {start, length};
-  }
-
- private:
-  void fail() {
-    ok_ = false;
-    at_ = bytes_.size();
-  }
-
-  std::span<const uint8_t> bytes_;
-  uint64_t address_;
-  size_t at_ = 0;
-  bool ok_ = true;
-};
 
 uint64_t take_value(Cursor& cursor, uint8_t format) {
   switch (format) {
@@ -74,7 +25,7 @@ uint64_t take_value(Cursor& cursor, uint8_t format) {
     case DW_EH_PE_sdata2:
       return static_cast<uint64_t>(int64_t{cursor.take<int16_t>()});
     default:
-      return cursor.take_leb128();
+      return cursor.take_unsigned();
   }
 }
 
@@ -88,10 +39,10 @@ uint8_t pointer_encoding(Cursor cursor) {
   const uint8_t version = cursor.take<uint8_t>();
   const std::string_view augmentation = cursor.take_string();
   if (!augmentation.starts_with('z')) return DW_EH_PE_absptr;
-  cursor.take_leb128();  // code alignment
-  cursor.take_leb128();  // data alignment
-  version == 1 ? cursor.take<uint8_t>() : cursor.take_leb128();
-  cursor.take_leb128();  // length of what follows
+  cursor.take_unsigned();  // code alignment
+  cursor.take_unsigned();  // data alignment
+  version == 1 ? cursor.take<uint8_t>() : cursor.take_unsigned();
+  cursor.take_unsigned();  // length of what follows
   for (const char letter : augmentation.substr(1)) {
     if (letter == 'R') return cursor.take<uint8_t>();
     if (letter == 'L') cursor.take<uint8_t>();

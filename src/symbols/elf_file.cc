@@ -30,7 +30,7 @@ void for_each_section(Elf* elf, Visit visit) {
     GElf_Shdr header;
     if (::gelf_getshdr(section, &header) == nullptr) continue;
     const char* name = ::elf_strptr(elf, names, header.sh_name);
-    visit(std::string_view(name != nullptr ? name : ""), header);
+    visit(std::string_view(name != nullptr ? name : ""), header, section);
   }
 }
 
@@ -78,7 +78,7 @@ void ElfFile::read_segments() {
 }
 
 void ElfFile::read_code() {
-  for_each_section(elf_.get(), [&](std::string_view name, const GElf_Shdr& header) {
+  for_each_section(elf_.get(), [&](std::string_view name, const GElf_Shdr& header, Elf_Scn*) {
     if ((header.sh_flags & SHF_EXECINSTR) == 0 || (header.sh_flags & SHF_ALLOC) == 0) return;
     if (header.sh_size == 0 || !ends_within(header.sh_addr, header.sh_size)) return;
     code_.push_back({name, header.sh_addr, header.sh_addr + header.sh_size});
@@ -122,15 +122,25 @@ std::span<const uint8_t> ElfFile::bytes_at(uint64_t address, size_t size) const 
 
 bool ElfFile::has_section(std::string_view wanted) const {
   bool found = false;
-  for_each_section(elf_.get(), [&](std::string_view name, const GElf_Shdr& header) {
+  for_each_section(elf_.get(), [&](std::string_view name, const GElf_Shdr& header, Elf_Scn*) {
     found |= name == wanted && header.sh_type != SHT_NOBITS;
   });
   return found;
 }
 
+std::span<const uint8_t> ElfFile::section_bytes(std::string_view wanted) const {
+  std::span<const uint8_t> bytes;
+  for_each_section(elf_.get(), [&](std::string_view name, const GElf_Shdr&, Elf_Scn* section) {
+    Elf_Data* data = name == wanted ? ::elf_getdata(section, nullptr) : nullptr;
+    if (data != nullptr && data->d_buf != nullptr)
+      bytes = {static_cast<const uint8_t*>(data->d_buf), data->d_size};
+  });
+  return bytes;
+}
+
 std::optional<ElfFile::Section> ElfFile::section(std::string_view wanted) const {
   std::optional<Section> found;
-  for_each_section(elf_.get(), [&](std::string_view name, const GElf_Shdr& header) {
+  for_each_section(elf_.get(), [&](std::string_view name, const GElf_Shdr& header, Elf_Scn*) {
     if (name == wanted && (header.sh_flags & SHF_ALLOC) != 0 &&
         ends_within(header.sh_addr, header.sh_size))
       found = Section{name, header.sh_addr, header.sh_addr + header.sh_size};

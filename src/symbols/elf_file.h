@@ -50,7 +50,9 @@ class ElfFile {
   std::span<const uint8_t> bytes_at(uint64_t address, size_t size) const;
 
   bool has_section(std::string_view name) const;
-  // Of a section that is loaded: where it is and what the file holds of it.
+  // What the file holds of a section; decompressed once libdw has opened it.
+  std::span<const uint8_t> section_bytes(std::string_view name) const;
+  // Of a section that is loaded: where it is.
   std::optional<Section> section(std::string_view name) const;
 
  private:

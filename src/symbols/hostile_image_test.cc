@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 #include <random>
 
 #include "support/code_fixture.h"
-#include "support/temp_folder.h"
 #include "symbols/project_code.h"
+#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {
@@ -39,11 +41,11 @@ class HostileImage : public testing::TestWithParam<const char*> {
   }
 
   void ask_about(const std::string& bytes) {
-    std::ofstream(folder.file("broken"), std::ios::binary) << bytes;
-    ask_everything(folder.file("broken"));
+    const UniqueFd file(::memfd_create("broken", MFD_CLOEXEC));
+    ASSERT_EQ(::write(file.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+    ask_everything("/proc/self/fd/" + std::to_string(file.get()));
   }
 
-  TempFolder folder;
   std::string sound;
 };
 

@@ -18,7 +18,7 @@ namespace {
 // What needs DWARF, and is not looked at before it is asked for.
 struct DebugInformation {
   DebugInformation(const ElfFile& debug, const ElfFile& file)
-      : units(debug, file), lines(units), names(units) {}
+      : units(debug, file), lines(units, debug, file), names(units) {}
 
   Units units;
   SourceLines lines;
@@ -67,6 +67,7 @@ class ElfImage : public Image {
   DebugInformation& debug() const;
   const SymbolTable& symbols() const;
   const LineTable& line_table() const;
+  const std::string& missing_split_file() const;
   void add_debug_frames(uint64_t address, std::vector<Frame>& frames) const;
   void complete(uint64_t address, std::vector<Frame>& frames) const;
 
@@ -75,6 +76,7 @@ class ElfImage : public Image {
   mutable std::unique_ptr<DebugInformation> debug_;
   mutable std::optional<SymbolTable> symbols_;
   mutable std::optional<LineTable> line_table_;
+  mutable std::optional<std::string> missing_split_file_;
   mutable std::optional<std::vector<Function>> functions_;
 };
 
@@ -90,7 +92,7 @@ const SymbolTable& ElfImage::symbols() const {
 }
 
 const LineTable& ElfImage::line_table() const {
-  if (!line_table_) line_table_ = read_line_table(debug().units, *file_);
+  if (!line_table_) line_table_ = read_line_table(debug().units, debug().lines);
   return *line_table_;
 }
 
@@ -99,16 +101,24 @@ std::span<const Function> ElfImage::functions() const {
   return *functions_;
 }
 
+const std::string& ElfImage::missing_split_file() const {
+  if (!missing_split_file_) missing_split_file_ = debug().units.missing_split_file();
+  return *missing_split_file_;
+}
+
 bool ElfImage::has_debug_information() const {
-  return !debug().units.all().empty() && debug().units.missing_split_file().empty();
+  return !debug().units.all().empty() && missing_split_file().empty();
 }
 
 std::string ElfImage::why_no_debug_information() const {
-  const std::string split = debug().units.missing_split_file();
-  if (!split.empty())
-    return "the file " + split +
-           " is missing, in which the compiler put the debug information "
-           "(-gsplit-dwarf); build it again, or without -gsplit-dwarf";
+  if (!missing_split_file().empty()) {
+    std::error_code ignored;
+    const bool is_packed = std::filesystem::exists(path() + ".dwp", ignored);
+    return "the file " + missing_split_file() +
+           " is missing, in which the compiler put the debug information (-gsplit-dwarf)" +
+           (is_packed ? "; a .dwp file cannot be read: keep the .dwo files that it was made of"
+                      : "; build it again, or without -gsplit-dwarf");
+  }
   if (!debug().units.all().empty()) return "";
   if (!file_->has_section(".symtab"))
     return "the file was stripped; build it without strip and -s, with -g";

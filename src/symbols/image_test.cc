@@ -173,6 +173,13 @@ TEST(Image, A_missing_split_file_is_named_and_lines_are_still_known) {
   EXPECT_TRUE(any_frame(chains_of(*image), "app::Server::push", "call of times"));
 }
 
+TEST(Image, Lines_of_code_that_the_linker_has_dropped_are_forgotten) {
+  const auto image = open_fixture("gcc_dropped");
+  EXPECT_TRUE(any_frame(chains_of(*image), "main", "in kept", "symbols_dropped.cc"));
+  for (const LineRow& row : image->lines())
+    ASSERT_NE(row.line, line_of("in dropped", "symbols_dropped.cc"));
+}
+
 TEST(Image, There_is_no_frame_outside_of_code) {
   const auto image = open_fixture("gcc_O2");
   EXPECT_TRUE(image->frames_at(0).empty());

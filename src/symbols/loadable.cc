@@ -4,17 +4,11 @@
 #include <gelf.h>
 #include <sys/stat.h>
 
-#include <memory>
-
+#include "symbols/elf_file.h"
 #include "util/unique_fd.h"
 
 namespace unflake {
 namespace {
-
-struct EndElf {
-  void operator()(Elf* elf) const { ::elf_end(elf); }
-};
-using ElfFile = std::unique_ptr<Elf, EndElf>;
 
 bool has_interpreter(Elf* elf) {
   size_t count = 0;
@@ -42,7 +36,7 @@ Result<void> check_loadable(const std::string& path) {
     return refusal(path, "it is setuid or setgid, and the loader then preloads nothing",
                    "test a copy without these bits");
   ::elf_version(EV_CURRENT);
-  const ElfFile elf(::elf_begin(file.get(), ELF_C_READ_MMAP, nullptr));
+  const ElfHandle elf(::elf_begin(file.get(), ELF_C_READ_MMAP, nullptr));
   GElf_Ehdr header;
   if (!elf || ::elf_kind(elf.get()) != ELF_K_ELF || ::gelf_getehdr(elf.get(), &header) == nullptr)
     return {};

@@ -83,7 +83,7 @@ void add(ProbePlan& plan, const ProbeRequest& request, uint64_t address,
                          .aux = instruction.aux,
                          .flags = request.flags,
                          .first_byte = first_byte,
-                         .unused = {}});
+                         .sign = {}});
 }
 
 void add_at(ProbePlan& plan, const ProbeRequest& request, uint64_t address, Sweep& sweep) {

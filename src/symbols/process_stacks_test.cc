@@ -2,12 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <new>
 
 #include "support/code_fixture.h"
 #include "util/unique_fd.h"
@@ -128,6 +132,32 @@ TEST_P(ProcessStacks, Leave_the_exit_status_to_the_parent) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, ProcessStacks, testing::Values("deadlock_O0", "deadlock_O2"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(ProcessStacksOfARunningProcess, Let_it_go_on) {
+  void* shared = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& count = *new (shared) std::atomic<uint64_t>(0);
+  const pid_t child = ::fork();
+  while (child == 0) ++count;
+  while (count == 0) ::sched_yield();
+  ASSERT_TRUE(stacks_of(child));
+  for (const uint64_t before = count; count == before;) ::sched_yield();
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::munmap(shared, 4096);
+}
+
+TEST(ProcessStacksOfADyingProcess, Leave_its_exit_status_alone) {
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(7);
+    for (int turn = 0; turn < i % 10; ++turn) ::sched_yield();
+    const auto either = stacks_of(child);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(WEXITSTATUS(status), 7) << either.has_value();
+  }
+}
 
 TEST(ProcessStacksOfNobody, Are_an_error) {
   const pid_t child = ::fork();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "symbols/code_from.h"
 #include "symbols/demangle.h"
@@ -133,22 +134,38 @@ std::vector<std::string> ProjectCode::system_prefixes() const {
   return prefixes;
 }
 
+namespace {
+
+// Without debug information nobody knows whether a lambda was inlined into the function.
+bool begins_with_any(std::string_view name, std::span<const char* const> beginnings) {
+  return name.find("{lambda}") == std::string_view::npos &&
+         std::any_of(beginnings.begin(), beginnings.end(),
+                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+}
+
+}  // namespace
+
 bool is_system_function(std::string_view name) {
   constexpr std::array beginnings = {
-      "std::", "__gnu_cxx::", "__cxxabiv1::", "__cxa_", "__gxx_", "__cxx_", "_Unwind_", "__asan",
-      "__tsan", "__msan", "__lsan", "__ubsan", "__sanitizer", "__sancov", "__interception",
-      "__interceptor_", "___interceptor_", "execute_native_thread_routine",
-      // test frameworks, of which distributions have archives
+      "std::",          "__gnu_cxx::",     "__cxxabiv1::",
+      "__cxa_",         "__gxx_",          "__cxx_",
+      "_Unwind_",       "__asan",          "__tsan",
+      "__msan",         "__lsan",          "__ubsan",
+      "__sanitizer",    "__sancov",        "__interception",
+      "__interceptor_", "___interceptor_", "execute_native_thread_routine"};
+  return begins_with_any(name, beginnings);
+}
+
+bool is_framework_function(std::string_view name) {
+  constexpr std::array beginnings = {
       "testing::", "Catch::", "doctest::", "boost::unit_test::", "boost::test_tools::"};
-  // Without debug information nobody knows whether the lambda was inlined into it.
-  if (name.find("{lambda}") != std::string_view::npos) return false;
-  return std::any_of(beginnings.begin(), beginnings.end(),
-                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+  return begins_with_any(name, beginnings);
 }
 
 const Frame* first_project_frame(const std::vector<Frame>& frames, const ProjectCode& policy) {
   for (const Frame& frame : frames) {
-    const bool is_project = frame.file.empty() ? !is_system_function(frame.function)
+    const bool is_project = frame.file.empty() ? !is_system_function(frame.function) &&
+                                                     !is_framework_function(frame.function)
                                                : policy.is_project_file(frame.file);
     if (is_project) return &frame;
   }
@@ -162,6 +179,28 @@ std::vector<Extent> skip_ranges(const Image& image, const ProjectCode& policy) {
     if (function.file.empty() && is_system_function(qualified_name(function.name)))
       skipped.push_back({function.start, function.size});
   return join_over_padding(merge_extents(std::move(skipped)), image.functions());
+}
+
+namespace {
+
+bool has_lines(const Image& image, const Function& function) {
+  const auto lines = image.lines();
+  const auto row = std::ranges::lower_bound(lines, function.start, {}, &LineRow::address);
+  return row != lines.end() && row->address < function.start + function.size;
+}
+
+}  // namespace
+
+std::vector<Extent> foreign_ranges(const Image& image) {
+  std::vector<Extent> foreign;
+  for (const Function& function : image.functions()) {
+    if (!function.file.empty()) continue;
+    const std::string name = qualified_name(function.name);
+    const bool unknown =
+        image.has_debug_information() && !is_system_function(name) && !has_lines(image, function);
+    if (is_framework_function(name) || unknown) foreign.push_back({function.start, function.size});
+  }
+  return merge_extents(std::move(foreign));
 }
 
 }  // namespace unflake

@@ -50,14 +50,20 @@ class ProjectCode {
 // The standard library and the sanitizers' run-times by the names of their functions, for when they
 // are linked in without debug information.
 bool is_system_function(std::string_view qualified_name);
+bool is_framework_function(std::string_view qualified_name);
 
 // The first of the frames at an address, innermost first, that is in project code: where a
 // lock_guard was inlined into push, push. Null when none is.
 const Frame* first_project_frame(const std::vector<Frame>& frames, const ProjectCode& policy);
 
-// The code of a project image that is not project code: what templates of system headers became and
-// what was linked in from archives. A function of a template that has project code inlined into it
-// is project code there.
+// The code of a project image that works on behalf of its caller: what templates of system headers
+// became, the standard library. A function of a template that has project code inlined into it is
+// project code there.
 std::vector<Extent> skip_ranges(const Image& image, const ProjectCode& policy);
+
+// The code of a project image that others compiled and that minds its own business: a test
+// framework, and what came from archives without debug information when the rest of the image has
+// some.
+std::vector<Extent> foreign_ranges(const Image& image);
 
 }  // namespace unflake

@@ -3,44 +3,11 @@
 #include <dwarf.h>
 
 #include <algorithm>
-#include <set>
 
 namespace unflake {
 namespace {
 
 constexpr int farthest_line = 64;  // rows to look back for one
-
-struct Row {
-  uint64_t address = 0;
-  int line = 0;
-  bool is_end = false;
-  Dwarf_Line* raw = nullptr;
-};
-
-Row row_at(Dwarf_Lines* lines, size_t index) {
-  Row row;
-  Dwarf_Addr address = 0;
-  row.raw = ::dwarf_onesrcline(lines, index);
-  ::dwarf_lineaddr(row.raw, &address);
-  ::dwarf_lineno(row.raw, &row.line);
-  ::dwarf_lineendsequence(row.raw, &row.is_end);
-  row.address = address;
-  return row;
-}
-
-// The index of the row that an address belongs to; `count` when it is before the first.
-size_t index_of(Dwarf_Lines* lines, size_t count, uint64_t address) {
-  size_t low = 0;
-  size_t high = count;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (row_at(lines, middle).address <= address)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low == 0 ? count : low - 1;
-}
 
 Dwarf_Die root_of(Dwarf_CU* unit) {
   Dwarf_Die root{};
@@ -48,25 +15,70 @@ Dwarf_Die root_of(Dwarf_CU* unit) {
   return root;
 }
 
+std::span<const uint8_t> line_section(const ElfFile& debug) {
+  const auto section = debug.section_bytes(".debug_line");
+  return section.empty() ? debug.section_bytes(".zdebug_line") : section;
+}
+
+std::optional<uint64_t> line_offset(Dwarf_Die unit) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word offset = 0;
+  if (::dwarf_formudata(::dwarf_attr(&unit, DW_AT_stmt_list, &attribute), &offset) != 0)
+    return std::nullopt;
+  return offset;
+}
+
+// Without the sequences of what the linker has dropped, and one where several claim the same code:
+// the linker keeps one copy of an inline function and may let the lines of the others point to it,
+// where they need not even be on instruction boundaries.
+template <class Sequence, class Start, class End>
+std::vector<Sequence> one_of_each(std::vector<Sequence> sequences, Start start, End end) {
+  std::stable_sort(sequences.begin(), sequences.end(),
+                   [&](const Sequence& a, const Sequence& b) { return start(a) < start(b); });
+  std::vector<Sequence> kept;
+  for (Sequence& sequence : sequences)
+    if (kept.empty() || start(sequence) >= end(kept.back())) kept.push_back(std::move(sequence));
+  return kept;
+}
+
 }  // namespace
+
+SourceLines::SourceLines(const Units& units, const ElfFile& debug, const ElfFile& file)
+    : units_(units), file_(file), section_(line_section(debug)) {}
+
+UnitLines SourceLines::read(const Unit& unit) const {
+  UnitLines lines;
+  Dwarf_Die die = unit.die;
+  const auto offset = line_offset(die);
+  if (!offset || ::dwarf_getsrcfiles(&die, &lines.files, &lines.file_count) != 0) return lines;
+  std::vector<LineSequence> sequences = read_line_program(section_, *offset);
+  std::erase_if(sequences, [&](const LineSequence& sequence) {
+    return sequence.size() < 2 || !file_.is_code(sequence.front().address);
+  });
+  const auto start = [](const LineSequence& sequence) { return sequence.front().address; };
+  const auto end = [](const LineSequence& sequence) { return sequence.back().address; };
+  for (const LineSequence& sequence : one_of_each(std::move(sequences), start, end))
+    lines.rows.insert(lines.rows.end(), sequence.begin(), sequence.end());
+  return lines;
+}
 
 std::optional<SourcePlace> SourceLines::at(const Unit& unit, uint64_t address,
                                            const std::function<bool(uint64_t)>& same_frame) {
-  Dwarf_Die die = unit.die;
-  Dwarf_Lines* lines = nullptr;
-  size_t count = 0;
-  if (::dwarf_getsrclines(&die, &lines, &count) != 0) return std::nullopt;
-  size_t index = index_of(lines, count, address);
-  if (index == count || row_at(lines, index).is_end) return std::nullopt;
-  for (int steps = 0; row_at(lines, index).line == 0; ++steps) {
-    if (index == 0 || steps == farthest_line) return std::nullopt;
-    const Row before = row_at(lines, --index);
-    if (before.is_end || !same_frame(before.address)) return std::nullopt;
+  const auto [known, is_new] = lines_.try_emplace(unit.die.cu);
+  if (is_new) known->second = read(unit);
+  const UnitLines& lines = known->second;
+  auto row =
+      std::upper_bound(lines.rows.begin(), lines.rows.end(), address,
+                       [](uint64_t at, const LineEntry& entry) { return at < entry.address; });
+  if (row == lines.rows.begin() || (--row)->is_end) return std::nullopt;
+  for (int steps = 0; row->line == 0; ++steps) {
+    if (row == lines.rows.begin() || steps == farthest_line) return std::nullopt;
+    if ((--row)->is_end || !same_frame(row->address)) return std::nullopt;
   }
-  const Row row = row_at(lines, index);
-  const char* file = ::dwarf_linesrc(row.raw, nullptr, nullptr);
+  if (row->file >= lines.file_count) return std::nullopt;
+  const char* file = ::dwarf_filesrc(lines.files, row->file, nullptr, nullptr);
   if (file == nullptr) return std::nullopt;
-  return SourcePlace{files_.number_of(file), row.line};
+  return SourcePlace{files_.number_of(file), row->line};
 }
 
 // g++ does not say where a lambda's call operator is declared, but where the lambda is.
@@ -100,8 +112,8 @@ std::optional<SourcePlace> SourceLines::place(Dwarf_Die* die, unsigned file_name
 
 namespace {
 
-// A run of rows that the compiler wrote for one section.
-struct Sequence {
+// The rows of one sequence.
+struct Piece {
   uint64_t start = 0;
   uint64_t end = 0;
   size_t first = 0;
@@ -110,78 +122,58 @@ struct Sequence {
 
 class TableReader {
  public:
-  TableReader(const Units& units, const ElfFile& file) : units_(units), file_(file) {}
+  TableReader(const Units& units, const SourceLines& lines) : units_(units), lines_(lines) {}
 
   LineTable read() {
-    for (const Unit& unit : units_.all()) read_unit(unit);
+    for (const Unit& unit : units_.all()) add(lines_.read(unit));
     LineTable table;
-    keep_one_of_each(table.rows);
+    const auto start = [](const Piece& piece) { return piece.start; };
+    const auto end = [](const Piece& piece) { return piece.end; };
+    for (const Piece& piece : one_of_each(std::move(pieces_), start, end))
+      table.rows.insert(table.rows.end(), rows_.begin() + static_cast<ptrdiff_t>(piece.first),
+                        rows_.begin() + static_cast<ptrdiff_t>(piece.last));
     for (size_t i = 0; i < files_.size(); ++i) table.files.push_back(files_.name(i));
     return table;
   }
 
  private:
-  void read_unit(const Unit& unit) {
-    Dwarf_Die die = unit.die;
-    Dwarf_Lines* lines = nullptr;
-    size_t count = 0;
-    if (::dwarf_getsrclines(&die, &lines, &count) != 0 || !seen_.insert(lines).second) return;
+  void add(const UnitLines& lines) {
     size_t first = rows_.size();
-    for (size_t i = 0; i < count; ++i) {
-      const Row row = row_at(lines, i);
-      if (row.is_end)
-        end_sequence(first, row.address);
-      else
-        add(row);
-      if (row.is_end) first = rows_.size();
+    uint64_t start = 0;
+    bool is_first = true;
+    for (const LineEntry& entry : lines.rows) {
+      if (is_first) start = entry.address;
+      is_first = entry.is_end;
+      if (!entry.is_end) {
+        add(lines, entry);
+        continue;
+      }
+      if (first < rows_.size()) pieces_.push_back({start, entry.address, first, rows_.size()});
+      first = rows_.size();
     }
-    rows_.resize(first);
   }
 
-  void add(const Row& row) {
-    bool is_statement = false;
-    ::dwarf_linebeginstatement(row.raw, &is_statement);
-    if (!is_statement || row.line <= 0 || !file_.is_code(row.address)) return;
-    const char* file = ::dwarf_linesrc(row.raw, nullptr, nullptr);
+  void add(const UnitLines& lines, const LineEntry& entry) {
+    if (!entry.is_statement || entry.line <= 0 || entry.file >= lines.file_count) return;
+    const char* file = ::dwarf_filesrc(lines.files, entry.file, nullptr, nullptr);
     if (file == nullptr) return;
-    const LineRow added{row.address, files_.number_of(file), row.line};
-    const bool again = !rows_.empty() && rows_.back().address == added.address &&
-                       rows_.back().file == added.file && rows_.back().line == added.line;
-    if (!again) rows_.push_back(added);
-  }
-
-  void end_sequence(size_t first, uint64_t end) {
-    if (first < rows_.size())
-      sequences_.push_back({rows_[first].address, end, first, rows_.size()});
-  }
-
-  // The linker keeps one copy of an inline function and lets the lines of the dropped ones point to
-  // it, where they need not even be on instruction boundaries.
-  void keep_one_of_each(std::vector<LineRow>& kept) {
-    std::stable_sort(sequences_.begin(), sequences_.end(),
-                     [](const Sequence& a, const Sequence& b) { return a.start < b.start; });
-    uint64_t end = 0;
-    for (const Sequence& sequence : sequences_) {
-      if (sequence.start < end) continue;
-      end = std::max(sequence.end, sequence.start + 1);
-      kept.insert(kept.end(), rows_.begin() + sequence.first, rows_.begin() + sequence.last);
-    }
-    std::stable_sort(kept.begin(), kept.end(),
-                     [](const LineRow& a, const LineRow& b) { return a.address < b.address; });
+    const LineRow row{entry.address, files_.number_of(file), entry.line};
+    const bool again = !rows_.empty() && rows_.back().address == row.address &&
+                       rows_.back().file == row.file && rows_.back().line == row.line;
+    if (!again) rows_.push_back(row);
   }
 
   const Units& units_;
-  const ElfFile& file_;
+  const SourceLines& lines_;
   FileTable files_;
-  std::set<Dwarf_Lines*> seen_;
   std::vector<LineRow> rows_;
-  std::vector<Sequence> sequences_;
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace
 
-LineTable read_line_table(const Units& units, const ElfFile& file) {
-  return TableReader(units, file).read();
+LineTable read_line_table(const Units& units, const SourceLines& lines) {
+  return TableReader(units, lines).read();
 }
 
 }  // namespace unflake

@@ -10,6 +10,7 @@
 
 #include "symbols/image.h"
 #include "symbols/project_code.h"
+#include "trace/assertion_reporters.h"
 #include "trace/raw_report.h"
 
 namespace unflake {
@@ -42,7 +43,7 @@ class CodeMap {
   std::vector<std::string> project_files(const RawImage& image);
   std::vector<Function> project_functions(const RawImage& image);
   // Where the test frameworks in the image report failed checks.
-  const std::vector<Function>& reporters(const RawImage& image);
+  const std::vector<AssertionReporter>& reporters(const RawImage& image);
   const std::vector<protocol::SkipRange>& skip_ranges(const RawImage& image);
 
   const ProjectCode& policy() const { return policy_; }
@@ -53,7 +54,7 @@ class CodeMap {
     std::shared_ptr<const Image> image;
     std::unordered_map<uint64_t, NamedCode> places;
     std::optional<std::vector<protocol::SkipRange>> skips;
-    std::optional<std::vector<Function>> reporters;
+    std::optional<std::vector<AssertionReporter>> reporters;
   };
   Known& known(const RawImage& image);
 

@@ -222,10 +222,16 @@ class Lowerer {
   }
 
   void add_reporters() {
-    for (uint32_t i = 0; i < images_.size(); ++i)
-      if (const auto image = code_.image(*images_[i]))
-        add_silent_probes(
-            plan_entries(*image, code_.reporters(*images_[i]), {i, probe_reports_failure}));
+    for (uint32_t i = 0; i < images_.size(); ++i) {
+      const auto image = code_.image(*images_[i]);
+      if (!image) continue;
+      for (const AssertionReporter& reporter : code_.reporters(*images_[i])) {
+        ProbePlan planned =
+            plan_entries(*image, {&reporter.function, 1}, {i, probe_reports_failure});
+        for (Probe& probe : planned.probes) probe.sign = reporter.sign;
+        add_silent_probes(planned);
+      }
+    }
   }
 
   void add_functions() {
@@ -245,6 +251,7 @@ class Lowerer {
       const auto same = taken.find(probe.address);
       if (same != taken.end()) {
         lowered_.probes[same->second].flags |= probe.flags & probe_reports_failure;
+        if (probe.flags & probe_reports_failure) lowered_.probes[same->second].sign = probe.sign;
         continue;
       }
       lowered_.probes.push_back(probe);

@@ -27,6 +27,13 @@ constexpr const char* failure_words[] = {"assertion", "assert",        "abort",
                                          "exception", "thrown before", "signal"};
 static_assert(std::size(failure_words) == static_cast<size_t>(protocol::FailureKind::signal) + 1);
 
+// A type as std::type_info has it, which mangled names contain.
+std::string type_name(const std::string& mangled) {
+  constexpr std::string_view prefix = "typeinfo name for ";
+  const std::string name = demangle(("_ZTS" + mangled).c_str());
+  return name.starts_with(prefix) ? name.substr(prefix.size()) : mangled;
+}
+
 std::string base_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -316,7 +323,7 @@ class Raiser {
       added.file = failure.file;
       added.line = static_cast<int>(std::min<uint32_t>(failure.line, INT32_MAX));
       added.message = failure.message;
-      added.exception_type = demangle(failure.type.c_str());
+      added.exception_type = type_name(failure.type);
       const bool interrupted = failure.kind == protocol::FailureKind::signal ||
                                failure.kind == protocol::FailureKind::assertion;
       added.stack = stack_of(failure.frames, interrupted);
