@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* file_name = "libunflake-agent.so";
 constexpr std::string_view divides_preloads = " :\t\n";
 
 bool can_be_preloaded(const std::string& path) {
@@ -50,10 +49,10 @@ Result<std::string> find_agent_library() {
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
   const fs::path prefix = program.parent_path().parent_path();
   for (const char* folder : {"lib", UNFLAKE_LIBDIR}) {
-    const fs::path library = prefix / folder / file_name;
+    const fs::path library = prefix / folder / agent_file_name;
     if (fs::exists(library, failed)) return library.string();
   }
-  return internal_error(fmt::format("{} is missing, which is loaded into tests", file_name),
+  return internal_error(fmt::format("{} is missing, which is loaded into tests", agent_file_name),
                         (prefix / "lib").string(),
                         "install unflake again, with its bin and lib folders side by side");
 }
@@ -71,7 +70,7 @@ Result<AgentLibrary> AgentLibrary::open(const std::string& library) {
   auto folder = make_link_folder();
   if (!folder) return folder.error();
   agent.link_folder_ = std::move(*folder);
-  agent.path_ = agent.link_folder_ + "/" + file_name;
+  agent.path_ = agent.link_folder_ + "/" + agent_file_name;
   std::error_code failed;
   fs::create_symlink(library, agent.path_, failed);
   if (failed)

@@ -11,6 +11,8 @@ namespace unflake {
 // What a command's process would find in this variable.
 std::string variable_for(const Command& command, const char* name);
 
+inline constexpr const char* agent_file_name = "libunflake-agent.so";
+
 // Where libunflake-agent.so is: beside the folder of the running program, as it was built or
 // installed, or where UNFLAKE_AGENT_LIBRARY says.
 Result<std::string> find_agent_library();

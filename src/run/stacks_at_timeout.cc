@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "run/agent_library.h"
 #include "run/process_tree.h"
 #include "symbols/process_stacks.h"
 #include "symbols/project_code.h"
@@ -21,8 +22,10 @@ std::string base_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+// The agent's own frames are no part of the test: a hang must look the same with and without it.
 void add_frames(const ThreadFrame& at, const ProjectCode& policy,
                 std::vector<ThreadAtTimeout::Frame>& frames) {
+  if (base_of(at.image) == agent_file_name) return;
   if (at.frames.empty())
     frames.push_back({at.image.empty() ? "?" : base_of(at.image), "", 0, false});
   const bool project_image = policy.is_project_image(at.image);

@@ -333,5 +333,37 @@ TEST(ReadOutcome, Reads_standard_error_that_was_kept_apart) {
                FailureKind::assertion);
 }
 
+ProcessResult hung_at(int line, const std::string& function = "Queue::pop") {
+  ProcessResult process;
+  process.end = ProcessResult::End::timed_out;
+  process.thread_stacks = {
+      {100, 101, "worker", {{"work", "/src/pool.cc", 5, true}}, ""},
+      {100, 100, "main", {{"poll", "", 0, false}, {function, "/src/queue.cc", line, true}}, ""}};
+  return process;
+}
+
+TEST(TimeoutWithStacks, Is_at_the_project_code_that_the_main_thread_was_in) {
+  const Outcome outcome = read_outcome(unflake::Test(), hung_at(57));
+  EXPECT_EQ(outcome.failures[0].function, "Queue::pop");
+  EXPECT_EQ(outcome.failures[0].line, 57);
+  EXPECT_EQ(headline(outcome.failures[0]), "timeout in Queue::pop queue.cc:57");
+}
+
+TEST(TimeoutWithStacks, Is_the_same_failure_at_another_line_of_the_function) {
+  EXPECT_EQ(read_outcome(unflake::Test(), hung_at(57)).signature,
+            read_outcome(unflake::Test(), hung_at(58)).signature);
+  EXPECT_NE(read_outcome(unflake::Test(), hung_at(57)).signature,
+            read_outcome(unflake::Test(), hung_at(57, "Queue::push")).signature);
+}
+
+TEST(TimeoutWithStacks, Without_project_code_on_the_stack_is_a_plain_one) {
+  ProcessResult process = hung_at(57);
+  process.thread_stacks[1].frames.pop_back();
+  ProcessResult plain;
+  plain.end = ProcessResult::End::timed_out;
+  EXPECT_EQ(read_outcome(unflake::Test(), process).signature,
+            read_outcome(unflake::Test(), plain).signature);
+}
+
 }  // namespace
 }  // namespace unflake
