@@ -140,7 +140,7 @@ Due due_at(const Moment& moment) {
 void perform(const Due& due, uint32_t site) {
   if (!due.any()) return;
   mark_late();
-  delay_began();
+  delay_began(due.delay_ns + (due.hold != nullptr ? due.hold->duration_ns : 0));
   Event* event = (plan().flags & record_events) != 0 ? next_event() : nullptr;
   if (event != nullptr)
     *event = {.enter_ns = now_ns(),
