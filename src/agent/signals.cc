@@ -127,12 +127,6 @@ void take_existing_handlers() {
   }
 }
 
-bool unblock_trap() {
-  const uint64_t trap = uint64_t{1} << (SIGTRAP - 1);
-  return !failed(
-      raw_syscall(__NR_rt_sigprocmask, SIG_UNBLOCK, as_word(&trap), 0, kernel_mask_size));
-}
-
 }  // namespace
 
 void watch_fatal_signals() {
@@ -156,6 +150,12 @@ bool take_trap(TrapHandler on_trap) {
   trap_taken = true;
   take_existing_handlers();
   return true;
+}
+
+bool unblock_trap() {
+  const uint64_t trap = uint64_t{1} << (SIGTRAP - 1);
+  return !failed(
+      raw_syscall(__NR_rt_sigprocmask, SIG_UNBLOCK, as_word(&trap), 0, kernel_mask_size));
 }
 
 bool handlers_are_wrapped() {
