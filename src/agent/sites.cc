@@ -38,6 +38,10 @@ Tally* spare_tally() {
   return &spare;
 }
 
+bool is_spare(const Tally& tally) {
+  return tally.key == 0;
+}
+
 bool group_is_on(uint16_t api) {
   return api == probe_api ||
          (plan().groups >> static_cast<uint32_t>(api_facts[api].group) & 1) != 0;
@@ -47,6 +51,11 @@ bool is_before(const PlanSite& site, uint32_t image, uint64_t offset, uint16_t a
   if (site.image != image) return site.image < image;
   if (site.offset != offset) return site.offset < offset;
   return site.api < api;
+}
+
+uint16_t as_plan_site(uint32_t number) {
+  return number < plan().sites.count && number < no_plan_site ? static_cast<uint16_t>(number)
+                                                              : no_plan_site;
 }
 
 uint16_t find_plan_site(const LoadedImage* image, uint64_t offset, uint16_t api) {
@@ -62,7 +71,7 @@ uint16_t find_plan_site(const LoadedImage* image, uint64_t offset, uint16_t api)
   }
   const bool found = low < plan().sites.count && sites[low].image == image->plan_number &&
                      sites[low].offset == offset && sites[low].api == api;
-  return found && low < no_plan_site ? static_cast<uint16_t>(low) : no_plan_site;
+  return found ? as_plan_site(low) : no_plan_site;
 }
 
 bool is_due(uint16_t api, uint16_t plan_site) {
@@ -78,7 +87,7 @@ struct Place {
 };
 
 uint16_t planned_as(const Place& place, uint16_t api, uint32_t probe) {
-  if (probe != none) return static_cast<uint16_t>(plan_table<Probe>(plan().probes)[probe].site);
+  if (probe != none) return as_plan_site(plan_table<Probe>(plan().probes)[probe].site);
   return find_plan_site(place.image, place.address - place.image->bias, api);
 }
 
@@ -161,6 +170,20 @@ uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t pr
   return none;
 }
 
+uint64_t count_visit(Tally& tally, uint32_t site) {
+  if (is_spare(tally)) return site != none ? report().sites[site].visits.add(1) : 0;
+  const uint64_t before = tally.visits.load();
+  tally.visits.add_alone(1);
+  return before;
+}
+
+void count_wait(Tally& tally, uint32_t site, uint64_t ns) {
+  if (!is_spare(tally))
+    tally.waited_ns.add_alone(ns);
+  else if (site != none)
+    report().sites[site].waited_ns.add(ns);
+}
+
 Tally* tally_of_call(Api api, const Caller& caller) {
   const uint64_t key = tally_key(api, caller.address);
   const Found found = find_or_add(key);
@@ -172,6 +195,7 @@ Tally* tally_of_call(Api api, const Caller& caller) {
   const uint64_t address = reinterpret_cast<uint64_t>(caller.address);
   const LoadedImage* image = image_at(address);
   const CodeOwner owner = owner_of(address, image);
+  if (owner == CodeOwner::unknown) return nullptr;  // for now: another thread may be describing it
   if (owner == CodeOwner::wrapper) return walk_from_now_on(found, key, api, caller);
   const bool include = owner == CodeOwner::system && (plan().flags & include_system) != 0;
   if (owner != CodeOwner::project && !include) return leave_alone(found, key);
