@@ -3,6 +3,7 @@
 #include "agent/hash.h"
 #include "agent/images.h"
 #include "agent/memory.h"
+#include "agent/process.h"
 #include "agent/stacks.h"
 
 namespace unflake::agent {
@@ -12,22 +13,41 @@ using namespace protocol;
 
 constexpr uint64_t walked_bit = uint64_t{1} << 63;
 constexpr uint64_t probe_bit = uint64_t{1} << 62;
+constexpr uint64_t forgotten_bit = uint64_t{1} << 61;
 
 struct Found {
   Tally* tally;
   bool is_new;
 };
 
+bool is_forgotten(const Tally& tally) {
+  return (tally.key & forgotten_bit) != 0;
+}
+
+// What was counted at code that is gone moves to its site, to make room.
+Tally* reuse(Tally* tally) {
+  if (tally == nullptr || !is_forgotten(*tally)) return tally;
+  if (tally->site != none) {
+    Site& site = report().sites[tally->site];
+    site.visits.add(tally->visits.load());
+    site.waited_ns.add(tally->waited_ns.load());
+  }
+  *tally = {};
+  return tally;
+}
+
 Found find_or_add(uint64_t key) {
   Tally* tallies = this_thread.tallies;
   if (tallies == nullptr) return {nullptr, false};
   const size_t first = tally_slot(key);
+  Tally* room = nullptr;
   for (size_t i = 0; i < 16; ++i) {
     Tally& tally = tallies[(first + i) % tallies_per_thread];
     if (tally.key == key) return {&tally, false};
-    if (tally.key == 0) return {&tally, true};
+    if (room == nullptr && (tally.key == 0 || is_forgotten(tally))) room = &tally;
+    if (tally.key == 0) break;
   }
-  return {nullptr, false};
+  return {reuse(room), true};
 }
 
 // For a thread that has no room for one more place. Its counts go to the site itself: slower, since
@@ -151,7 +171,26 @@ Tally* walk_from_now_on(Found found, uint64_t key, Api api, const Caller& caller
   return tally_of_walk(api, caller);
 }
 
+bool is_of_this_process(const TallyTable& table) {
+  const uint32_t thread = table.thread.load() - 1;
+  return thread < max_threads && report().threads[thread].process == process_number();
+}
+
+// The key of a call has the address in its lower bits.
+void forget_places_in(TallyTable& table, uint64_t start, uint64_t end) {
+  for (Tally& tally : table.tallies) {
+    const uint64_t key = tally.key, address = key & offset_mask;
+    if ((key & probe_bit) == 0 && address >= start && address < end)
+      __atomic_store_n(&tally.key, key | forgotten_bit, __ATOMIC_RELAXED);
+  }
+}
+
 }  // namespace
+
+void forget_places(uint64_t start, uint64_t end) {
+  for (TallyTable& table : report().tables)
+    if (is_of_this_process(table)) forget_places_in(table, start, end);
+}
 
 uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t probe) {
   Report& out = report();

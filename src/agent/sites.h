@@ -15,6 +15,9 @@ uint32_t number_of_site(uint64_t key, protocol::Address address, uint16_t api, u
 protocol::Tally* tally_of_call(protocol::Api api, const Caller& caller);
 protocol::Tally* tally_of_probe(uint32_t probe, uint64_t address);
 
+// To be called when this code was unloaded: other code may come to these addresses.
+void forget_places(uint64_t start, uint64_t end);
+
 // Both go to the site itself when the thread has no room for it. The first tells how often this
 // thread, or those without room, had been there before.
 uint64_t count_visit(protocol::Tally& tally, uint32_t site);

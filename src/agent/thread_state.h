@@ -44,7 +44,8 @@ struct Caller {
 struct KnownStack {
   StackSnapshot stack;
   uint64_t places[protocol::deepest_stack];
-  uint32_t number;  // in the report
+  uint32_t number;         // in the report
+  uint32_t closed_images;  // when it was unwound: since then the code may be another
   bool is_numbered;
   bool is_repeatable;
 };
