@@ -119,6 +119,18 @@ class Guard {
   bool entered_;
 };
 
+// While the agent only sleeps, a signal handler may visit sites as ever, and leave with longjmp.
+class Unguarded {
+ public:
+  Unguarded() : busy_(this_thread.busy) { this_thread.busy = 0; }
+  ~Unguarded() { this_thread.busy = busy_; }
+  Unguarded(const Unguarded&) = delete;
+  Unguarded& operator=(const Unguarded&) = delete;
+
+ private:
+  const uintptr_t busy_;
+};
+
 // Maps this thread's extra memory when it has none yet; nullptr: there is no memory.
 ThreadExtra* thread_extra();
 
