@@ -122,7 +122,10 @@ template <class Sleep>
 void be_late(const Rule& because, Sleep sleep) {
   RuleState& own = state(because);
   const uint64_t began = now_ns();
-  sleep(began, own);
+  {
+    Unguarded unguarded;
+    sleep(began, own);
+  }
   own.added_ns.add(now_ns() - began);
 }
 
@@ -140,7 +143,7 @@ Due due_at(const Moment& moment) {
 void perform(const Due& due, uint32_t site) {
   if (!due.any()) return;
   mark_late();
-  delay_began();
+  delay_began(due.delay_ns + (due.hold != nullptr ? due.hold->duration_ns : 0));
   Event* event = (plan().flags & record_events) != 0 ? next_event() : nullptr;
   if (event != nullptr)
     *event = {.enter_ns = now_ns(),

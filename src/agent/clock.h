@@ -12,8 +12,13 @@ void resolve_clock();
 
 inline constexpr int64_t ns_per_second = 1'000'000'000;
 
+// The end of time stands for what is beyond it.
 inline int64_t to_ns(const timespec& time) {
-  return time.tv_sec * ns_per_second + time.tv_nsec;
+  int64_t ns;
+  if (!__builtin_mul_overflow(time.tv_sec, ns_per_second, &ns) &&
+      !__builtin_add_overflow(ns, time.tv_nsec, &ns))
+    return ns;
+  return time.tv_sec < 0 ? INT64_MIN : INT64_MAX;
 }
 inline timespec to_timespec(int64_t ns) {
   return {ns / ns_per_second, ns % ns_per_second};

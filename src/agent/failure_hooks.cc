@@ -1,3 +1,5 @@
+#include <dlfcn.h>
+#include <link.h>
 #include <stdlib.h>
 
 #include "agent/failure.h"
@@ -55,6 +57,19 @@ void capture_assert(const FailureText& text) {
   capture_failure(FailureKind::assert_macro, stack, text);
 }
 
+using Throw = void (*)(void*, const TypeInfo*, void (*)(void*));
+
+// A program without the C++ library may load a plugin that brings it along, where only the plugin's
+// own dependencies reach it.
+Throw find_throw(const void* caller) {
+  static void* const next = dlsym(RTLD_NEXT, "__cxa_throw");
+  if (next != nullptr) return reinterpret_cast<Throw>(next);
+  Dl_info info;
+  void* image = nullptr;
+  dladdr1(caller, &info, &image, RTLD_DL_LINKMAP);
+  return reinterpret_cast<Throw>(dlsym(image, "__cxa_throw"));
+}
+
 }  // namespace
 
 HOOK(void, __assert_fail,
@@ -70,10 +85,10 @@ HOOK(void, abort, ()) {
   real::abort();
 }
 
-HOOK(void, __cxa_throw, (void* exception, const TypeInfo* type, void (*destroy)(void*))) {
-  resolve_real_functions();
+UNFLAKE_DEFINE(void, __cxa_throw, (void* exception, const TypeInfo* type, void (*destroy)(void*))) {
+  const Throw next = find_throw(__builtin_return_address(0));
   remember_throw(type);
-  real::__cxa_throw(exception, type, destroy);
+  next(exception, type, destroy);
 }
 
 }  // namespace unflake::agent

@@ -19,6 +19,7 @@ using namespace protocol;
 // one that is loaded in its place gets another.
 LoadedImage images[max_images];
 Shared<uint32_t> image_count;
+Shared<uint32_t> closed_count;
 SpinLock adding;
 
 constexpr const char* wrappers[] = {
@@ -148,6 +149,7 @@ void describe(LoadedImage& image, const link_map& map, const dl_find_object& fou
   image.start = reinterpret_cast<uint64_t>(found.dlfo_map_start);
   image.end = reinterpret_cast<uint64_t>(found.dlfo_map_end);
   image.bias = map.l_addr;
+  image.link_map = &map;
   BuildId id = build_id_of(map, image.start);
   if (id.size > sizeof(PlanImage::build_id)) id = {};
   image.plan_number = find_in_plan(path, id);
@@ -181,6 +183,12 @@ const LoadedImage* add(const dl_find_object& found) {
   return &images[count];
 }
 
+bool is_loaded(const LoadedImage& image) {
+  dl_find_object found{};
+  return _dl_find_object(reinterpret_cast<void*>(image.start), &found) == 0 &&
+         found.dlfo_link_map == image.link_map;
+}
+
 CodeOwner owner_inside(const PlanImage& image, uint64_t offset) {
   const SkipRange* first = plan_table<SkipRange>(plan().skips) + image.first_skip;
   uint32_t low = 0, high = image.skip_count;
@@ -205,6 +213,24 @@ const LoadedImage* image_at(uint64_t address) {
   const uint64_t start = reinterpret_cast<uint64_t>(found.dlfo_map_start);
   if (const LoadedImage* image = find_loaded(start, found.dlfo_link_map->l_addr)) return image;
   return add(found);
+}
+
+bool forget_closed_image(uint64_t& start, uint64_t& end) {
+  SpinLock::Hold hold(adding);
+  const uint32_t count = hold ? image_count.load() : 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (images[i].start == 0 || is_loaded(images[i])) continue;
+    start = images[i].start;
+    end = images[i].end;
+    images[i].start = 0;
+    closed_count.add(1);
+    return true;
+  }
+  return false;
+}
+
+uint32_t closed_images() {
+  return closed_count.load();
 }
 
 CodeOwner owner_of(uint64_t address, const LoadedImage* image) {

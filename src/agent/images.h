@@ -15,8 +15,9 @@ enum class CodeOwner : uint8_t {
 
 // An executable or library as this process has loaded it.
 struct LoadedImage {
+  const void* link_map;
   uint64_t bias;
-  uint64_t start;
+  uint64_t start;  // 0: it was unloaded
   uint64_t end;
   uint64_t name_hash;    // of the base name
   uint32_t number;       // in the report
@@ -27,6 +28,11 @@ struct LoadedImage {
 
 // The image at this address; nullptr: none. Lock-free for images that were seen before.
 const LoadedImage* image_at(uint64_t address);
+
+// To be called after a library was closed, until it says that nothing has gone: forgets one image
+// that was unloaded, and tells where it was.
+bool forget_closed_image(uint64_t& start, uint64_t& end);
+uint32_t closed_images();  // how many there have been
 
 // Whose code this is: a function of a system header that was compiled into a project image is a
 // wrapper.

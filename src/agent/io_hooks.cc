@@ -155,7 +155,7 @@ HOOK(int, setsockopt, (int socket, int level, int option, const void* value, soc
   Visit visit(Api::setsockopt, CALLER, {word(socket), time});
   timeval other;
   if (is_time && time > 0 && visit.other_time() >= 0) {
-    other = to_timeval(visit.other_time());
+    other = to_timeval(time_to_arm(visit));
     value = &other;
   }
   return visit.leave(real::setsockopt(socket, level, option, value, size));

@@ -31,12 +31,8 @@ bool is_failure(const FailureSign& sign, const ucontext_t* context) {
 
 void visit_site(uint32_t probe, uint64_t address) {
   Tally* tally = tally_of_probe(probe, address);
-  const uint64_t visit = tally->visits.load();
   const uint32_t site = tally->site;
-  if (!is_spare(*tally))
-    tally->visits.add_alone(1);
-  else if (site != none)
-    report().sites[site].visits.add(1);
+  const uint64_t visit = count_visit(*tally, site);
   if (tally->plan_site != no_plan_site)
     perform(due_at({tally->plan_site, Position::before, visit}), site);
 }

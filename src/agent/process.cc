@@ -22,6 +22,7 @@ Shared<uint32_t> late_threads;
 Shared<uint32_t> delayed_threads;
 Shared<uint32_t> changes;  // of the two above; a futex
 Shared<uint64_t> last_delay_end;
+Shared<uint64_t> delayed_until;  // at the latest, by the delays that have begun
 
 void read_name(char* name, size_t size) {
   const long file = raw_syscall(__NR_openat, AT_FDCWD, as_word("/proc/self/comm"), O_RDONLY, 0);
@@ -47,12 +48,17 @@ uint32_t others(const Shared<uint32_t>& threads, bool including_this) {
   return including_this && count > 0 ? count - 1 : count;
 }
 
+uint64_t later(uint64_t one, uint64_t other) {
+  return one > other ? one : other;
+}
+
 }  // namespace
 
 void meet_process() {
   const uint32_t parent = number;
   late_threads.store(0);
   delayed_threads.store(0);
+  delayed_until.store(0);
   Report& out = report();
   number = out.processes_used.add(1);
   if (number >= max_processes) {
@@ -93,8 +99,11 @@ void late_thread_ended() {
   tell_change();
 }
 
-void delay_began() {
+void delay_began(uint64_t at_most_ns) {
   delayed_threads.add(1);
+  const uint64_t until = now_ns() + at_most_ns;
+  for (uint64_t old = delayed_until.load(); old < until; old = delayed_until.load())
+    if (delayed_until.change(old, until)) break;
 }
 
 void delay_ended() {
@@ -107,17 +116,19 @@ void end_process() {
   if (attached() && number != none) report().processes[number].ended_ns.store(now_ns());
 }
 
+// Only delays that have begun by now count: a thread that is made late again and again would hold
+// the exit forever.
 void hold_exit() {
   if (!attached() || (plan().flags & protocol::hold_exit) == 0) return;
   const uint64_t began = now_ns();
+  const uint64_t latest = later(began, delayed_until.load());
   while (others(late_threads, this_thread.was_late) > 0) {
     const uint32_t seen = changes.load();
-    const uint64_t since = delayed_threads.load() > 0
-                               ? now_ns()
-                               : (last_delay_end.load() > began ? last_delay_end.load() : began);
-    const uint64_t end = since + plan().hold_exit_ns;
-    if (now_ns() >= end) return;
-    wait_for_change(seen, end - now_ns());
+    const uint64_t now = now_ns();
+    const uint64_t since = delayed_threads.load() > 0 ? now : later(began, last_delay_end.load());
+    const uint64_t end = (since < latest ? since : latest) + plan().hold_exit_ns;
+    if (now >= end) return;
+    wait_for_change(seen, end - now);
   }
 }
 

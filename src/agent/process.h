@@ -19,7 +19,7 @@ uint64_t next_unknown_thread();
 void late_thread_began();
 void late_thread_ended();
 // Between the two a thread sleeps because of the plan.
-void delay_began();
+void delay_began(uint64_t at_most_ns);
 void delay_ended();
 
 // Waits, when the plan says so, until threads that were made late had the time to do what they do.

@@ -30,11 +30,11 @@ void* find(const RealFunction& function) {
 }  // namespace
 
 void resolve_real_functions() {
-  static bool resolved = false;
-  if (resolved) return;
+  static bool begun = false;
+  if (begun) return;
+  begun = true;  // the lookup itself may come by here: through a program's own malloc
   for (const RealFunction* function = first_real; function != end_of_real; ++function)
     *function->place = find(*function);
-  resolved = true;
 }
 
 }  // namespace unflake::agent

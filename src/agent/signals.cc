@@ -59,15 +59,19 @@ bool is_fatal(int signal) {
 }
 
 // With the default action again, the signal comes back: by the same instruction, or sent once more.
-void die_of(int signal, bool was_sent) {
+void die_of(int signal, bool send) {
   const KernelAction by_default = {nullptr, has_restorer, unflake_return_from_signal, 0};
   raw_syscall(__NR_rt_sigaction, signal, as_word(&by_default), 0, kernel_mask_size);
-  if (was_sent)
-    raw_syscall(__NR_tgkill, raw_syscall(__NR_getpid), raw_syscall(__NR_gettid), signal);
+  if (send) raw_syscall(__NR_tgkill, raw_syscall(__NR_getpid), raw_syscall(__NR_gettid), signal);
 }
 
 bool was_sent(const siginfo_t& info) {
   return info.si_code <= 0;
+}
+
+// The system call in whose place SIGSYS came is not repeated, as a faulting instruction is.
+bool comes_back(int signal, const siginfo_t& info) {
+  return !was_sent(info) && signal != SIGSYS;
 }
 
 // The program's handlers are called from here. Some never return: they jump or throw.
@@ -79,7 +83,7 @@ void call_handler(int signal, siginfo_t* info, void* raw) {
   if (handler != nullptr)
     handler(signal, info, context);
   else
-    die_of(signal, was_sent(*info));
+    die_of(signal, !comes_back(signal, *info));
   restore(displacement, context);
 }
 
@@ -123,12 +127,6 @@ void take_existing_handlers() {
   }
 }
 
-bool unblock_trap() {
-  const uint64_t trap = uint64_t{1} << (SIGTRAP - 1);
-  return !failed(
-      raw_syscall(__NR_rt_sigprocmask, SIG_UNBLOCK, as_word(&trap), 0, kernel_mask_size));
-}
-
 }  // namespace
 
 void watch_fatal_signals() {
@@ -152,6 +150,12 @@ bool take_trap(TrapHandler on_trap) {
   trap_taken = true;
   take_existing_handlers();
   return true;
+}
+
+bool unblock_trap() {
+  const uint64_t trap = uint64_t{1} << (SIGTRAP - 1);
+  return !failed(
+      raw_syscall(__NR_rt_sigprocmask, SIG_UNBLOCK, as_word(&trap), 0, kernel_mask_size));
 }
 
 bool handlers_are_wrapped() {

@@ -17,6 +17,8 @@ void watch_fatal_signals();
 using TrapHandler = void (*)(int, siginfo_t*, void*);
 bool take_trap(TrapHandler on_trap);
 
+bool unblock_trap();  // for this thread
+
 bool handlers_are_wrapped();
 bool trap_is_taken();
 

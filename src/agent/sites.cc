@@ -3,6 +3,7 @@
 #include "agent/hash.h"
 #include "agent/images.h"
 #include "agent/memory.h"
+#include "agent/process.h"
 #include "agent/stacks.h"
 
 namespace unflake::agent {
@@ -12,22 +13,41 @@ using namespace protocol;
 
 constexpr uint64_t walked_bit = uint64_t{1} << 63;
 constexpr uint64_t probe_bit = uint64_t{1} << 62;
+constexpr uint64_t forgotten_bit = uint64_t{1} << 61;
 
 struct Found {
   Tally* tally;
   bool is_new;
 };
 
+bool is_forgotten(const Tally& tally) {
+  return (tally.key & forgotten_bit) != 0;
+}
+
+// What was counted at code that is gone moves to its site, to make room.
+Tally* reuse(Tally* tally) {
+  if (tally == nullptr || !is_forgotten(*tally)) return tally;
+  if (tally->site != none) {
+    Site& site = report().sites[tally->site];
+    site.visits.add(tally->visits.load());
+    site.waited_ns.add(tally->waited_ns.load());
+  }
+  *tally = {};
+  return tally;
+}
+
 Found find_or_add(uint64_t key) {
   Tally* tallies = this_thread.tallies;
   if (tallies == nullptr) return {nullptr, false};
   const size_t first = tally_slot(key);
+  Tally* room = nullptr;
   for (size_t i = 0; i < 16; ++i) {
     Tally& tally = tallies[(first + i) % tallies_per_thread];
     if (tally.key == key) return {&tally, false};
-    if (tally.key == 0) return {&tally, true};
+    if (room == nullptr && (tally.key == 0 || is_forgotten(tally))) room = &tally;
+    if (tally.key == 0) break;
   }
-  return {nullptr, false};
+  return {reuse(room), true};
 }
 
 // For a thread that has no room for one more place. Its counts go to the site itself: slower, since
@@ -36,6 +56,10 @@ Tally* spare_tally() {
   static thread_local Tally spare __attribute__((tls_model("initial-exec")));
   spare = {};
   return &spare;
+}
+
+bool is_spare(const Tally& tally) {
+  return tally.key == 0;
 }
 
 bool group_is_on(uint16_t api) {
@@ -47,6 +71,11 @@ bool is_before(const PlanSite& site, uint32_t image, uint64_t offset, uint16_t a
   if (site.image != image) return site.image < image;
   if (site.offset != offset) return site.offset < offset;
   return site.api < api;
+}
+
+uint16_t as_plan_site(uint32_t number) {
+  return number < plan().sites.count && number < no_plan_site ? static_cast<uint16_t>(number)
+                                                              : no_plan_site;
 }
 
 uint16_t find_plan_site(const LoadedImage* image, uint64_t offset, uint16_t api) {
@@ -62,7 +91,7 @@ uint16_t find_plan_site(const LoadedImage* image, uint64_t offset, uint16_t api)
   }
   const bool found = low < plan().sites.count && sites[low].image == image->plan_number &&
                      sites[low].offset == offset && sites[low].api == api;
-  return found && low < no_plan_site ? static_cast<uint16_t>(low) : no_plan_site;
+  return found ? as_plan_site(low) : no_plan_site;
 }
 
 bool is_due(uint16_t api, uint16_t plan_site) {
@@ -78,7 +107,7 @@ struct Place {
 };
 
 uint16_t planned_as(const Place& place, uint16_t api, uint32_t probe) {
-  if (probe != none) return static_cast<uint16_t>(plan_table<Probe>(plan().probes)[probe].site);
+  if (probe != none) return as_plan_site(plan_table<Probe>(plan().probes)[probe].site);
   return find_plan_site(place.image, place.address - place.image->bias, api);
 }
 
@@ -142,7 +171,26 @@ Tally* walk_from_now_on(Found found, uint64_t key, Api api, const Caller& caller
   return tally_of_walk(api, caller);
 }
 
+bool is_of_this_process(const TallyTable& table) {
+  const uint32_t thread = table.thread.load() - 1;
+  return thread < max_threads && report().threads[thread].process == process_number();
+}
+
+// The key of a call has the address in its lower bits.
+void forget_places_in(TallyTable& table, uint64_t start, uint64_t end) {
+  for (Tally& tally : table.tallies) {
+    const uint64_t key = tally.key, address = key & offset_mask;
+    if ((key & probe_bit) == 0 && address >= start && address < end)
+      __atomic_store_n(&tally.key, key | forgotten_bit, __ATOMIC_RELAXED);
+  }
+}
+
 }  // namespace
+
+void forget_places(uint64_t start, uint64_t end) {
+  for (TallyTable& table : report().tables)
+    if (is_of_this_process(table)) forget_places_in(table, start, end);
+}
 
 uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t probe) {
   Report& out = report();
@@ -161,6 +209,20 @@ uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t pr
   return none;
 }
 
+uint64_t count_visit(Tally& tally, uint32_t site) {
+  if (is_spare(tally)) return site != none ? report().sites[site].visits.add(1) : 0;
+  const uint64_t before = tally.visits.load();
+  tally.visits.add_alone(1);
+  return before;
+}
+
+void count_wait(Tally& tally, uint32_t site, uint64_t ns) {
+  if (!is_spare(tally))
+    tally.waited_ns.add_alone(ns);
+  else if (site != none)
+    report().sites[site].waited_ns.add(ns);
+}
+
 Tally* tally_of_call(Api api, const Caller& caller) {
   const uint64_t key = tally_key(api, caller.address);
   const Found found = find_or_add(key);
@@ -172,6 +234,7 @@ Tally* tally_of_call(Api api, const Caller& caller) {
   const uint64_t address = reinterpret_cast<uint64_t>(caller.address);
   const LoadedImage* image = image_at(address);
   const CodeOwner owner = owner_of(address, image);
+  if (owner == CodeOwner::unknown) return nullptr;  // for now: another thread may be describing it
   if (owner == CodeOwner::wrapper) return walk_from_now_on(found, key, api, caller);
   const bool include = owner == CodeOwner::system && (plan().flags & include_system) != 0;
   if (owner != CodeOwner::project && !include) return leave_alone(found, key);

@@ -51,13 +51,14 @@ void unwind(KnownStack& known) {
   known.stack.count = 0;
   known.is_numbered = false;
   known.is_repeatable = true;
+  known.closed_images = closed_images();
   Unwinding unwinding{known.stack, &known};
   _Unwind_Backtrace(add_frame, &unwinding);
 }
 
 bool is_still(const KnownStack& known, const Caller& caller) {
   const StackSnapshot& stack = known.stack;
-  if (!known.is_repeatable || stack.count == 0 ||
+  if (!known.is_repeatable || stack.count == 0 || known.closed_images != closed_images() ||
       known.places[0] != reinterpret_cast<uint64_t>(caller.frame) - sizeof(uint64_t))
     return false;
   for (uint32_t i = 0; i < stack.count; ++i)

@@ -19,6 +19,7 @@ struct Start {
   protocol::Shared<uint32_t> taken;
   uint32_t site;
   uint16_t plan_site;
+  protocol::Event* creation;  // nullptr: it is not recorded
   Birth birth;
   void* (*routine)(void*);
   int (*c11_routine)(void*);
@@ -36,14 +37,24 @@ Start* take_start(const Visit& visit) {
     if (!start.taken.change(0, 1)) continue;
     start.site = visit.site();
     start.plan_site = visit.plan_site();
+    start.creation = visit.event();
     return &start;
   }
   return nullptr;
 }
 
+// The new thread tells its handle: where its creator wanted to have that may be gone by now. Nor is
+// the event sure to be the same, when the creator has been busy since.
+void name_created(protocol::Event* event) {
+  if (event == nullptr || event->object != 0) return;
+  const Api api = static_cast<Api>(event->api);
+  if (api == Api::pthread_create || api == Api::thrd_create) event->object = pthread_self();
+}
+
 Start prepare_child(Start* shared) {
   const Start start = *shared;
   shared->taken.store(0);
+  name_created(start.creation);
   meet_child(start.birth);
   begin_thread_at(start.plan_site, start.site);
   return start;
@@ -82,10 +93,7 @@ HOOK(int, pthread_create,
     return visit.leave(real::pthread_create(thread, attributes, routine, argument));
   start->routine = routine;
   const int result = real::pthread_create(thread, attributes, run_thread, start);
-  if (result != 0)
-    start->taken.store(0);
-  else
-    visit.set_object(*thread);
+  if (result != 0) start->taken.store(0);
   return visit.leave(result);
 }
 
@@ -95,10 +103,7 @@ HOOK(int, thrd_create, (thrd_t * thread, thrd_start_t routine, void* argument)) 
   if (start == nullptr) return visit.leave(real::thrd_create(thread, routine, argument));
   start->c11_routine = routine;
   const int result = real::thrd_create(thread, run_c11_thread, start);
-  if (result != thrd_success)
-    start->taken.store(0);
-  else
-    visit.set_object(*thread);
+  if (result != thrd_success) start->taken.store(0);
   return visit.leave(result);
 }
 

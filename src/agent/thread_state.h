@@ -44,7 +44,8 @@ struct Caller {
 struct KnownStack {
   StackSnapshot stack;
   uint64_t places[protocol::deepest_stack];
-  uint32_t number;  // in the report
+  uint32_t number;         // in the report
+  uint32_t closed_images;  // when it was unwound: since then the code may be another
   bool is_numbered;
   bool is_repeatable;
 };
@@ -116,6 +117,18 @@ class Guard {
  private:
   const uintptr_t frame_;
   bool entered_;
+};
+
+// While the agent only sleeps, a signal handler may visit sites as ever, and leave with longjmp.
+class Unguarded {
+ public:
+  Unguarded() : busy_(this_thread.busy) { this_thread.busy = 0; }
+  ~Unguarded() { this_thread.busy = busy_; }
+  Unguarded(const Unguarded&) = delete;
+  Unguarded& operator=(const Unguarded&) = delete;
+
+ private:
+  const uintptr_t busy_;
 };
 
 // Maps this thread's extra memory when it has none yet; nullptr: there is no memory.

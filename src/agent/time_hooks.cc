@@ -109,7 +109,7 @@ HOOK(int, timerfd_settime, (int timer, int flags, const itimerspec* value, itime
   Visit visit(Api::timerfd_settime, CALLER, {word(timer), first_time(absolute, value)});
   itimerspec other;
   if (is_changed(visit, absolute, value)) {
-    other = {value->it_interval, to_timespec(visit.other_time())};
+    other = {value->it_interval, to_timespec(time_to_arm(visit))};
     value = &other;
   }
   return visit.leave(real::timerfd_settime(timer, flags, value, old));
@@ -120,7 +120,7 @@ HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, iti
   Visit visit(Api::timer_settime, CALLER, {word(timer), first_time(absolute, value)});
   itimerspec other;
   if (is_changed(visit, absolute, value)) {
-    other = {value->it_interval, to_timespec(visit.other_time())};
+    other = {value->it_interval, to_timespec(time_to_arm(visit))};
     value = &other;
   }
   return visit.leave(real::timer_settime(timer, flags, value, old));
@@ -131,7 +131,7 @@ HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
   Visit visit(Api::setitimer, CALLER, {word(which), time});
   itimerval other;
   if (visit.other_time() >= 0 && time > 0) {
-    other = {value->it_interval, to_timeval(visit.other_time())};
+    other = {value->it_interval, to_timeval(time_to_arm(visit))};
     value = &other;
   }
   return visit.leave(real::setitimer(which, value, old));
@@ -140,7 +140,7 @@ HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
 HOOK(unsigned, alarm, (unsigned seconds)) {
   Visit visit(Api::alarm, CALLER, {0, seconds * ns_per_second});
   if (visit.other_time() < 0 || seconds == 0) return visit.leave(real::alarm(seconds));
-  const itimerval other{{0, 0}, to_timeval(visit.other_time())};
+  const itimerval other{{0, 0}, to_timeval(time_to_arm(visit))};
   itimerval old{};
   real::setitimer(ITIMER_REAL, &other, &old);
   return visit.leave(static_cast<unsigned>(old.it_value.tv_sec + (old.it_value.tv_usec > 0)));

@@ -22,7 +22,7 @@ inline int64_t within(const timespec* time) {
   return time != nullptr ? to_ns(*time) : -1;
 }
 inline int64_t within(const timeval* time) {
-  return time != nullptr ? time->tv_sec * ns_per_second + time->tv_usec * 1000 : -1;
+  return time != nullptr ? to_ns({time->tv_sec, time->tv_usec * 1000}) : -1;
 }
 inline int64_t within_ms(int time) {
   return time >= 0 ? time * int64_t{1'000'000} : -1;
@@ -30,8 +30,9 @@ inline int64_t within_ms(int time) {
 
 inline int64_t until(clockid_t clock, const timespec* deadline) {
   if (deadline == nullptr) return -1;
-  const int64_t rest = to_ns(*deadline) - static_cast<int64_t>(now_ns(clock));
-  return rest > 0 ? rest : 0;
+  const int64_t end = to_ns(*deadline);
+  const auto now = static_cast<int64_t>(now_ns(clock));
+  return end > now ? end - now : 0;
 }
 
 // What to pass to the real call: the time that it was given, or the plan's.
@@ -50,6 +51,11 @@ inline const timespec* absolute_time(const Visit& visit, clockid_t clock, const 
 
 inline timeval to_timeval(int64_t ns) {
   return {ns / ns_per_second, ns % ns_per_second / 1000};
+}
+
+// Of a timer, or a time-out that is set for later: 0 would switch it off.
+inline int64_t time_to_arm(const Visit& visit) {
+  return visit.other_time() > 1000 ? visit.other_time() : 1000;
 }
 
 // A short time must not become none.

@@ -20,20 +20,6 @@ uint32_t number_of_stack_at(const Caller& caller) {
   return known != nullptr ? number_of_stack(*known) : none;
 }
 
-void count(Tally& tally, uint32_t site) {
-  if (!is_spare(tally))
-    tally.visits.add_alone(1);
-  else if (site != none)
-    report().sites[site].visits.add(1);
-}
-
-void count_wait(Tally& tally, uint32_t site, uint64_t ns) {
-  if (!is_spare(tally))
-    tally.waited_ns.add_alone(ns);
-  else if (site != none)
-    report().sites[site].waited_ns.add(ns);
-}
-
 }  // namespace
 
 Visit::Visit(Api api, const Caller& caller, Subject subject) : api_(api) {
@@ -52,8 +38,7 @@ void Visit::enter_site(const Caller& caller, const Subject& subject) {
   value_ = subject.value;
   site_ = tally_->site;
   plan_site_ = tally_->plan_site;
-  visit_ = tally_->visits.load();
-  count(*tally_, site_);
+  visit_ = count_visit(*tally_, site_);
   if (tally_->mode == static_cast<uint16_t>(Mode::pass)) {
     tally_ = nullptr;
     return;
@@ -92,7 +77,7 @@ void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_wi
     if (due.any()) flags_ |= event_delayed;
     if (timed_out) flags_ |= event_timed_out;
     if (timed_out && other_time_ >= 0) skip_time(now);
-    if (event_ != nullptr) {
+    if (event_ != nullptr && event_->enter_ns == entered_ns_) {  // else others have taken its room
       event_->exit_ns = now;
       event_->result = result;
       event_->flags = flags_;

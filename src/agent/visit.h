@@ -27,10 +27,7 @@ class Visit {
   // The time value to pass instead of the one that was given; -1: none.
   int64_t other_time() const { return other_time_; }
 
-  // Known only after the call: a new thread's handle.
-  void set_object(uint64_t object) {
-    if (event_ != nullptr) event_->object = object;
-  }
+  protocol::Event* event() const { return event_; }
   uint16_t plan_site() const { return plan_site_; }
   uint32_t site() const { return site_; }
 
