@@ -220,6 +220,10 @@ Address address_in(uint64_t address, const LoadedImage* image) {
                           : make_address(unknown_image, address);
 }
 
+void forget_adding() {
+  adding = {};
+}
+
 const LoadedImage* executable_image() {
   static const LoadedImage* executable = nullptr;
   if (executable == nullptr) {

@@ -34,7 +34,9 @@ CodeOwner owner_of(uint64_t address, const LoadedImage* image);
 
 protocol::Address address_in(uint64_t address, const LoadedImage* image);
 
-// Number of the executable, in the report and in the plan.
 const LoadedImage* executable_image();
+
+// In a forked child: whoever was adding an image is not there any more.
+void forget_adding();
 
 }  // namespace unflake::agent

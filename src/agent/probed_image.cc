@@ -1,7 +1,5 @@
 #include "agent/probed_image.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "agent/memory.h"
@@ -53,13 +51,34 @@ uint64_t slots_size(const ProbedImage& image) {
   return whole_pages(image.slot_count * sizeof(Slot));
 }
 
+// A plain binary search through a large plan misses the cache at every step.
+uint32_t choose_buckets(ProbedImage& image, uint64_t end) {
+  const uint64_t size = end - image.start;
+  image.bucket_shift = 4;
+  while (size >> image.bucket_shift > image.count / 8) ++image.bucket_shift;
+  return static_cast<uint32_t>(size >> image.bucket_shift) + 2;
+}
+
+void fill_buckets(const ProbedImage& image, uint32_t count) {
+  uint32_t probe = image.first;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t start = image.start + (uint64_t{i} << image.bucket_shift);
+    while (probe < image.first + image.count && address_of(image, probe) < start) ++probe;
+    image.buckets[i] = probe;
+  }
+}
+
 bool allocate(ProbedImage& image, uint64_t end) {
   image.slot_count = count_slots(image);
-  image.memory_size = slots_size(image) + whole_pages(image.count * sizeof(uint32_t));
+  const uint32_t bucket_count = choose_buckets(image, end);
+  image.memory_size =
+      slots_size(image) + whole_pages((image.count + bucket_count) * sizeof(uint32_t));
   char* memory = map_near(image.start, end, image.memory_size);
   if (memory == nullptr) return false;
   image.slots = reinterpret_cast<Slot*>(memory);
   image.places = reinterpret_cast<uint32_t*>(memory + slots_size(image));
+  image.buckets = image.places + image.count;
+  fill_buckets(image, bucket_count);
   return true;
 }
 
@@ -175,16 +194,6 @@ bool seal_slots(const ProbedImage& image) {
   return image.slot_count == 0 || protect(start, start + slots_size(image), PROT_READ | PROT_EXEC);
 }
 
-bool write_by_file(uint64_t address, uint8_t byte) {
-  const long file =
-      raw_syscall(__NR_openat, AT_FDCWD, as_word("/proc/self/mem"), O_RDWR | O_CLOEXEC);
-  if (failed(file)) return false;
-  const long written =
-      raw_syscall(__NR_pwrite64, file, as_word(&byte), 1, static_cast<long>(address));
-  raw_syscall(__NR_close, file);
-  return written == 1;
-}
-
 }  // namespace
 
 void add_probes(ProbedImage& image, uint32_t number, const LoadedFile& file) {
@@ -218,21 +227,12 @@ uint32_t find_probe(const ProbedImage& image, uint64_t address) {
   if (address < image.start || address >= end) return protocol::none;
   const uint32_t number = protocol::image_of(probes()[image.first].address);
   const protocol::Address wanted = protocol::make_address(number, address - image.bias);
-  const uint32_t last = image.first + image.count;
-  const uint32_t probe = lower_bound(image.first, last, wanted);
+  const uint32_t* bucket = image.buckets + ((address - image.start) >> image.bucket_shift);
+  const uint32_t last = bucket[1];
+  const uint32_t probe = lower_bound(bucket[0], last, wanted);
   const bool found = probe < last && probes()[probe].address == wanted &&
                      image.places[probe - image.first] != not_installed;
   return found ? probe : protocol::none;
-}
-
-// The file needs no lock and leaves protections alone, so threads may do this at once. Without it
-// the page stays writable, which is safe between threads too.
-bool write_code(uint64_t address, uint8_t byte) {
-  if (write_by_file(address, byte)) return true;
-  const uint64_t start = address & ~(page - 1);
-  if (!protect(start, start + page, writable_code)) return false;
-  __atomic_store_n(reinterpret_cast<uint8_t*>(address), byte, __ATOMIC_RELEASE);
-  return true;
 }
 
 }  // namespace unflake::agent

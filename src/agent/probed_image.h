@@ -31,7 +31,9 @@ struct ProbedImage {
   uint32_t count = 0;
   uint32_t slot_count = 0;
   Slot* slots = nullptr;
-  uint32_t* places = nullptr;  // a Place for each probe
+  uint32_t* places = nullptr;   // a Place for each probe
+  uint32_t* buckets = nullptr;  // the first probe at or behind start + (n << bucket_shift)
+  uint32_t bucket_shift = 0;
   uint64_t memory_size = 0;
 };
 
@@ -44,9 +46,6 @@ void forget(ProbedImage& image);
 
 // The probe at an address, as a number in Plan::probes; none: no probe of this image.
 uint32_t find_probe(const ProbedImage& image, uint64_t address);
-
-// Writes one byte into code that may be running; false: it was not possible.
-bool write_code(uint64_t address, uint8_t byte);
 
 inline bool is_loaded(const ProbedImage& image) {
   return __atomic_load_n(&image.end, __ATOMIC_ACQUIRE) != 0;

@@ -3,6 +3,7 @@
 #include <link.h>
 #include <signal.h>
 
+#include "agent/code_writer.h"
 #include "agent/emulate.h"
 #include "agent/loaded_files.h"
 #include "agent/memory.h"
@@ -154,6 +155,13 @@ void on_trap(int signal, siginfo_t* info, void* raw) {
     take(hit, address, context);
 }
 
+bool plans_one_shots() {
+  const auto* probes = plan_table<Probe>(plan().probes);
+  for (uint32_t i = 0; i < plan().probes.count; ++i)
+    if ((probes[i].flags & protocol::probe_one_shot) != 0) return true;
+  return false;
+}
+
 }  // namespace
 
 void install_probes() {
@@ -161,6 +169,7 @@ void install_probes() {
   if (!take_trap(on_trap)) return process_degraded(protocol::sigtrap_taken);
   const uint32_t count = plan().images.count;
   image_count = count < protocol::max_images ? count : protocol::max_images;
+  if (plans_one_shots()) prepare_to_write_code();
   add_new_images();
   watch_linker();
 }

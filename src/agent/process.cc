@@ -103,6 +103,10 @@ void delay_ended() {
   tell_change();
 }
 
+void end_process() {
+  if (attached() && number != none) report().processes[number].ended_ns.store(now_ns());
+}
+
 void hold_exit() {
   if (!attached() || (plan().flags & protocol::hold_exit) == 0) return;
   const uint64_t began = now_ns();

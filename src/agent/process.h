@@ -8,6 +8,7 @@ namespace unflake::agent {
 
 // Writes this process into the report; again after a fork.
 void meet_process();
+void end_process();
 uint32_t process_number();  // none: there was no room
 
 void process_degraded(protocol::Degraded what);

@@ -25,6 +25,10 @@ __attribute__((constructor)) void start_at_load() {
   start();
 }
 
+__attribute__((destructor)) void end_at_exit() {
+  end_process();
+}
+
 using Main = int (*)(int, char**, char**);
 Main real_main;
 

@@ -143,6 +143,7 @@ void begin(const Birth& birth) {
 void after_fork_in_child() {
   if (!attached() || this_thread.stage != Stage::lives) return;
   const Birth birth = this_thread.extra != nullptr ? this_thread.extra->fork_birth : Birth{};
+  forget_adding();
   meet_process();
   begin(birth);
 }

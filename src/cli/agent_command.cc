@@ -9,6 +9,7 @@
 #include "report/excerpt.h"
 #include "report/findings.h"
 #include "report/progress.h"
+#include "report/stacks.h"
 #include "trace/code_lookup.h"
 #include "util/text.h"
 
@@ -145,7 +146,9 @@ std::string outcome_text(const Test& test, const ExperimentResult& result, const
       status_line(style, tone_of(outcome), status_word(result), outcome.duration, label_of(test));
   if (!outcome.failed()) return text;
   text += detail_line(failure_headline(outcome));
-  return with_output ? text + excerpt_text(result.process) : text;
+  if (!with_output) return text;
+  for (const std::string& line : timeout_stack_lines(result.process)) text += detail_line(line);
+  return text + excerpt_text(result.process);
 }
 
 Style style_for(const std::string& choice) {

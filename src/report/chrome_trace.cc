@@ -71,8 +71,10 @@ class Writer {
   Json call(const TracedEvent& event) const {
     const TracedSite* site = event.site < trace_.sites.size() ? &trace_.sites[event.site] : nullptr;
     Json json = {{"ph", "X"},
-                 {"name", site ? printable(short_name(*site)) : "?"},
-                 {"cat", site ? site->group : "?"}};
+                 {"name", name_of(event, site)},
+                 {"cat", event.is_intervention ? "intervention"
+                         : site                ? site->group
+                                               : "?"}};
     add_row(json, event.thread);
     json["ts"] = event.enter.count();
     json["dur"] = (event.exit - event.enter).count();
@@ -80,8 +82,10 @@ class Writer {
     return json;
   }
 
-  static std::string short_name(const TracedSite& site) {
-    return site.name.api.empty() ? to_string(site.name) : site.name.api;
+  static std::string name_of(const TracedEvent& event, const TracedSite* site) {
+    if (!site) return "?";
+    const std::string name = site->name.api.empty() ? to_string(site->name) : site->name.api;
+    return printable(event.is_intervention ? "delay before or after " + name : name);
   }
 
   Json details(const TracedEvent& event, const TracedSite* site) const {

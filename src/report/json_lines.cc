@@ -112,6 +112,22 @@ Json object_of(const RunStarted& run) {
   return {{"event", "run_started"}, {"test", id_of(*run.test)}, {"attempt", run.attempt}};
 }
 
+void add_stacks(Json& object, const ProcessResult& process) {
+  for (const ThreadAtTimeout& thread : process.thread_stacks) {
+    Json frames = Json::array();
+    for (const ThreadAtTimeout::Frame& frame : thread.frames) {
+      Json one{{"function", text_of(frame.function)}};
+      add(one, "file", frame.file);
+      if (frame.line > 0) one["line"] = frame.line;
+      frames.push_back(std::move(one));
+    }
+    object["threads"].push_back({{"pid", thread.pid},
+                                 {"tid", thread.tid},
+                                 {"name", text_of(thread.name)},
+                                 {"stack", std::move(frames)}});
+  }
+}
+
 Json object_of(const RunEnded& run) {
   Json object{{"event", "run_ended"}, {"test", id_of(*run.test)}, {"attempt", run.attempt}};
   add(object, "plan", run.plan.id);
@@ -121,6 +137,7 @@ Json object_of(const RunEnded& run) {
   else
     add_outcome(object, run.result.outcome);
   add_process(object, run.result.process);
+  add_stacks(object, run.result.process);
   object["will_retry"] = run.will_retry;
   object["output_bytes"] = run.result.process.output.total + run.result.process.errors.total;
   if (run.result.outcome.failed() && !was_cancelled(run))

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "report/excerpt.h"
+#include "report/stacks.h"
 
 namespace unflake {
 namespace {
@@ -34,6 +35,12 @@ std::string side_notes(const RunEnded& run) {
         fmt::format("left {} behind, now killed",
                     leftovers == 1 ? "1 process" : fmt::format("{} processes", leftovers)));
   return lines;
+}
+
+std::string stack_block(const ProcessResult& process) {
+  std::string block;
+  for (const std::string& line : timeout_stack_lines(process)) block += detail_line(line);
+  return block;
 }
 
 }  // namespace
@@ -103,7 +110,7 @@ void TerminalReport::tell_failure(const RunEnded& run, const FailureGroup& group
     return;
   }
   bar_.print(status_line(style_, tone, status, duration, label) + detail_line(headline) +
-             side_notes(run) + output_block(run.result.process));
+             side_notes(run) + stack_block(run.result.process) + output_block(run.result.process));
 }
 
 std::string TerminalReport::attempt_status(const RunEnded& run) const {

@@ -114,7 +114,8 @@ Json events(const Trace& trace) {
     if (event.stack != no_index) json["stack"] = event.stack;
     for (const auto& [set, name] :
          {std::pair(event.timed_out, "timed_out"), std::pair(event.delayed, "delayed"),
-          std::pair(event.replaced, "replaced"), std::pair(event.unfinished, "unfinished")})
+          std::pair(event.replaced, "replaced"), std::pair(event.unfinished, "unfinished"),
+          std::pair(event.is_intervention, "is_intervention")})
       if (set) json[name] = true;
     all.push_back(std::move(json));
   }

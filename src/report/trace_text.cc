@@ -42,8 +42,7 @@ std::string processes_text(const Trace& trace, const Style& style) {
                                    : "-";
     table.add({executable, std::to_string(process.pid), parent, format_duration(process.started)});
   }
-  return heading(style, counted(static_cast<long long>(trace.processes.size()), "process") + "es") +
-         table.text();
+  return heading(style, fmt::format("{} processes", trace.processes.size())) + table.text();
 }
 
 std::string lifetime_of(const TracedThread& thread) {

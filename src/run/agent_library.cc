@@ -34,17 +34,18 @@ Result<std::string> make_link_folder() {
                         "which LD_PRELOAD cannot hold");
 }
 
-// What a command's process would find in this variable.
-std::string value_for(const Command& command, const char* name) {
+}  // namespace
+
+std::string variable_for(const Command& command, const char* name) {
   std::string value = environment_variable(name);
   for (const EnvChange& change : command.env)
     if (change.name == name) value = change.value.value_or("");
   return value;
 }
 
-}  // namespace
-
 Result<std::string> find_agent_library() {
+  if (std::string other = environment_variable("UNFLAKE_AGENT_LIBRARY"); !other.empty())
+    return other;
   std::error_code failed;
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
   const fs::path prefix = program.parent_path().parent_path();
@@ -88,8 +89,8 @@ AgentLibrary::~AgentLibrary() {
 
 std::vector<EnvChange> agent_environment(const Command& command, const std::string& library,
                                          const std::string& memory_address) {
-  const std::string preloads = value_for(command, "LD_PRELOAD");
-  std::string asan = value_for(command, "ASAN_OPTIONS");
+  const std::string preloads = variable_for(command, "LD_PRELOAD");
+  std::string asan = variable_for(command, "ASAN_OPTIONS");
   // gcc's ASan refuses to run behind a preloaded library, though it does no harm there.
   if (!asan.empty()) asan += ":";
   asan += "verify_asan_link_order=0";

@@ -8,8 +8,11 @@
 
 namespace unflake {
 
+// What a command's process would find in this variable.
+std::string variable_for(const Command& command, const char* name);
+
 // Where libunflake-agent.so is: beside the folder of the running program, as it was built or
-// installed.
+// installed, or where UNFLAKE_AGENT_LIBRARY says.
 Result<std::string> find_agent_library();
 
 // The agent's library under a name that LD_PRELOAD can hold: no blanks, no colons.

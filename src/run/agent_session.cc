@@ -2,6 +2,8 @@
 
 #include "run/command_program.h"
 #include "symbols/loadable.h"
+#include "symbols/needed_libraries.h"
+#include "trace/assertion_reporters.h"
 #include "trace/lowering.h"
 
 namespace unflake {
@@ -19,9 +21,24 @@ Result<void> AgentSession::meet_program(const Test& test) {
                        code_.policy().is_project_image(*path)};
     if (!image) program->second.is_project = false;  // a script
   }
-  if (program->second.is_project)
-    tests_[to_string(test.id)].project_images.try_emplace(*path, program->second);
+  TestMemory& memory = tests_[to_string(test.id)];
+  if (program->second.is_project) memory.images.try_emplace(*path, program->second);
+  if (is_new) meet_libraries(*path, test.command);
+  for (const std::string& library : libraries_[*path])
+    memory.images.try_emplace(library, programs_[library]);
   return {};
+}
+
+void AgentSession::meet_libraries(const std::string& program, const Command& command) {
+  for (const std::string& path :
+       needed_libraries(program, variable_for(command, "LD_LIBRARY_PATH"))) {
+    const bool is_project = code_.policy().is_project_image(path);
+    if (!is_project && !is_framework_library(path.substr(path.rfind('/') + 1))) continue;
+    const auto image = Image::open(path);
+    if (!image) continue;
+    programs_[path] = {path, (*image)->build_id(), is_project};
+    libraries_[program].push_back(path);
+  }
 }
 
 Result<std::string> AgentSession::library() {

@@ -40,11 +40,13 @@ class AgentSession {
 
  private:
   Result<void> meet_program(const Test& test);
+  void meet_libraries(const std::string& program, const Command& command);
 
   std::optional<AgentLibrary> library_;
   CodeMap code_;
-  std::map<std::string, TestMemory> tests_;   // by id
-  std::map<std::string, RawImage> programs_;  // by path
+  std::map<std::string, TestMemory> tests_;                    // by id
+  std::map<std::string, RawImage> programs_;                   // by path, libraries too
+  std::map<std::string, std::vector<std::string>> libraries_;  // of a program, that plans know
 };
 
 }  // namespace unflake

@@ -19,6 +19,39 @@ CapturedOutput read_output(WireReader& in) {
   return output;
 }
 
+void add_stacks(WireWriter& out, const std::vector<ThreadAtTimeout>& threads) {
+  out.add(threads.size());
+  for (const ThreadAtTimeout& thread : threads) {
+    out.add(thread.pid);
+    out.add(thread.tid);
+    out.add(std::string_view(thread.name));
+    out.add(std::string_view(thread.why_empty));
+    out.add(thread.frames.size());
+    for (const ThreadAtTimeout::Frame& frame : thread.frames) {
+      out.add(std::string_view(frame.function));
+      out.add(std::string_view(frame.file));
+      out.add(frame.line);
+      out.add(frame.is_project);
+    }
+  }
+}
+
+ThreadAtTimeout read_stack(WireReader& in) {
+  ThreadAtTimeout thread;
+  thread.pid = in.number<int>();
+  thread.tid = in.number<int>();
+  thread.name = in.text();
+  thread.why_empty = in.text();
+  for (size_t left = in.number<size_t>(); left > 0 && in.ok(); --left) {
+    ThreadAtTimeout::Frame& frame = thread.frames.emplace_back();
+    frame.function = in.text();
+    frame.file = in.text();
+    frame.line = in.number<int>();
+    frame.is_project = in.number<bool>();
+  }
+  return thread;
+}
+
 }  // namespace
 
 std::string encode(const Launch& launch) {
@@ -38,6 +71,7 @@ std::string encode(const Launch& launch) {
   out.add(launch.limits.split_errors);
   out.add(launch.core_dumps);
   out.add(launch.keep_leftovers);
+  out.add(std::string_view(launch.project_root));
   out.add(std::string_view(launch.fork_server));
   return out.bytes();
 }
@@ -61,6 +95,7 @@ Launch decode_launch(std::string_view bytes) {
   launch.limits.split_errors = in.number<bool>();
   launch.core_dumps = in.number<bool>();
   launch.keep_leftovers = in.number<bool>();
+  launch.project_root = in.text();
   launch.fork_server = in.text();
   return launch;
 }
@@ -77,6 +112,7 @@ std::string encode(const ProcessResult& result) {
   out.add(result.max_rss_kib);
   out.add(result.dumped_core);
   out.add(result.leftovers);
+  add_stacks(out, result.thread_stacks);
   out.add(std::string_view(result.no_fork_server));
   add_output(out, result.output);
   add_output(out, result.errors);
@@ -97,6 +133,8 @@ ProcessResult decode_process_result(std::string_view bytes) {
   result.max_rss_kib = in.number<int64_t>();
   result.dumped_core = in.number<bool>();
   result.leftovers = in.number<int>();
+  for (size_t left = in.number<size_t>(); left > 0 && in.ok(); --left)
+    result.thread_stacks.push_back(read_stack(in));
   result.no_fork_server = in.text();
   result.output = read_output(in);
   result.errors = read_output(in);

@@ -15,7 +15,8 @@ struct Launch {
   OutputLimits limits;
   bool core_dumps = false;
   bool keep_leftovers = false;
-  std::string fork_server;  // the agent's library when it may come from a fork server; else empty
+  std::string project_root;  // whose code is the user's own, in the stacks of a time-out
+  std::string fork_server;   // the agent's library when it may come from a fork server; else empty
 };
 
 std::string encode(const Launch& launch);

@@ -97,6 +97,7 @@ Launch LocalExecutor::launch_for(const Ordered& ordered) {
   launch.limits = options_.limits;
   launch.core_dumps = options_.core_dumps;
   launch.keep_leftovers = experiment.keep_leftovers;
+  launch.project_root = options_.project_code.root;
   if (ordered.experiment.fork_server && !experiment.keep_leftovers)
     if (const auto library = agents_.library()) launch.fork_server = *library;
   return launch;

@@ -18,7 +18,7 @@ struct LocalOptions {
   Duration grace{std::chrono::seconds(2)};  // between SIGTERM and SIGKILL
   OutputLimits limits;
   bool core_dumps = false;
-  ProjectCodeRules project_code;  // for runs under the agent
+  ProjectCodeRules project_code;  // for stacks, and for runs under the agent
 };
 
 // Runs experiments on this machine, each slot with a supervisor of its own.

@@ -42,18 +42,30 @@ pid_t parent_of(pid_t pid) {
   return parent;
 }
 
-std::vector<pid_t> children_of_this_process() {
-  std::vector<pid_t> children;
+struct Process {
+  pid_t pid;
+  pid_t parent;
+};
+
+std::vector<Process> all_processes() {
+  std::vector<Process> all;
   DIR* proc = ::opendir("/proc");
-  if (!proc) return children;
+  if (!proc) return all;
   while (const dirent* entry = ::readdir(proc)) {
     const std::string_view name = entry->d_name;
     pid_t pid = 0;
     const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (failed != std::errc() || end != name.data() + name.size()) continue;
-    if (parent_of(pid) == ::getpid()) children.push_back(pid);
+    all.push_back({pid, parent_of(pid)});
   }
   ::closedir(proc);
+  return all;
+}
+
+std::vector<pid_t> children_of_this_process() {
+  std::vector<pid_t> children;
+  for (const Process& process : all_processes())
+    if (process.parent == ::getpid()) children.push_back(process.pid);
   return children;
 }
 
@@ -83,6 +95,16 @@ std::optional<std::vector<pid_t>> listed_children() {
 
 bool adopt_orphans() {
   return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
+
+std::vector<pid_t> all_descendants() {
+  const std::vector<Process> all = all_processes();
+  std::vector<pid_t> found{::getpid()};
+  for (size_t i = 0; i < found.size() && found.size() <= all.size(); ++i)
+    for (const Process& process : all)
+      if (process.parent == found[i]) found.push_back(process.pid);
+  found.erase(found.begin());
+  return found;
 }
 
 bool has_descendants(const std::set<pid_t>& spared) {

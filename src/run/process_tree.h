@@ -3,11 +3,15 @@
 #include <sys/types.h>
 
 #include <set>
+#include <vector>
 
 namespace unflake {
 
 // This process adopts every descendant whose parent dies, however it was forked.
 bool adopt_orphans();
+
+// Everything below this process, parents before their children.
+std::vector<pid_t> all_descendants();
 
 // Whether this process has a child, dead or alive, but these.
 bool has_descendants(const std::set<pid_t>& spared);

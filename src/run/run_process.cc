@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "run/process_tree.h"
+#include "run/stacks_at_timeout.h"
 #include "util/capture.h"
 #include "util/pidfd.h"
 #include "util/unique_fd.h"
@@ -110,6 +111,7 @@ class Watch {
     const UniqueFd handle = open_pidfd(pid_);
     while (!exited(handle.get())) act_on_time();
     ProcessResult result = reap();
+    result.thread_stacks = std::move(stacks_);
     if (!launch_.keep_leftovers) result.leftovers = end_leftovers();
     drain();
     return result;
@@ -143,6 +145,8 @@ class Watch {
   void stop(ProcessResult::End reason) {
     if (stopping_ == Stopping::no) {
       end_ = reason;
+      if (reason == ProcessResult::End::timed_out)
+        stacks_ = stacks_at_timeout(pid_, launch_.project_root);
       stopping_ = Stopping::asked;
       deadline_ = Clock::now() + launch_.grace;
       ::kill(-pid_, SIGTERM);
@@ -202,6 +206,7 @@ class Watch {
   std::optional<Clock::time_point> deadline_;
   std::optional<ProcessResult::End> end_;
   Stopping stopping_ = Stopping::no;
+  std::vector<ThreadAtTimeout> stacks_;
   const size_t pipe_size_ = static_cast<size_t>(::fcntl(output_.fd(), F_GETPIPE_SZ));
   bool much_output_ = false;
 };

@@ -42,7 +42,7 @@ class Names {
  public:
   explicit Names(Tracer::Deadline deadline) : deadline_(deadline) {}
 
-  void give_names(StackFrame& frame) {
+  void give_names(ThreadFrame& frame) {
     if (std::chrono::steady_clock::now() >= deadline_ || !frame.image.starts_with('/')) return;
     const auto [known, is_new] = images_.emplace(frame.image, nullptr);
     if (is_new) known->second = open(frame.image);
@@ -78,7 +78,7 @@ Result<std::vector<ThreadStack>> stacks_of(pid_t pid, const StackLimits& limits)
   }
   Names names(start + 2 * limits.time);  // the process goes on meanwhile
   for (ThreadStack& stack : stacks)
-    for (StackFrame& frame : stack.frames) names.give_names(frame);
+    for (ThreadFrame& frame : stack.frames) names.give_names(frame);
   return stacks;
 }
 

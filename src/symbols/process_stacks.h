@@ -11,7 +11,7 @@
 
 namespace unflake {
 
-struct StackFrame {
+struct ThreadFrame {
   std::string image;          // path; empty: in no file
   uint64_t address = 0;       // in the ELF file; of a caller, the byte before the return address
   std::vector<Frame> frames;  // innermost first; empty without an image that can be read
@@ -19,9 +19,9 @@ struct StackFrame {
 
 struct ThreadStack {
   pid_t tid = 0;
-  std::string name;                // as the kernel has it
-  std::vector<StackFrame> frames;  // innermost first
-  std::string why_empty;           // when the thread could not be looked at
+  std::string name;                 // as the kernel has it
+  std::vector<ThreadFrame> frames;  // innermost first
+  std::string why_empty;            // when the thread could not be looked at
 };
 
 struct StackLimits {

@@ -57,7 +57,7 @@ class Child {
 };
 
 bool stands_at(const ThreadStack& stack, const std::string& function, const std::string& words) {
-  return std::any_of(stack.frames.begin(), stack.frames.end(), [&](const StackFrame& frame) {
+  return std::any_of(stack.frames.begin(), stack.frames.end(), [&](const ThreadFrame& frame) {
     return std::any_of(frame.frames.begin(), frame.frames.end(), [&](const Frame& inner) {
       return is_at(inner, function, words, "symbols_deadlock.cc");
     });
@@ -97,7 +97,7 @@ TEST_P(ProcessStacks, Show_who_waits_for_whom) {
 TEST_P(ProcessStacks, Go_down_to_main) {
   const auto stacks = stacks_in_deadlock(child.pid());
   const auto& frames = stacks[0].frames;
-  EXPECT_TRUE(std::any_of(frames.begin(), frames.end(), [&](const StackFrame& frame) {
+  EXPECT_TRUE(std::any_of(frames.begin(), frames.end(), [&](const ThreadFrame& frame) {
     return frame.image == code_fixture(GetParam()) && !frame.frames.empty() &&
            frame.frames.back().function == "main";
   }));

@@ -147,15 +147,18 @@ bool begins_with_any(std::string_view name, std::span<const char* const> beginni
 
 bool is_system_function(std::string_view name) {
   constexpr std::array beginnings = {
-      "std::", "__gnu_cxx::", "__cxxabiv1::", "__cxa_", "__gxx_", "__cxx_", "_Unwind_", "__asan",
-      "__tsan", "__msan", "__lsan", "__ubsan", "__sanitizer", "__sancov", "__interception",
+      "std::",          "__gnu_cxx::",     "__cxxabiv1::",
+      "__cxa_",         "__gxx_",          "__cxx_",
+      "_Unwind_",       "__asan",          "__tsan",
+      "__msan",         "__lsan",          "__ubsan",
+      "__sanitizer",    "__sancov",        "__interception",
       "__interceptor_", "___interceptor_", "execute_native_thread_routine"};
   return begins_with_any(name, beginnings);
 }
 
 bool is_framework_function(std::string_view name) {
-  constexpr std::array beginnings = {"testing::", "Catch::", "doctest::", "boost::unit_test::",
-                                     "boost::test_tools::"};
+  constexpr std::array beginnings = {
+      "testing::", "Catch::", "doctest::", "boost::unit_test::", "boost::test_tools::"};
   return begins_with_any(name, beginnings);
 }
 
@@ -193,10 +196,9 @@ std::vector<Extent> foreign_ranges(const Image& image) {
   for (const Function& function : image.functions()) {
     if (!function.file.empty()) continue;
     const std::string name = qualified_name(function.name);
-    const bool unknown = image.has_debug_information() && !is_system_function(name) &&
-                         !has_lines(image, function);
-    if (is_framework_function(name) || unknown)
-      foreign.push_back({function.start, function.size});
+    const bool unknown =
+        image.has_debug_information() && !is_system_function(name) && !has_lines(image, function);
+    if (is_framework_function(name) || unknown) foreign.push_back({function.start, function.size});
   }
   return merge_extents(std::move(foreign));
 }

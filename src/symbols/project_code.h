@@ -61,8 +61,9 @@ const Frame* first_project_frame(const std::vector<Frame>& frames, const Project
 // project code there.
 std::vector<Extent> skip_ranges(const Image& image, const ProjectCode& policy);
 
-// The code of a project image that others compiled and that minds its own business: a test framework,
-// and what came from archives without debug information when the rest of the image has some.
+// The code of a project image that others compiled and that minds its own business: a test
+// framework, and what came from archives without debug information when the rest of the image has
+// some.
 std::vector<Extent> foreign_ranges(const Image& image);
 
 }  // namespace unflake

@@ -3,19 +3,21 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "symbols/image.h"
 #include "symbols/project_code.h"
+#include "trace/assertion_reporters.h"
 #include "trace/raw_report.h"
 
 namespace unflake {
 
 // What stands at an address: the source frames there, innermost first, and which is the first of
 // project code.
-struct CodePlace {
+struct NamedCode {
   std::vector<Frame> frames;
   size_t first_project = 0;  // frames.size(): none
 
@@ -31,15 +33,17 @@ class CodeMap {
   explicit CodeMap(ProjectCode policy, Open open = Image::open)
       : policy_(std::move(policy)), open_(std::move(open)) {}
 
-  const CodePlace& at(const RawImage& image, uint64_t address);
+  const NamedCode& at(const RawImage& image, uint64_t address);
   // The code before a return address.
-  const CodePlace& before(const RawImage& image, uint64_t return_address) {
+  const NamedCode& before(const RawImage& image, uint64_t return_address) {
     return at(image, return_address - 1);
   }
   // Null when the file cannot be read or is not the one that ran.
   std::shared_ptr<const Image> image(const RawImage& image) { return known(image).image; }
   std::vector<std::string> project_files(const RawImage& image);
   std::vector<Function> project_functions(const RawImage& image);
+  // Where the test frameworks in the image report failed checks.
+  const std::vector<AssertionReporter>& reporters(const RawImage& image);
   const std::vector<protocol::SkipRange>& skip_ranges(const RawImage& image);
 
   const ProjectCode& policy() const { return policy_; }
@@ -48,8 +52,9 @@ class CodeMap {
  private:
   struct Known {
     std::shared_ptr<const Image> image;
-    std::unordered_map<uint64_t, CodePlace> places;
+    std::unordered_map<uint64_t, NamedCode> places;
     std::optional<std::vector<protocol::SkipRange>> skips;
+    std::optional<std::vector<AssertionReporter>> reporters;
   };
   Known& known(const RawImage& image);
 

@@ -45,6 +45,8 @@ std::string report_headline(const Failure& failure) {
 }
 
 std::string timeout_headline(const Failure& failure) {
+  if (!failure.function.empty())
+    return fmt::format("timeout in {} {}", failure.function, place_of(failure));
   if (failure.file.empty()) return "timeout";
   return fmt::format("timeout after {}", place_of(failure));
 }

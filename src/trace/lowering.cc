@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include "symbols/probe_plan.h"
 #include "trace/code_lookup.h"
@@ -70,6 +70,7 @@ class Lowerer {
       if (auto done = add_group(members); !done) return done.error();
     for (const std::string& function : plan_.extra_functions)
       if (auto done = add_extra_function(function); !done) return done.error();
+    if (plan_.failures) add_reporters();
     if (plan_.functions) add_functions();
     order();
     return std::move(lowered_);
@@ -77,7 +78,7 @@ class Lowerer {
 
  private:
   void add_images() {
-    for (const auto& [path, image] : memory_.project_images) {
+    for (const auto& [path, image] : memory_.images) {
       images_.push_back(&image);
       lowered_.images.push_back({path, image.build_id, image.is_project, {}});
       if (image.is_project) lowered_.images.back().skips = code_.skip_ranges(image);
@@ -220,18 +221,41 @@ class Lowerer {
     return add_probed_site(name, 0, 0);
   }
 
+  void add_reporters() {
+    for (uint32_t i = 0; i < images_.size(); ++i) {
+      const auto image = code_.image(*images_[i]);
+      if (!image) continue;
+      for (const AssertionReporter& reporter : code_.reporters(*images_[i])) {
+        ProbePlan planned =
+            plan_entries(*image, {&reporter.function, 1}, {i, probe_reports_failure});
+        for (Probe& probe : planned.probes) probe.sign = reporter.sign;
+        add_silent_probes(planned);
+      }
+    }
+  }
+
   void add_functions() {
-    std::set<Address> taken;
-    for (const Probe& probe : lowered_.probes) taken.insert(probe.address);
     for (uint32_t i = 0; i < images_.size(); ++i) {
       const auto image = images_[i]->is_project ? code_.image(*images_[i]) : nullptr;
-      if (!image || !why_never_probed(images_[i]->path).empty()) continue;
-      const auto functions = code_.project_functions(*images_[i]);
-      for (const Probe& probe : plan_entries(*image, functions, {i, probe_one_shot}).probes) {
-        if (!taken.insert(probe.address).second) continue;
-        lowered_.probes.push_back(probe);
-        lowered_.probe_names.emplace_back();
+      if (image && why_never_probed(images_[i]->path).empty())
+        add_silent_probes(
+            plan_entries(*image, code_.project_functions(*images_[i]), {i, probe_one_shot}));
+    }
+  }
+
+  // Probes that are no sites. Where there is one already, it does both.
+  void add_silent_probes(const ProbePlan& planned) {
+    std::map<Address, size_t> taken;
+    for (size_t i = 0; i < lowered_.probes.size(); ++i) taken[lowered_.probes[i].address] = i;
+    for (const Probe& probe : planned.probes) {
+      const auto same = taken.find(probe.address);
+      if (same != taken.end()) {
+        lowered_.probes[same->second].flags |= probe.flags & probe_reports_failure;
+        if (probe.flags & probe_reports_failure) lowered_.probes[same->second].sign = probe.sign;
+        continue;
       }
+      lowered_.probes.push_back(probe);
+      lowered_.probe_names.emplace_back();
     }
   }
 

@@ -190,8 +190,20 @@ Outcome not_in_binary(const Reading& reading) {
   return failing(reading, OutcomeKind::fail, {std::move(failure)});
 }
 
-// The framework's report of the signal that ended the run tells how far the test had come.
-// Nothing else of what was printed until then belongs to the time-out.
+// Where the test's own thread was: of its first process, or else of the first one that is in
+// project code at all.
+const ThreadAtTimeout::Frame* where_it_hung(const ProcessResult& process) {
+  for (const ThreadAtTimeout& thread : process.thread_stacks) {
+    if (!thread.is_main()) continue;
+    for (const ThreadAtTimeout::Frame& frame : thread.frames)
+      if (frame.is_project) return &frame;
+  }
+  return nullptr;
+}
+
+// The stack tells where the test hung. Without one, the framework's report of the signal that ended
+// the run tells how far the test had come. Nothing else of what was printed until then belongs to
+// the time-out.
 Outcome timed_out(const Reading& reading) {
   Failure timeout = make_failure(FailureKind::timeout, "", "");
   std::vector<Failure> others;
@@ -202,6 +214,12 @@ Outcome timed_out(const Reading& reading) {
     }
     timeout.file = failure.file;
     timeout.line = failure.line;
+  }
+  if (const ThreadAtTimeout::Frame* frame = where_it_hung(reading.process)) {
+    timeout.file = frame->file;
+    timeout.line = frame->line;
+    timeout.function = frame->function;
+    timeout = bounded(std::move(timeout));
   }
   std::vector<Failure> failures{std::move(timeout)};
   append(failures, others);

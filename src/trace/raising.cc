@@ -8,6 +8,7 @@
 #include <set>
 
 #include "symbols/demangle.h"
+#include "trace/assertion_reporters.h"
 
 namespace unflake {
 namespace {
@@ -88,9 +89,9 @@ class Raiser {
   void add_images() {
     for (const RawImage& image : raw_.images) {
       trace_.images.push_back({image.path, image.build_id, image.is_project});
-      if (!image.is_project) continue;
-      const bool is_new = memory_.project_images.insert_or_assign(image.path, image).second;
-      if (is_new) memory_.sites.files().add(code_.project_files(image));
+      if (!image.is_project && !is_framework_library(base_of(image.path))) continue;
+      const bool is_new = memory_.images.insert_or_assign(image.path, image).second;
+      if (is_new && image.is_project) memory_.sites.files().add(code_.project_files(image));
     }
   }
 
@@ -116,7 +117,7 @@ class Raiser {
   }
 
   // Addresses in a stack are return addresses, but for one that a signal or a probe interrupted.
-  const CodePlace* place_of(const RawAddress& address, bool exact = false) {
+  const NamedCode* place_of(const RawAddress& address, bool exact = false) {
     if (address.image == no_index) return nullptr;
     const RawImage& image = raw_.images[address.image];
     return &(exact ? code_.at(image, address.offset) : code_.before(image, address.offset));
@@ -125,7 +126,7 @@ class Raiser {
   TracedStack stack_of(const std::vector<RawAddress>& frames, bool first_is_exact = false) {
     TracedStack stack;
     for (size_t i = 0; i < frames.size(); ++i) {
-      const CodePlace* place = place_of(frames[i], first_is_exact && i == 0);
+      const NamedCode* place = place_of(frames[i], first_is_exact && i == 0);
       stack.frames.push_back(
           {frames[i].image, frames[i].offset, place ? place->frames : std::vector<Frame>()});
     }
@@ -135,7 +136,7 @@ class Raiser {
   // The first frame of a stack that is project code.
   std::optional<RawAddress> project_caller(const std::vector<RawAddress>& frames) {
     for (const RawAddress& frame : frames)
-      if (const CodePlace* place = place_of(frame); place && place->project()) return frame;
+      if (const NamedCode* place = place_of(frame); place && place->project()) return frame;
     return std::nullopt;
   }
 
@@ -151,7 +152,7 @@ class Raiser {
     const auto& frames = raw_.stacks[thread.spawn_stack];
     const auto caller = callers_[thread.spawn_stack];
     const RawAddress address = caller ? *caller : frames.empty() ? RawAddress{} : frames.front();
-    const CodePlace* place = place_of(address);
+    const NamedCode* place = place_of(address);
     if (!place) return "unknown";
     return to_string(memory_.sites.name_place(raw_.images[address.image], *place, address.offset));
   }
@@ -198,7 +199,7 @@ class Raiser {
     }
     for (size_t i = 0; i < raw_.sites.size(); ++i) {
       const RawSite& site = raw_.sites[i];
-      const CodePlace* place = place_of(site.address);
+      const NamedCode* place = place_of(site.address);
       if (site.probe == no_index && (!named[i] || (place && place->project())))
         calls.emplace(site.address, site.api);
     }
@@ -208,7 +209,7 @@ class Raiser {
   void learn_call(const RawAddress& address, uint16_t api) {
     if (address.image == no_index) return;
     const RawImage& image = raw_.images[address.image];
-    const CodePlace& place = code_.before(image, address.offset);
+    const NamedCode& place = code_.before(image, address.offset);
     const LearnedSite& learned = memory_.sites.learn_call(image, place, address.offset, api);
     TracedSite site{learned.name, api_facts[api].group_name, "", address.image, address.offset,
                     api};
@@ -232,10 +233,11 @@ class Raiser {
   }
 
   uint32_t probe_site(const RawSite& raw) {
-    if (raw.probe >= plan_.probe_names.size()) return no_index;
+    if (raw.probe >= plan_.probe_names.size() || plan_.probe_names[raw.probe] == SiteName())
+      return no_index;
     TracedSite site{plan_.probe_names[raw.probe], "probe",  "", raw.address.image,
                     raw.address.offset,           probe_api};
-    const CodePlace* place = place_of(raw.address, true);
+    const NamedCode* place = place_of(raw.address, true);
     if (place && !place->frames.empty()) site.location = location_of(place->frames.front());
     return number_of(site);
   }
@@ -255,9 +257,10 @@ class Raiser {
       added.delayed = event.flags & event_delayed;
       added.replaced = event.flags & event_replaced;
       added.unfinished = event.flags & event_unfinished;
+      added.is_intervention = event.is_intervention;
       if (added.site == no_index) continue;
       trace_.events.push_back(added);
-      ++seen_[{event.thread, event.site}][added.site];
+      if (!event.is_intervention) ++seen_[{event.thread, event.site}][added.site];
     }
   }
 
@@ -324,7 +327,20 @@ class Raiser {
       const bool interrupted = failure.kind == protocol::FailureKind::signal ||
                                failure.kind == protocol::FailureKind::assertion;
       added.stack = stack_of(failure.frames, interrupted);
+      if (added.file.empty()) locate(added, failure.frames, interrupted);
       trace_.failures.push_back(std::move(added));
+    }
+  }
+
+  // Where the message does not tell the place, the first project frame does.
+  void locate(TracedFailure& failure, const std::vector<RawAddress>& frames, bool interrupted) {
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const NamedCode* place = place_of(frames[i], interrupted && i == 0);
+      const Frame* frame = place ? place->project() : nullptr;
+      if (!frame || frame->file.empty()) continue;
+      failure.file = frame->file;
+      failure.line = frame->line;
+      return;
     }
   }
 
@@ -335,7 +351,7 @@ class Raiser {
       const std::string& path = plan_.images[image_of(probe.address)].path;
       const auto image = std::ranges::find(raw_.images, path, &RawImage::path);
       if (image == raw_.images.end()) continue;
-      const CodePlace& place = code_.at(*image, offset_of(probe.address));
+      const NamedCode& place = code_.at(*image, offset_of(probe.address));
       trace_.functions.push_back({static_cast<uint32_t>(image - raw_.images.begin()),
                                   offset_of(probe.address),
                                   place.frames.empty() ? "" : place.frames.back().function});

@@ -12,7 +12,7 @@ namespace unflake {
 struct TestMemory {
   SiteBook sites;
   ThreadBook threads;
-  std::map<std::string, RawImage> project_images;  // by path
+  std::map<std::string, RawImage> images;  // by path: project code, and test frameworks
 };
 
 // Gives everything in a report its name. `plan` is the one that the run was made with.

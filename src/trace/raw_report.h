@@ -70,6 +70,7 @@ struct RawEvent {
   uint32_t stack = no_index;
   int32_t result = 0;
   uint8_t flags = 0;
+  bool is_intervention = false;  // the plan's own delay or hold at the site, and no call
 };
 
 struct RawRule {

@@ -261,6 +261,7 @@ class Reader {
     read.stack = checked(stacks_, event.stack, "events name no stack");
     read.result = event.result;
     read.flags = static_cast<uint8_t>(event.flags | (unfinished ? event_unfinished : 0));
+    read.is_intervention = event.api == delay_api;
     raw_.events.push_back(read);
   }
 

@@ -7,13 +7,13 @@
 namespace unflake {
 namespace {
 
-const Frame* frame_that_names(const CodePlace& place) {
+const Frame* frame_that_names(const NamedCode& place) {
   if (place.project()) return place.project();
   return place.frames.empty() ? nullptr : &place.frames.front();
 }
 
 // The function that the linker sees, and the calls through which the line was inlined into it.
-std::string copy_of(const RawImage& image, const CodePlace& place) {
+std::string copy_of(const RawImage& image, const NamedCode& place) {
   std::string copy = image.path;
   if (place.frames.empty()) return copy;
   const size_t named = place.project() ? place.first_project : 0;
@@ -29,7 +29,7 @@ std::string base_of(const std::string& path) {
 
 }  // namespace
 
-SiteName SiteBook::name_place(const RawImage& image, const CodePlace& place, uint64_t address) {
+SiteName SiteBook::name_place(const RawImage& image, const NamedCode& place, uint64_t address) {
   SiteName name;
   if (image.path != own_executable_) name.image = base_of(image.path);
   const Frame* frame = frame_that_names(place);
@@ -47,7 +47,7 @@ SiteName SiteBook::name_place(const RawImage& image, const CodePlace& place, uin
   return name;
 }
 
-const LearnedSite& SiteBook::learn_call(const RawImage& image, const CodePlace& place,
+const LearnedSite& SiteBook::learn_call(const RawImage& image, const NamedCode& place,
                                         uint64_t return_address, uint16_t api) {
   SiteName name = name_place(image, place, return_address);
   name.api = protocol::api_facts[api].name;

@@ -33,11 +33,11 @@ class SiteBook {
   FileNames& files() { return files_; }
 
   // The name of the place itself, without an api: what threads are named by, too.
-  SiteName name_place(const RawImage& image, const CodePlace& place, uint64_t address);
+  SiteName name_place(const RawImage& image, const NamedCode& place, uint64_t address);
 
   // Calls on one line of one function are numbered in the order in which they come here; copies of
   // the function (inlined, instantiated) are all the same site.
-  const LearnedSite& learn_call(const RawImage& image, const CodePlace& place,
+  const LearnedSite& learn_call(const RawImage& image, const NamedCode& place,
                                 uint64_t return_address, uint16_t api);
 
   const LearnedSite* find(const SiteName& name) const;

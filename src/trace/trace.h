@@ -81,6 +81,7 @@ struct TracedEvent {
   bool delayed = false;
   bool replaced = false;
   bool unfinished = false;
+  bool is_intervention = false;  // the plan's own delay or hold at the site, and no call
 };
 
 // What became of one intervention of the plan.
@@ -92,7 +93,7 @@ struct TracedIntervention {
 };
 
 struct TracedFailure {
-  std::string kind;  // "assertion", "assert", "abort", "exception", "signal"
+  std::string kind;  // "assertion", "assert", "abort", "exception", "thrown before", "signal"
   uint32_t thread = no_index;
   int signal = 0;
   Duration at{};

@@ -20,6 +20,23 @@ struct CapturedOutput {
   std::string text() const;
 };
 
+// Where a thread was when its process ran out of time.
+struct ThreadAtTimeout {
+  struct Frame {
+    std::string function;
+    std::string file;
+    int line = 0;
+    bool is_project = false;
+  };
+  int pid = 0;
+  int tid = 0;
+  std::string name;           // as the kernel has it
+  std::vector<Frame> frames;  // innermost first, inlined ones too
+  std::string why_empty;      // when it could not be looked at
+
+  bool is_main() const { return pid == tid; }
+};
+
 struct OutputLimits {
   size_t head = 512 * 1024;
   size_t tail = 512 * 1024;
@@ -39,6 +56,7 @@ struct ProcessResult {
   Duration system_cpu{};
   int64_t max_rss_kib = 0;
   bool dumped_core = false;
+  std::vector<ThreadAtTimeout> thread_stacks;  // timed_out: of the process first, then of its own
   std::string no_fork_server;  // why it was spawned although a fork server was wanted; told once
   int leftovers = 0;           // processes that the test left behind and that were killed
   CapturedOutput output;  // standard output and, unless kept apart, standard error in one stream

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <numeric>
@@ -56,11 +58,10 @@ class Memory {
   }
 
   uint32_t degraded() const {
-    const auto report = std::make_unique<char[]>(sizeof(Report));
-    read(report.get(), sizeof(Report), report_offset);
+    std::vector<Process> processes(max_processes);
+    read(processes.data(), sizeof(Report::processes), report_offset + offsetof(Report, processes));
     uint32_t bits = 0;
-    for (const Process& process : reinterpret_cast<const Report*>(report.get())->processes)
-      bits |= process.degraded.load();
+    for (const Process& process : processes) bits |= process.degraded.load();
     return bits;
   }
 
@@ -171,12 +172,14 @@ ProbedRun run_probed(const std::string& agent, const ProbeSet& set,
     settings.push_back(std::string(memory_variable) + "=" + std::to_string(generation) + ":" +
                        folder.file("memory"));
   }
+  const auto start = std::chrono::steady_clock::now();
   const pid_t child = ::fork();
   if (child == 0) execute(command, settings, folder.file("output"));
   ProbedRun run;
   rusage usage{};
   if (child < 0 || ::wait4(child, &run.status, 0, &usage) != child)
     throw std::runtime_error("cannot run " + command.front());
+  run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   run.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   run.output = content(folder.file("output"));
   run.hits = memory.hits();

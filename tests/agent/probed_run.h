@@ -32,7 +32,8 @@ struct ProbedRun {
   int status = 0;              // as waitpid() tells
   std::vector<uint32_t> hits;  // of each probe
   uint32_t degraded = 0;       // of all processes together
-  double cpu_seconds = 0;      // of the program and its children
+  double seconds = 0;
+  double cpu_seconds = 0;  // of the program and its children
 };
 
 uint64_t total(const std::vector<uint32_t>& hits);

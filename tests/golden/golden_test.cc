@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "golden/compare.h"
 #include "golden/make_events.h"
 #include "golden/script.h"
 #include "report/json_lines.h"
@@ -19,20 +20,6 @@ namespace unflake::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-// tools/approve-golden collects what the tests saw in a folder of its own.
-void compare_with_golden(const std::string& name, const std::string& actual) {
-  if (const char* folder = std::getenv("UNFLAKE_GOLDEN_OUT"))
-    std::ofstream(fs::path(folder) / name) << actual;
-  EXPECT_EQ(read(fs::path(GOLDEN_DIR) / name), actual)
-      << "when the new text is right: tools/approve-golden";
-}
 
 TerminalOptions options_with(Verbosity verbosity, const Duration& now) {
   TerminalOptions options;
@@ -65,7 +52,7 @@ std::string junit_text(const std::vector<Event>& events) {
   const std::string path = folder.file("junit.xml");
   const auto report = JunitReport::create({path, false});
   for (const Event& event : events) (*report)->on(event);
-  return read(path);
+  return read_file(path);
 }
 
 TEST(Golden, Terminal) {

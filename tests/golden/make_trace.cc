@@ -1,0 +1,81 @@
+#include "golden/make_trace.h"
+
+namespace unflake::testing {
+namespace {
+
+SiteName call(const std::string& file, int line, const std::string& api) {
+  SiteName site;
+  site.file = file;
+  site.line = line;
+  site.api = api;
+  return site;
+}
+
+TracedFrame frame(const std::string& function, const std::string& file, int line) {
+  return {0, 0x1000 + static_cast<uint64_t>(line), {{function, file, line, 0x1000, false}}};
+}
+
+TracedEvent event(uint32_t thread, uint32_t site, int enter, int exit) {
+  TracedEvent event;
+  event.thread = thread;
+  event.site = site;
+  event.enter = Duration(enter);
+  event.exit = Duration(exit);
+  event.object = 0x7ffe1000;
+  return event;
+}
+
+TracedFailure failure() {
+  TracedFailure failure;
+  failure.kind = "assertion";
+  failure.thread = 0;
+  failure.at = Duration(21'000);
+  failure.file = "/src/queue_test.cc";
+  failure.line = 45;
+  failure.message = "expected \x1b[31m1\x1b[0m";
+  failure.stack.frames = {frame("Queue_Test::TestBody", "/src/queue_test.cc", 45), {1, 0x2345, {}}};
+  failure.stack.frames[0].source[0].inlined = true;
+  failure.stack.frames[0].source.push_back({"run", "/src/run.cc", 9, 0x1000, false});
+  return failure;
+}
+
+void add_threads(Trace& trace) {
+  trace.threads = {
+      {0, 101, no_index, {"main", 1, 1}, no_index, Duration(20), {}, 0},
+      {0, 102, 0, {"pool.cc:31#1", 71, 7}, 0, Duration(500), Duration(9'500), 12},
+      {1, 201, no_index, {"server!main", 1, 1}, no_index, Duration(2'000), Duration(8'000), 0}};
+  trace.visits = {{0, 0, 3, Duration(1'500)},
+                  {1, 0, 40, Duration(7'000)},
+                  {0, 1, 1, Duration{}},
+                  {2, 2, 2, Duration(12)}};
+}
+
+}  // namespace
+
+Trace make_trace() {
+  Trace trace;
+  trace.images = {{"/build/queue_test", "\xab\xcd", true}, {"/usr/lib/libc.so.6", "", false}};
+  trace.processes = {
+      {100, no_index, 0, "queue_test", Duration{}, {}},
+      {200, 0, no_index, "server \x1b]0;x\a", Duration(2'000), {"some calls could not be hooked"}}};
+  trace.sites = {{call("queue.cc", 57, "pthread_cond_wait"), "condition",
+                  "src/queue.cc:57 in Queue::pop", 0, 0x1057, 0},
+                 {call("pool.cc", 31, "pthread_create"), "thread", "src/pool.cc:31 in Pool::start",
+                  0, 0x1031, 0},
+                 {call("net.cc", 8, "accept"), "socket", "net/net.cc:8 in main", no_index, 8, 0}};
+  trace.sites[2].name.image = "server";
+  trace.stacks = {{{frame("Pool::start", "/src/pool.cc", 31)}}};
+  add_threads(trace);
+  trace.events = {event(0, 1, 400, 480), event(0, 0, 1'000, 2'500), event(1, 0, 600, 7'600),
+                  event(2, 2, 2'100, 2'112)};
+  trace.events[0].stack = 0;
+  trace.events[2].timed_out = trace.events[2].delayed = true;
+  trace.events[2].value = 5'000'000;
+  trace.failures = {failure()};
+  trace.functions = {{0, 0x1057, "Queue::pop"}, {0, 0x1031, "Pool::start"}, {0, 0x9, ""}};
+  trace.drops = {{"events", 12}};
+  trace.problems = {"2 stacks lie outside of their memory"};
+  return trace;
+}
+
+}  // namespace unflake::testing
