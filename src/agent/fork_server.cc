@@ -31,7 +31,7 @@ static_assert(sizeof ServerHello::refusal == refusal_size);
 
 int socket_number = -1;
 
-// One request at a time. A child keeps its copy as the memory of its arguments and environment.
+// A child keeps it as the memory of its arguments and environment.
 struct Request {
   ServerRequest head;
   int output;
@@ -41,10 +41,6 @@ struct Request {
   char** environment;  // room for it
   const char* end_of_arguments;
 };
-
-// Grows to the largest request and then stays.
-char* room = nullptr;
-size_t room_size = 0;
 
 [[noreturn]] void leave() {
   for (;;) raw_syscall(__NR_exit_group, 0);
@@ -89,14 +85,10 @@ bool receive_head(Request& request) {
   return true;
 }
 
-bool make_room(size_t size) {
-  if (size <= room_size) return true;
-  if (room != nullptr) raw_syscall(__NR_munmap, as_word(room), static_cast<long>(room_size));
-  room_size = (size + protocol::page - 1) / protocol::page * protocol::page;
-  const long mapped = raw_syscall(__NR_mmap, 0, static_cast<long>(room_size),
-                                  PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  room = failed(mapped) ? nullptr : reinterpret_cast<char*>(mapped);
-  return room != nullptr;
+char* make_room(size_t size) {
+  const long mapped = raw_syscall(__NR_mmap, 0, static_cast<long>(size), PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return failed(mapped) ? nullptr : reinterpret_cast<char*>(mapped);
 }
 
 // Points at `count` strings, which must all end before `end`.
@@ -123,7 +115,8 @@ bool receive(Request& request) {
       head.variables > head.size)
     return false;
   const size_t words = size_t{head.arguments} + 2 * head.variables + environment_size() + 3;
-  if (!make_room(words * sizeof(char*) + head.size)) return false;
+  char* room = make_room(words * sizeof(char*) + head.size);
+  if (room == nullptr) return false;
   request.arguments = reinterpret_cast<char**>(room);
   request.variables = request.arguments + head.arguments + 1;
   request.environment = request.variables + head.variables + 1;
@@ -135,9 +128,14 @@ bool receive(Request& request) {
   return text != nullptr && point_at(request.variables, head.variables, text, end) != nullptr;
 }
 
-void reply(long child) {
-  const ServerReply word{static_cast<int32_t>(child)};
+void tell(bool begun, long child) {
+  const ServerReply word{begun, static_cast<int32_t>(child)};
   send_bytes(&word, sizeof word);
+}
+
+bool supervisor_is_gone() {
+  char byte;
+  return raw_syscall(__NR_recvfrom, socket_number, as_word(&byte), 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 // As libc's fork, but for the parent: the child belongs to the one who waits for this server.
@@ -200,7 +198,6 @@ void change_environment(const Request& request) {
 }
 
 Arguments become_the_run(const Request& request) {
-  run_child_handlers();
   raw_syscall(__NR_setsid);
   open_empty_input();
   move_descriptor(request.output, STDOUT_FILENO);
@@ -208,11 +205,26 @@ Arguments become_the_run(const Request& request) {
   renew_random_bytes();
   show_command_line(request.arguments[0], request.end_of_arguments);
   change_environment(request);
-  reply(raw_syscall(__NR_getpid));
+  tell(true, raw_syscall(__NR_getpid));
   raw_syscall(__NR_close, socket_number);
   socket_number = -1;
   join_run(getenv(protocol::memory_variable));
   return {static_cast<int>(request.head.arguments), request.arguments};
+}
+
+Arguments wait_in_stock(const int (&taken)[2]) {
+  run_child_handlers();
+  Request request;
+  raw_syscall(__NR_close, taken[0]);
+  if (!receive(request)) leave();
+  raw_syscall(__NR_close, taken[1]);
+  return become_the_run(request);
+}
+
+void wait_for_end_of(int pipe) {
+  char byte;
+  while (raw_syscall(__NR_read, pipe, as_word(&byte), 1) == -EINTR) {
+  }
 }
 
 void say_hello() {
@@ -243,14 +255,18 @@ bool is_to_serve() {
 
 Arguments serve() {
   say_hello();
-  for (Request request; receive(request);) {
+  while (!supervisor_is_gone()) {
+    int taken[2];  // at its end when the child has taken a request
+    if (failed(raw_syscall(__NR_pipe2, as_word(taken), O_CLOEXEC))) break;
     run_prepare_handlers();
     const long child = fork_sibling();
-    if (child == 0) return become_the_run(request);
+    if (child == 0) return wait_in_stock(taken);
     run_parent_handlers();
-    if (failed(child)) reply(child);
-    raw_syscall(__NR_close, request.output);
-    raw_syscall(__NR_close, request.errors);
+    tell(false, child);
+    if (failed(child)) break;
+    raw_syscall(__NR_close, taken[1]);
+    wait_for_end_of(taken[0]);
+    raw_syscall(__NR_close, taken[0]);
   }
   leave();
 }

@@ -468,9 +468,11 @@ struct ServerHello {
   char refusal[244];         // why it cannot serve; empty: it serves
 };
 
-// With it come the descriptors for standard output and standard error. Behind it: the program's
-// arguments, then what becomes of variables of the environment, as "NAME=VALUE" or as "NAME" for
-// one that is taken out; each ends with 0. There are no more new variables than the agent's own.
+// The server keeps one child in stock, which takes the next request, so that a run does not wait
+// for the fork. With a request come the descriptors for standard output and standard error. Behind
+// it: the program's arguments, then what becomes of variables of the environment, as "NAME=VALUE"
+// or as "NAME" for one that is taken out; each ends with 0. There are no more new variables than
+// the agent's own.
 struct ServerRequest {
   uint32_t size;  // of what is behind it
   uint32_t arguments;
@@ -478,8 +480,10 @@ struct ServerRequest {
 };
 inline constexpr uint32_t largest_request = 16u << 20;
 
-// From the child, when all that is left to do is to call main; or from the server.
+// From the server, for each child in stock; and from the child itself, when all that is left to do
+// is to call main.
 struct ServerReply {
+  uint32_t begun;
   int32_t child;  // its pid, or a negated errno
 };
 

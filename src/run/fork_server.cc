@@ -69,6 +69,18 @@ std::set<std::string> mapped_files(pid_t pid) {
   return files;
 }
 
+bool is_child(pid_t pid) {
+  siginfo_t unused;
+  return pid > 0 &&
+         ::waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+void kill_and_reap(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
 template <class Strings>
 void append_strings(std::string& bytes, const Strings& strings) {
   for (const std::string& text : strings) bytes.append(text.c_str(), text.size() + 1);
@@ -118,9 +130,9 @@ Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
 
 ForkServer::~ForkServer() {
   if (pid_ == 0) return;
-  ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  kill_and_reap(pid_);
+  if (stock_ == 0) stock_ = receive(false, Duration::zero()).value_or(0);
+  if (stock_ != 0) kill_and_reap(stock_);
 }
 
 Result<void> ForkServer::wait_for_hello(ServerStart& start) {
@@ -202,24 +214,44 @@ bool ForkServer::send(const std::string& request, int output, int errors) {
   return sent == static_cast<ssize_t>(request.size());
 }
 
-std::optional<pid_t> ForkServer::fork(const std::vector<std::string>& arguments,
-                                      const std::vector<std::string>& variables, int output,
-                                      int errors) {
+std::optional<pid_t> ForkServer::receive(bool begun, Duration at_most) {
+  pollfd answers{socket_.get(), POLLIN, 0};
+  if (::poll(&answers, 1, to_poll_time(at_most)) <= 0) return std::nullopt;
+  ServerReply reply{};
+  if (::recv(socket_.get(), &reply, sizeof reply, MSG_WAITALL) != sizeof reply) return std::nullopt;
+  if (!is_child(reply.child)) return std::nullopt;
+  if (reply.begun == begun) return reply.child;
+  // The next child for the stock may be told before the last one has begun.
+  if (reply.begun == 0) stock_ = reply.child;
+  return reply.begun == 0 ? receive(begun, at_most) : std::nullopt;
+}
+
+bool ForkServer::has_stock() {
+  if (stock_ == 0) stock_ = receive(false, longest_fork).value_or(0);
+  return stock_ != 0;
+}
+
+std::vector<pid_t> ForkServer::pids() {
+  if (has_stock()) return {pid_, stock_};
+  return {pid_};
+}
+
+std::optional<pid_t> ForkServer::run(const std::vector<std::string>& arguments,
+                                     const std::vector<std::string>& variables, int output,
+                                     int errors) {
   std::string request(sizeof(ServerRequest), '\0');
   append_strings(request, arguments);
   append_strings(request, variables);
   const ServerRequest head{static_cast<uint32_t>(request.size() - sizeof head),
                            static_cast<uint32_t>(arguments.size()),
                            static_cast<uint32_t>(variables.size())};
-  if (head.size > protocol::largest_request) return std::nullopt;
+  if (head.size > protocol::largest_request || !has_stock()) return std::nullopt;
   std::memcpy(request.data(), &head, sizeof head);
+  const pid_t expected = std::exchange(stock_, 0);
   if (!send(request, output, errors)) return std::nullopt;
-  pollfd answers{socket_.get(), POLLIN, 0};
-  if (::poll(&answers, 1, to_poll_time(longest_fork)) <= 0) return std::nullopt;
-  ServerReply reply{};
-  if (::recv(socket_.get(), &reply, sizeof reply, MSG_WAITALL) != sizeof reply || reply.child <= 0)
-    return std::nullopt;
-  return reply.child;
+  const auto begun = receive(true, longest_fork);
+  if (begun != expected && begun == stock_) stock_ = 0;  // somebody has killed the expected one
+  return begun;
 }
 
 }  // namespace unflake

@@ -41,14 +41,16 @@ class ForkServer {
   ForkServer(const ForkServer&) = delete;
   ForkServer& operator=(const ForkServer&) = delete;
 
-  pid_t pid() const { return pid_; }
+  // The server and the child that it has in stock. Waits for it to have one.
+  std::vector<pid_t> pids();
 
   // Whether the program, a library of it or the folder is another one now.
   bool is_stale();
 
-  // The variables are as protocol::ServerRequest has them. none: the server is of no use any more.
-  std::optional<pid_t> fork(const std::vector<std::string>& arguments,
-                            const std::vector<std::string>& variables, int output, int errors);
+  // Runs the program in the child that is in stock; the variables are as protocol::ServerRequest
+  // has them. none: the server is of no use any more.
+  std::optional<pid_t> run(const std::vector<std::string>& arguments,
+                           const std::vector<std::string>& variables, int output, int errors);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -60,8 +62,11 @@ class ForkServer {
   Result<void> check_streams(int output) const;
   void remember_files(const std::string& program, const std::string& cwd);
   bool send(const std::string& request, int output, int errors);
+  std::optional<pid_t> receive(bool begun, Duration at_most);
+  bool has_stock();
 
   pid_t pid_ = 0;
+  pid_t stock_ = 0;  // a child that waits for a request; 0: not told yet
   bool opens_libraries_ = false;
   UniqueFd socket_;
   UniqueFd output_;  // what the server itself would write goes here and nowhere

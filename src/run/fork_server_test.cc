@@ -73,7 +73,6 @@ class ForkServerTest : public testing::Test {
     return lines;
   }
 
-  // The children of the supervisor, of which this process has one: the server, when there is one.
   static std::vector<pid_t> children(pid_t pid) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) +
                        "/children");
@@ -81,7 +80,8 @@ class ForkServerTest : public testing::Test {
     for (pid_t child; file >> child;) found.push_back(child);
     return found;
   }
-  static std::vector<pid_t> servers() { return children(children(::getpid()).at(0)); }
+  // The supervisor's children: of each server itself and a child that it has in stock.
+  static std::vector<pid_t> processes() { return children(children(::getpid()).at(0)); }
 
   static size_t descriptors_of(pid_t pid) {
     return static_cast<size_t>(
@@ -109,7 +109,7 @@ TEST_F(ForkServerTest, A_run_ends_as_a_spawned_one_does) {
   EXPECT_EQ(signalled.end, End::signalled);
   EXPECT_EQ(signalled.code, SIGSEGV);
   EXPECT_EQ(exited.no_fork_server, "");
-  EXPECT_THAT(servers(), SizeIs(1));
+  EXPECT_THAT(processes(), SizeIs(2));
 }
 
 TEST_F(ForkServerTest, A_run_that_takes_too_long_is_ended) {
@@ -121,7 +121,7 @@ TEST_F(ForkServerTest, A_run_that_takes_too_long_is_ended) {
 TEST_F(ForkServerTest, What_a_run_leaves_behind_is_ended_and_the_server_is_not) {
   const ProcessResult result = run({misbehave, "daemonise"});
   EXPECT_EQ(result.leftovers, 1);
-  EXPECT_THAT(servers(), SizeIs(1));
+  EXPECT_THAT(processes(), SizeIs(2));
   EXPECT_EQ(run({misbehave, "exit", "0"}).leftovers, 0);
 }
 
@@ -186,14 +186,14 @@ TEST_F(ForkServerTest, Each_run_writes_its_own_trace) {
     EXPECT_THAT(trace->processes, SizeIs(3));
     EXPECT_THAT(trace->sites, testing::Not(IsEmpty()));
   }
-  EXPECT_THAT(servers(), SizeIs(1));
+  EXPECT_THAT(processes(), SizeIs(2));
 }
 
 TEST_F(ForkServerTest, A_library_that_is_opened_may_lack_what_it_does_not_call) {
   const ProcessResult result = run({UNFLAKE_FIXTURES "/opens_library"});
   EXPECT_EQ(result.output.head, "opened\n");
   EXPECT_EQ(result.no_fork_server, "");
-  EXPECT_THAT(servers(), SizeIs(1));
+  EXPECT_THAT(processes(), SizeIs(2));
 }
 
 TEST_F(ForkServerTest, Another_environment_gets_another_server) {
@@ -201,7 +201,7 @@ TEST_F(ForkServerTest, Another_environment_gets_another_server) {
   EXPECT_EQ(run({misbehave, "environment", "FIRST"}).output.head, "1\n");
   env_ = {{"FIRST", "2"}};
   EXPECT_EQ(run({misbehave, "environment", "FIRST"}).output.head, "2\n");
-  EXPECT_THAT(servers(), SizeIs(2));
+  EXPECT_THAT(processes(), SizeIs(2 * 2));
 }
 
 TEST_F(ForkServerTest, The_number_of_servers_is_bounded) {
@@ -209,16 +209,24 @@ TEST_F(ForkServerTest, The_number_of_servers_is_bounded) {
     env_ = {{"NUMBER", std::to_string(i)}};
     EXPECT_EQ(run({misbehave, "environment", "NUMBER"}).output.head, std::to_string(i) + "\n");
   }
-  EXPECT_THAT(servers(), SizeIs(8));
+  EXPECT_THAT(processes(), SizeIs(8 * 2));
 }
 
 TEST_F(ForkServerTest, A_killed_server_is_replaced) {
   run({misbehave, "exit", "0"});
-  const pid_t first = servers().at(0);
+  const pid_t first = processes().at(0);
   ::kill(first, SIGKILL);
+  EXPECT_EQ(run({misbehave, "exit", "5"}).code, 5);  // in the child that was in stock
+  EXPECT_EQ(run({misbehave, "exit", "6"}).code, 6);
+  ASSERT_THAT(processes(), SizeIs(2));
+  EXPECT_NE(processes()[0], first);
+}
+
+TEST_F(ForkServerTest, A_killed_child_in_stock_is_replaced) {
+  run({misbehave, "exit", "0"});
+  ::kill(processes().at(1), SIGKILL);
   EXPECT_EQ(run({misbehave, "exit", "5"}).code, 5);
-  ASSERT_THAT(servers(), SizeIs(1));
-  EXPECT_NE(servers()[0], first);
+  EXPECT_THAT(processes(), SizeIs(2));
 }
 
 TEST_F(ForkServerTest, A_changed_program_gets_a_new_server) {
@@ -243,11 +251,12 @@ TEST_F(ForkServerTest, A_folder_that_is_gone_is_told_as_without_a_server) {
 
 TEST_F(ForkServerTest, Many_runs_leave_no_process_no_descriptor_and_no_memory_behind) {
   run({misbehave, "exit", "0"});
-  const pid_t supervisor = children(::getpid()).at(0), server = servers().at(0);
+  const pid_t supervisor = children(::getpid()).at(0), server = processes().at(0);
   const size_t open_in_supervisor = descriptors_of(supervisor), open = descriptors_of(server);
   const std::string memory = memory_of(server);
   for (int i = 0; i < 200; ++i) run({misbehave, "exit", "0"});
-  EXPECT_EQ(servers(), std::vector<pid_t>{server});
+  ASSERT_THAT(processes(), SizeIs(2));
+  EXPECT_EQ(processes()[0], server);
   EXPECT_EQ(descriptors_of(supervisor), open_in_supervisor);
   EXPECT_EQ(descriptors_of(server), open);
   EXPECT_EQ(memory_of(server), memory);
@@ -319,7 +328,7 @@ TEST_F(ForkServerTest, Programs_without_a_loader_are_refused) {
 TEST_F(ForkServerTest, A_refusal_is_told_once) {
   EXPECT_NE(refusal_of("thread"), "");
   EXPECT_EQ(run({constructor}).no_fork_server, "");
-  EXPECT_THAT(servers(), IsEmpty());
+  EXPECT_THAT(processes(), IsEmpty());
 }
 
 }  // namespace

@@ -74,7 +74,6 @@ bool ForkServers::make_room() {
   if (entries_.size() < most_entries) return true;
   const auto oldest = std::ranges::min_element(entries_, {}, &Entry::last_use);
   if (uses_ - oldest->last_use < runs_until_old) return false;
-  drop_server(*oldest);
   entries_.erase(oldest);
   return true;
 }
@@ -90,10 +89,12 @@ ForkServers::Entry* ForkServers::entry_for(const std::string& identity) {
   return &*found;
 }
 
-void ForkServers::drop_server(Entry& entry) {
-  if (!entry.server) return;
-  pids_.erase(entry.server->pid());
-  entry.server.reset();
+std::set<pid_t> ForkServers::pids() {
+  std::set<pid_t> all;
+  for (const Entry& entry : entries_)
+    if (entry.server)
+      for (const pid_t pid : entry.server->pids()) all.insert(pid);
+  return all;
 }
 
 void ForkServers::start_server(Entry& entry, const Launch& launch, Control& control,
@@ -109,7 +110,6 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   started.stopped = start.stopped;
   if (server) {
     entry.server = std::move(*server);
-    pids_.insert(entry.server->pid());
   } else if (!started.stopped) {
     entry.refused = stamp;
     started.refusal = server.error().what;
@@ -120,7 +120,7 @@ ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Con
   ForkedStart started;
   Entry* entry = entry_for(identity_of(launch));
   if (entry == nullptr) return started;
-  if (entry->server && entry->server->is_stale()) drop_server(*entry);
+  if (entry->server && entry->server->is_stale()) entry->server.reset();
   // A second time, because somebody may have killed the server since its last run.
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (!entry->server) start_server(*entry, launch, control, started);
@@ -128,10 +128,10 @@ ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Con
     auto variables = entry->variables;
     variables.push_back(memory_of(launch));
     started.at = std::chrono::steady_clock::now();
-    started.child = entry->server->fork(launch.command.argv, variables, output, errors);
+    started.child = entry->server->run(launch.command.argv, variables, output, errors);
     if (started.child) return started;
-    drop_server(*entry);
-    if (has_descendants(pids_)) kill_all_descendants(pids_);  // a child that has not answered
+    entry->server.reset();
+    kill_all_descendants(pids());  // what may be left of it
   }
   started.refusal = "its server answers no request";
   return started;

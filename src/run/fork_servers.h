@@ -23,8 +23,8 @@ class ForkServers {
   // Starts a run as a child of this process, with a server that is made, or made anew, as needed.
   ForkedStart start(const Launch& launch, int output, int errors, Control& control);
 
-  // The servers themselves, which are children of this process too.
-  const std::set<pid_t>& pids() const { return pids_; }
+  // The servers and what they have in stock, which are children of this process too.
+  std::set<pid_t> pids();
 
  private:
   struct Entry {
@@ -37,11 +37,9 @@ class ForkServers {
 
   bool make_room();
   Entry* entry_for(const std::string& identity);
-  void drop_server(Entry& entry);
   void start_server(Entry& entry, const Launch& launch, Control& control, ForkedStart& started);
 
   std::list<Entry> entries_;
-  std::set<pid_t> pids_;
   uint64_t uses_ = 0;
 };
 

@@ -96,7 +96,7 @@ class Stream {
 class Watch {
  public:
   Watch(const Launch& launch, pid_t pid, Clock::time_point started, Control& control,
-        Stream& output, Stream* errors, const std::set<pid_t>& servers)
+        Stream& output, Stream* errors, ForkServers& servers)
       : launch_(launch),
         pid_(pid),
         started_(started),
@@ -185,7 +185,10 @@ class Watch {
     return result;
   }
 
-  int end_leftovers() { return has_descendants(servers_) ? kill_all_descendants(servers_) : 0; }
+  int end_leftovers() {
+    const std::set<pid_t> servers = servers_.pids();
+    return has_descendants(servers) ? kill_all_descendants(servers) : 0;
+  }
 
   size_t drain() {
     return output_.read_what_is_there() + (errors_ ? errors_->read_what_is_there() : 0);
@@ -199,7 +202,7 @@ class Watch {
   Control& control_;
   Stream& output_;
   Stream* errors_;
-  const std::set<pid_t>& servers_;
+  ForkServers& servers_;
   std::optional<Clock::time_point> deadline_;
   std::optional<ProcessResult::End> end_;
   Stopping stopping_ = Stopping::no;
@@ -257,7 +260,7 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
   std::optional<Stream> error_stream;
   if (errors) error_stream.emplace(std::move(errors->read_end), launch.limits);
   ProcessResult result = Watch(launch, started.pid, started.at, control, output_stream,
-                               error_stream ? &*error_stream : nullptr, servers.pids())
+                               error_stream ? &*error_stream : nullptr, servers)
                              .until_the_end();
   if (launch.keep_leftovers) control.take_over(output_stream.release());
   result.output = output_stream.captured();
