@@ -58,6 +58,8 @@ void OneTestOptions::add_to(CLI::App& app) {
   app.add_option("--no-group", no_groups, "all groups but these")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app.add_option("--function", functions, "this function's entry is a site too; may be repeated")
+      ->allow_extra_args(false);
   app.add_flag("--system", system_calls, "also calls that system libraries make for themselves");
   app.add_option("--color", colour, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
@@ -90,7 +92,9 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words) 
   if (!config) return config.error();
   LocalOptions local;
   local.grace = config->settings.grace.value_or(local.grace);
-  local.project_code.root = project->root;
+  local.project_code = config->code.rules(project->root);
+  functions_ = options.functions;
+  functions_.insert(functions_.end(), config->code.functions.begin(), config->code.functions.end());
   auto executor = LocalExecutor::create(local, interrupts_);
   if (!executor) return executor.error();
   executor_ = std::move(*executor);

@@ -18,6 +18,7 @@ struct OneTestOptions {
   std::optional<Duration> timeout;
   std::string colour = "auto";
   std::vector<std::string> groups, no_groups;
+  std::vector<std::string> functions;
   bool system_calls = false;
 
   void add_to(CLI::App& app);
@@ -32,6 +33,8 @@ class OneTest {
   ~OneTest();
 
   const Test& test() const { return *test_; }
+  // Whose entries are sites too.
+  const std::vector<std::string>& functions() const { return functions_; }
   Result<ExperimentResult> run(const Plan& plan);
   // The signal that asked unflake to stop; 0: none did.
   int stop_signal() const { return interrupts_.stop_signal(); }
@@ -46,6 +49,7 @@ class OneTest {
   std::unique_ptr<LocalExecutor> executor_;
   std::shared_ptr<const Test> test_;
   std::vector<PlannedTest> fixtures_;
+  std::vector<std::string> functions_;
   std::optional<Duration> timeout_;
   Duration default_timeout_{};
   bool is_set_up_ = false;

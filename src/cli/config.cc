@@ -109,6 +109,19 @@ Result<FlakyResult> TableReader::convert(const toml::node& node) {
   return usage_error("must be \"tell\", \"pass\" or \"fail\"");
 }
 
+template <>
+Result<std::vector<std::string>> TableReader::convert(const toml::node& node) {
+  std::vector<std::string> texts;
+  const toml::array* list = node.as_array();
+  if (!list) return usage_error("must be a list", "", "write [\"one\", \"two\"]");
+  for (const toml::node& element : *list) {
+    const auto text = element.value_exact<std::string>();
+    if (!text) return usage_error("must be a list of strings", "", "write [\"one\", \"two\"]");
+    texts.push_back(*text);
+  }
+  return texts;
+}
+
 template <class T>
 void fill(std::optional<T>& value, const std::optional<T>& inherited) {
   if (!value) value = inherited;
@@ -131,9 +144,9 @@ class ConfigReader {
   Result<Config> read(const std::string& profile) {
     TableReader top(root_, path_);
     for (const auto& [key, node] : root_)
-      if (key != "profile" && key != "override")
+      if (key != "profile" && key != "override" && key != "code")
         return usage_error(fmt::format("there is no setting '{}' here", printable(key.str())),
-                           top.where(node), "use [profile.default] and [[override]]");
+                           top.where(node), "use [profile.default], [[override]] and [code]");
     const toml::node* profiles = root_.get("profile");
     if (profiles && !profiles->is_table())
       return usage_error("profiles are written [profile.NAME]", top.where(*profiles));
@@ -144,6 +157,9 @@ class ConfigReader {
     auto overrides = read_overrides();
     if (!overrides) return overrides.error();
     config.overrides = std::move(*overrides);
+    auto code = read_code();
+    if (!code) return code.error();
+    config.code = std::move(*code);
     return config;
   }
 
@@ -179,6 +195,22 @@ class ConfigReader {
     if (!inherited) return inherited.error();
     inherit(settings, *inherited);
     return settings;
+  }
+
+  Result<CodeSettings> read_code() {
+    const toml::node* node = root_.get("code");
+    if (!node) return CodeSettings{};
+    const toml::table* table = node->as_table();
+    if (!table) return usage_error("it is written [code]", TableReader(root_, path_).where(*node));
+    std::optional<std::vector<std::string>> project, system, functions;
+    TableReader reader(*table, path_);
+    reader.read("project", project);
+    reader.read("system", system);
+    reader.read("functions", functions);
+    if (auto error = reader.finish()) return *error;
+    return CodeSettings{project.value_or(std::vector<std::string>{}),
+                        system.value_or(std::vector<std::string>{}),
+                        functions.value_or(std::vector<std::string>{})};
   }
 
   Result<std::vector<Override>> read_overrides() {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "symbols/project_code.h"
 #include "util/duration.h"
 #include "util/result.h"
 
@@ -32,8 +33,18 @@ struct Override {
   std::optional<bool> fork_server;
 };
 
+// What a project says about its own code, whoever runs its tests and how.
+struct CodeSettings {
+  std::vector<std::string> project;    // folders and globs of project code
+  std::vector<std::string> system;     // and of what is none
+  std::vector<std::string> functions;  // whose entries are sites too
+
+  ProjectCodeRules rules(const std::string& root) const { return {root, project, system}; }
+};
+
 struct Config {
   Settings settings;
+  CodeSettings code;
   std::vector<Override> overrides;  // a later one wins
 };
 

@@ -66,7 +66,7 @@ class RunSession {
     options.grace = run_.grace.value_or(config_.settings.grace.value_or(options.grace));
     options.limits.head = options.limits.tail = run_.max_output_kib * 1024 / 2;
     options.core_dumps = run_.core_dumps;
-    options.project_code.root = project_.root;
+    options.project_code = config_.code.rules(project_.root);
     return options;
   }
 

@@ -69,12 +69,13 @@ void print(Page& page, const TraceCommand& command, const Test& test,
 }
 
 Result<int> trace(const TraceCommand& command, const Words& words) {
-  const auto plan = plan_of(command);
+  auto plan = plan_of(command);
   if (!plan) return plan.error();
   if (!command.out.empty())
     if (const auto ready = prepare_output_file(command.out); !ready) return ready.error();
   const auto one = OneTest::find(command.one, words);
   if (!one) return one.error();
+  plan->extra_functions = (*one)->functions();
   const auto result = (*one)->run(*plan);
   if ((*one)->stop_signal() != 0) return exit_code_of_signal((*one)->stop_signal());
   if (!result) return result.error();

@@ -146,13 +146,25 @@ bool begins_with_any(std::string_view name, std::span<const char* const> beginni
 }  // namespace
 
 bool is_system_function(std::string_view name) {
-  constexpr std::array beginnings = {
-      "std::",          "__gnu_cxx::",     "__cxxabiv1::",
-      "__cxa_",         "__gxx_",          "__cxx_",
-      "_Unwind_",       "__asan",          "__tsan",
-      "__msan",         "__lsan",          "__ubsan",
-      "__sanitizer",    "__sancov",        "__interception",
-      "__interceptor_", "___interceptor_", "execute_native_thread_routine"};
+  constexpr std::array beginnings = {"std::",
+                                     "__gnu_cxx::",
+                                     "__gthread_",
+                                     "__cxxabiv1::",
+                                     "__cxa_",
+                                     "__gxx_",
+                                     "__cxx_",
+                                     "_Unwind_",
+                                     "__asan",
+                                     "__tsan",
+                                     "__msan",
+                                     "__lsan",
+                                     "__ubsan",
+                                     "__sanitizer",
+                                     "__sancov",
+                                     "__interception",
+                                     "__interceptor_",
+                                     "___interceptor_",
+                                     "execute_native_thread_routine"};
   return begins_with_any(name, beginnings);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct LoweredPlan {
 
   std::vector<uint32_t> rule_of;      // per intervention of the plan: its rule
   std::vector<SiteName> probe_names;  // per probe: its site; without a name where it has none
+  std::map<std::string, size_t> unprobeable;  // functions to trace that have no probe, by reason
 };
 
 }  // namespace unflake

@@ -237,9 +237,12 @@ class Lowerer {
   void add_functions() {
     for (uint32_t i = 0; i < images_.size(); ++i) {
       const auto image = images_[i]->is_project ? code_.image(*images_[i]) : nullptr;
-      if (image && why_never_probed(images_[i]->path).empty())
-        add_silent_probes(
-            plan_entries(*image, code_.project_functions(*images_[i]), {i, probe_one_shot}));
+      if (!image || !why_never_probed(images_[i]->path).empty()) continue;
+      const ProbePlan planned =
+          plan_entries(*image, code_.project_functions(*images_[i]), {i, probe_one_shot});
+      add_silent_probes(planned);
+      for (const Unprobeable& place : planned.unprobeable)
+        ++lowered_.unprobeable[std::string(place.reason)];
     }
   }
 

@@ -69,6 +69,8 @@ class Raiser {
     add_interventions();
     add_failures();
     add_functions();
+    for (const auto& [reason, count] : plan_.unprobeable)
+      trace_.problems.push_back(fmt::format("{} functions could not be traced: {}", count, reason));
     trace_.drops = raw_.drops;
     trace_.problems.insert(trace_.problems.end(), raw_.problems.begin(), raw_.problems.end());
     trace_.problems.insert(trace_.problems.end(), code_.problems().begin(), code_.problems().end());

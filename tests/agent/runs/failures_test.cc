@@ -64,5 +64,35 @@ TEST(AgentFailures, An_exception_brings_its_type) {
   EXPECT_EQ(result.trace->failures[0].exception_type, "std::runtime_error");
 }
 
+struct FrameworkCase {
+  const char* program;
+  std::vector<std::string> arguments;
+  const char* source;
+};
+
+class AgentFrameworks : public testing::TestWithParam<FrameworkCase> {};
+
+TEST_P(AgentFrameworks, The_stack_of_a_failed_check_leads_into_the_test) {
+  const FrameworkCase& one = GetParam();
+  std::vector<std::string> argv{std::string(UNFLAKE_TEST_SUITES) + "/" + one.program};
+  argv.insert(argv.end(), one.arguments.begin(), one.arguments.end());
+  const ExperimentResult result = AgentRuns(argv).run(AgentRuns::watching());
+  ASSERT_FALSE(result.trace->failures.empty());
+  const TracedFailure& failure = result.trace->failures[0];
+  EXPECT_EQ(failure.kind, "assertion");
+  EXPECT_TRUE(failure.file.ends_with(one.source)) << failure.file;
+  EXPECT_GT(failure.line, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , AgentFrameworks,
+    testing::Values(
+        FrameworkCase{
+            "gtest_cases", {"--gtest_filter=Arithmetic.Assertion_fails"}, "gtest_cases.cc"},
+        FrameworkCase{"catch2_cases", {"checks fail"}, "catch2_cases.cc"},
+        FrameworkCase{"doctest_cases", {"--test-case=checks fail"}, "doctest_cases.cc"},
+        FrameworkCase{"boost_cases", {"--run_test=numbers/a_check_fails"}, "boost_cases.cc"}),
+    [](const auto& info) { return std::string(info.param.program); });
+
 }  // namespace
 }  // namespace unflake

@@ -64,6 +64,41 @@ TEST(AgentHooks, Without_events_visits_and_waits_are_counted_all_the_same) {
   EXPECT_GE(visits->waited, std::chrono::microseconds(6));
 }
 
+ProjectCodeRules rules_with_system_folder() {
+  return {"", {}, {agent_fixture("system")}};
+}
+
+TEST(AgentHooks, What_a_system_library_calls_for_itself_passes_untouched_unless_asked_for) {
+  AgentRuns runs({"uses_library"}, rules_with_system_folder());
+  const auto locks = [](const ExperimentResult& result) {
+    return std::ranges::count_if(result.trace->sites, [](const TracedSite& site) {
+      return site.name.api == "pthread_mutex_lock";
+    });
+  };
+  const ExperimentResult quiet = runs.profile();
+  EXPECT_EQ(locks(quiet), 0);
+  EXPECT_NE(find_site(*quiet.trace, "work", "usleep"), nullptr);
+  Plan plan = AgentRuns::recording();
+  plan.system_calls = true;
+  EXPECT_EQ(locks(runs.run(plan)), 1);
+}
+
+TEST(AgentHooks, A_site_has_the_same_name_in_every_build_of_the_same_source) {
+  const auto names = [](const char* program) {
+    AgentRuns runs({program});
+    const ExperimentResult result = runs.profile();
+    std::set<std::string> found;
+    for (const TracedSite& site : result.trace->sites)
+      if (site.name.function == "Pool::push" || site.name.function == "Pool::Pool")
+        found.insert(to_string(site.name));
+    return found;
+  };
+  const std::set<std::string> unoptimised = names("pool_O0");
+  EXPECT_GE(unoptimised.size(), 3u);
+  EXPECT_EQ(names("pool_O2"), unoptimised);
+  EXPECT_EQ(names("pool_no_pie"), unoptimised);
+}
+
 TEST(AgentHooks, A_group_that_is_switched_off_has_no_sites) {
   AgentRuns runs({"plans", "visits"});
   Plan plan = AgentRuns::watching();
