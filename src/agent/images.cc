@@ -15,8 +15,8 @@ namespace {
 
 using namespace protocol;
 
-// Entries are only ever added, so readers need no lock. An image that was unloaded keeps its entry;
-// one that is loaded in its place gets another.
+// Readers need no lock: an entry is complete before it has a start, and nobody looks for that of an
+// image that was unloaded, until another image gets it.
 LoadedImage images[max_images];
 Shared<uint32_t> image_count;
 Shared<uint32_t> closed_count;
@@ -171,16 +171,28 @@ const LoadedImage* find_loaded(uint64_t start, uint64_t bias) {
   return nullptr;
 }
 
+LoadedImage* free_entry() {
+  const uint32_t count = image_count.load();
+  for (uint32_t i = 0; i < count; ++i)
+    if (images[i].start == 0) return &images[i];
+  if (count == max_images) return nullptr;
+  image_count.store(count + 1);
+  return &images[count];
+}
+
 const LoadedImage* add(const dl_find_object& found) {
   SpinLock::Hold hold(adding);
   if (!hold) return nullptr;
   const uint64_t start = reinterpret_cast<uint64_t>(found.dlfo_map_start);
   if (const LoadedImage* other = find_loaded(start, found.dlfo_link_map->l_addr)) return other;
-  const uint32_t count = image_count.load();
-  if (count == max_images) return nullptr;
-  describe(images[count], *found.dlfo_link_map, found);
-  image_count.store(count + 1);
-  return &images[count];
+  LoadedImage* room = free_entry();
+  if (room == nullptr) return nullptr;
+  LoadedImage image;
+  describe(image, *found.dlfo_link_map, found);
+  image.start = 0;
+  *room = image;
+  __atomic_store_n(&room->start, start, __ATOMIC_RELEASE);
+  return room;
 }
 
 bool is_loaded(const LoadedImage& image) {
