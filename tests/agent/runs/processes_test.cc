@@ -41,7 +41,7 @@ TEST(AgentProcesses, A_child_that_gets_an_empty_environment_is_followed) {
 }
 
 TEST(AgentProcesses, A_statically_linked_program_is_refused_with_the_reason) {
-  AgentRuns runs({"static_program"});
+  AgentRuns runs({"static_agent_program"});
   const ExperimentResult result = runs.run(AgentRuns::watching());
   EXPECT_EQ(result.process.end, ProcessResult::End::not_started);
   EXPECT_THAT(result.process.error, testing::HasSubstr("linked statically"));
