@@ -97,12 +97,12 @@ bool adopt_orphans() {
   return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
 }
 
-std::vector<pid_t> all_descendants() {
+std::vector<pid_t> all_descendants(const std::set<pid_t>& spared) {
   const std::vector<Process> all = all_processes();
   std::vector<pid_t> found{::getpid()};
   for (size_t i = 0; i < found.size() && found.size() <= all.size(); ++i)
     for (const Process& process : all)
-      if (process.parent == found[i]) found.push_back(process.pid);
+      if (process.parent == found[i] && !spared.contains(process.pid)) found.push_back(process.pid);
   found.erase(found.begin());
   return found;
 }

@@ -10,8 +10,9 @@ namespace unflake {
 // This process adopts every descendant whose parent dies, however it was forked.
 bool adopt_orphans();
 
-// Everything below this process, parents before their children.
-std::vector<pid_t> all_descendants();
+// Everything below this process, parents before their children, but these children and what is
+// below them.
+std::vector<pid_t> all_descendants(const std::set<pid_t>& spared);
 
 // Whether this process has a child, dead or alive, but these.
 bool has_descendants(const std::set<pid_t>& spared);

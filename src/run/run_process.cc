@@ -146,7 +146,7 @@ class Watch {
     if (stopping_ == Stopping::no) {
       end_ = reason;
       if (reason == ProcessResult::End::timed_out)
-        stacks_ = stacks_at_timeout(pid_, launch_.project_root);
+        stacks_ = stacks_at_timeout(pid_, servers_.pids(), launch_.project_root);
       stopping_ = Stopping::asked;
       deadline_ = Clock::now() + launch_.grace;
       ::kill(-pid_, SIGTERM);

@@ -43,11 +43,12 @@ ThreadAtTimeout readable(const ThreadStack& stack, pid_t pid, const ProjectCode&
 
 }  // namespace
 
-std::vector<ThreadAtTimeout> stacks_at_timeout(pid_t first, const std::string& project_root) {
+std::vector<ThreadAtTimeout> stacks_at_timeout(pid_t first, const std::set<pid_t>& others,
+                                               const std::string& project_root) {
   ProjectCodeRules rules;
   rules.root = project_root;
   const ProjectCode policy(rules);
-  std::vector<pid_t> processes = all_descendants();
+  std::vector<pid_t> processes = all_descendants(others);
   std::ranges::stable_partition(processes, [&](pid_t pid) { return pid == first; });
   const auto end = Clock::now() + most_time;
   std::vector<ThreadAtTimeout> threads;
