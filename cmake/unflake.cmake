@@ -11,7 +11,7 @@ target_include_directories(unflake_options INTERFACE
   ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
 if(UNFLAKE_SANITIZE)
   target_compile_options(unflake_options INTERFACE
-    -fsanitize=${UNFLAKE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+    -fsanitize=${UNFLAKE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O0)
   target_link_options(unflake_options INTERFACE -fsanitize=${UNFLAKE_SANITIZE})
 else()
   # g++ 12 warns of impossible things in code that it has instrumented.
@@ -39,6 +39,11 @@ function(unflake_precompile target first)
   endif()
 endfunction()
 
+# For tests: compiling them takes longer than running them.
+function(unflake_compile_quickly target)
+  target_compile_options(${target} PRIVATE -O0)
+endfunction()
+
 # The unit tests that stand beside a stage's code, as one binary.
 function(unflake_stage_tests stage)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cc)
@@ -48,6 +53,7 @@ function(unflake_stage_tests stage)
   add_executable(${stage}_test ${sources})
   target_link_libraries(${stage}_test PRIVATE unflake_${stage} ${ARGN} GTest::gtest_main GTest::gmock)
   target_include_directories(${stage}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  unflake_compile_quickly(${stage}_test)
   unflake_precompile(${stage}_test util_test <gtest/gtest.h> <gmock/gmock.h> <fmt/format.h>)
   add_dependencies(unit_tests ${stage}_test)
   add_test(NAME ${stage} COMMAND ${stage}_test)

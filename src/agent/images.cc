@@ -23,9 +23,9 @@ Shared<uint32_t> closed_count;
 SpinLock adding;
 
 constexpr const char* wrappers[] = {
-    "libc.so",     "libc-",      "libpthread", "libstdc++", "libc++",          "libgcc_s",
-    "libasan",     "libtsan",    "libubsan",   "liblsan",   "libclang_rt",     "libboost_thread",
-    "libglib-2.0", "libQt5Core", "libQt6Core", "ld-linux",  "libunflake-agent"};
+    "libc.so",    "libpthread", "libstdc++", "libc++",          "libgcc_s",        "libasan",
+    "libtsan",    "libubsan",   "liblsan",   "libclang_rt",     "libboost_thread", "libglib-2.0",
+    "libQt5Core", "libQt6Core", "ld-linux",  "libunflake-agent"};
 
 const char* base_name(const char* path) {
   const char* slash = strrchr(path, '/');

@@ -1,10 +1,12 @@
 #include <linux/futex.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/real.h"
+#include "agent/signals.h"
 #include "agent/times.h"
 #include "agent/visit.h"
 
@@ -56,78 +58,57 @@ long futex(const Caller& caller, const Arguments& with) {
   return visit.leave(pass_on(SYS_futex, with));
 }
 
-// The APIs whose wrappers add nothing to the system call of the same name. The time of those that
-// have one is their fourth argument, in ms.
-bool decode(long number, Api& api, bool& has_time) {
-  has_time = false;
-  switch (number) {
-    case SYS_epoll_wait:
-      has_time = true;
-      api = Api::epoll_wait;
-      return true;
-    case SYS_epoll_pwait:
-      has_time = true;
-      api = Api::epoll_pwait;
-      return true;
-    case SYS_epoll_ctl:
-      api = Api::epoll_ctl;
-      return true;
-    case SYS_connect:
-      api = Api::connect;
-      return true;
-    case SYS_accept:
-      api = Api::accept;
-      return true;
-    case SYS_accept4:
-      api = Api::accept4;
-      return true;
-    case SYS_bind:
-      api = Api::bind;
-      return true;
-    case SYS_listen:
-      api = Api::listen;
-      return true;
-    case SYS_shutdown:
-      api = Api::shutdown;
-      return true;
-    case SYS_sendto:
-      api = Api::sendto;
-      return true;
-    case SYS_sendmsg:
-      api = Api::sendmsg;
-      return true;
-    case SYS_sendmmsg:
-      api = Api::sendmmsg;
-      return true;
-    case SYS_recvfrom:
-      api = Api::recvfrom;
-      return true;
-    case SYS_recvmsg:
-      api = Api::recvmsg;
-      return true;
-    case SYS_recvmmsg:
-      api = Api::recvmmsg;
-      return true;
-    case SYS_read:
-      api = Api::read;
-      return true;
-    case SYS_write:
-      api = Api::write;
-      return true;
-    case SYS_sched_yield:
-      api = Api::sched_yield;
-      return true;
-    default:
-      return false;
-  }
+// The APIs whose wrappers add nothing to the system call of the same name.
+struct Decoded {
+  long number;
+  Api api;
+  bool has_time;  // the fourth argument, in ms
+};
+
+constexpr Decoded decoded_calls[] = {
+    {SYS_epoll_wait, Api::epoll_wait, true},
+    {SYS_epoll_pwait, Api::epoll_pwait, true},
+    {SYS_epoll_ctl, Api::epoll_ctl, false},
+    {SYS_connect, Api::connect, false},
+    {SYS_accept, Api::accept, false},
+    {SYS_accept4, Api::accept4, false},
+    {SYS_bind, Api::bind, false},
+    {SYS_listen, Api::listen, false},
+    {SYS_shutdown, Api::shutdown, false},
+    {SYS_sendto, Api::sendto, false},
+    {SYS_sendmsg, Api::sendmsg, false},
+    {SYS_sendmmsg, Api::sendmmsg, false},
+    {SYS_recvfrom, Api::recvfrom, false},
+    {SYS_recvmsg, Api::recvmsg, false},
+    {SYS_recvmmsg, Api::recvmmsg, false},
+    {SYS_read, Api::read, false},
+    {SYS_write, Api::write, false},
+    {SYS_sched_yield, Api::sched_yield, false},
+};
+
+const Decoded* decode(long number) {
+  for (const Decoded& call : decoded_calls)
+    if (call.number == number) return &call;
+  return nullptr;
 }
 
-long decoded(long number, Api api, bool has_time, const Caller& caller, Arguments with) {
-  const int64_t time = has_time ? within_ms(static_cast<int>(with.d)) : -1;
-  Visit visit(api, caller, {static_cast<uint64_t>(with.a), time});
-  if (has_time && visit.other_time() >= 0) with.d = to_ms(visit.other_time());
-  const long result = pass_on(number, with);
-  return visit.leave(result, has_time && result == 0);
+long pass_on(const Decoded& call, const Caller& caller, Arguments with) {
+  const int64_t time = call.has_time ? within_ms(static_cast<int>(with.d)) : -1;
+  Visit visit(call.api, caller, {static_cast<uint64_t>(with.a), time});
+  if (call.has_time && visit.other_time() >= 0) with.d = to_ms(visit.other_time());
+  const long result = pass_on(call.number, with);
+  return visit.leave(result, call.has_time && result == 0);
+}
+
+// A program must not block the agent's signal this way either.
+long change_mask(Arguments with) {
+  sigset_t filtered;
+  sigset_t given{};
+  if (with.b != 0 && with.d == sizeof(uint64_t)) {
+    memcpy(&given, reinterpret_cast<const void*>(with.b), sizeof(uint64_t));
+    with.b = reinterpret_cast<long>(filter_mask(&given, &filtered));
+  }
+  return pass_on(SYS_rt_sigprocmask, with);
 }
 
 }  // namespace
@@ -144,11 +125,9 @@ UNFLAKE_DEFINE(long, syscall, (long number, ...)) {
   with.f = va_arg(list, long);
   va_end(list);
   if (number == SYS_futex) return futex(CALLER, with);
-  Api api;
-  bool has_time;
-  if (decode(number, api, has_time)) return decoded(number, api, has_time, CALLER, with);
+  if (const Decoded* call = decode(number)) return pass_on(*call, CALLER, with);
   resolve_real_functions();
-  return pass_on(number, with);
+  return number == SYS_rt_sigprocmask ? change_mask(with) : pass_on(number, with);
 }
 
 }  // namespace unflake::agent

@@ -1,5 +1,6 @@
 #include "agent/threads.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,7 +37,7 @@ uint32_t next_ordinal(uint64_t place) {
   return 0;
 }
 
-TallyTable* take_table(uint32_t thread) {
+TallyTable* take_free_table(uint32_t thread) {
   Report& out = report();
   for (uint32_t i = 0; i < max_tables; ++i) {
     TallyTable& table = out.tables[(thread + i) % max_tables];
@@ -44,8 +45,52 @@ TallyTable* take_table(uint32_t thread) {
     memset(table.tallies, 0, sizeof table.tallies);
     return &table;
   }
-  process_degraded(no_thread_memory);
   return nullptr;
+}
+
+// What a thread did outlives its table, which the next thread needs.
+void keep_tallies(const TallyTable& table, uint32_t thread) {
+  Report& out = report();
+  for (const Tally& tally : table.tallies) {
+    if (tally.key == 0 || tally.site == none || tally.visits.load() == 0) continue;
+    const uint32_t number = out.past_tallies_used.add(1);
+    if (number >= max_past_tallies) {
+      out.dropped[dropped_tallies].add(1);
+      continue;
+    }
+    PastTally& past = out.past_tallies[number];
+    past.site = tally.site;
+    past.visits = tally.visits.load();
+    past.waited_ns = tally.waited_ns.load();
+    past.thread.store(thread + 1);
+  }
+}
+
+// Its program was killed, or has become another one by exec.
+bool is_gone(const Thread& thread) {
+  if (thread.process >= max_processes || thread.process == process_number()) return false;
+  const Process& process = report().processes[thread.process];
+  return process.pid == static_cast<uint32_t>(raw_syscall(__NR_getpid)) ||
+         raw_syscall(__NR_kill, process.pid, 0) == -ESRCH;
+}
+
+void free_tables_of_the_dead() {
+  constexpr uint32_t being_freed = none;
+  for (TallyTable& table : report().tables) {
+    const uint32_t owner = table.thread.load();
+    if (owner == 0 || owner > max_threads || !is_gone(report().threads[owner - 1])) continue;
+    if (!table.thread.change(owner, being_freed)) continue;
+    keep_tallies(table, owner - 1);
+    table.thread.store(0);
+  }
+}
+
+TallyTable* take_table(uint32_t thread) {
+  if (TallyTable* table = take_free_table(thread)) return table;
+  free_tables_of_the_dead();
+  TallyTable* table = take_free_table(thread);
+  if (table == nullptr) process_degraded(no_thread_memory);
+  return table;
 }
 
 uint32_t take_number() {
@@ -70,24 +115,6 @@ void write_thread(uint32_t number, const Birth& birth) {
   thread.handle = pthread_self();
   thread.started_ns = now_ns();
   thread.state.store(2);
-}
-
-// What a thread did outlives its table, which the next thread needs.
-void keep_tallies(const TallyTable& table, uint32_t thread) {
-  Report& out = report();
-  for (const Tally& tally : table.tallies) {
-    if (tally.key == 0 || tally.site == none || tally.visits.load() == 0) continue;
-    const uint32_t number = out.past_tallies_used.add(1);
-    if (number >= max_past_tallies) {
-      out.dropped[dropped_tallies].add(1);
-      continue;
-    }
-    PastTally& past = out.past_tallies[number];
-    past.site = tally.site;
-    past.visits = tally.visits.load();
-    past.waited_ns = tally.waited_ns.load();
-    past.thread.store(thread + 1);
-  }
 }
 
 void give_table_back() {

@@ -184,7 +184,6 @@ enum class ProbeKind : uint8_t {
   nothing,  // nop, endbr
 };
 
-// Ordered by address. Small, because a plan may have hundreds of thousands.
 // How the call of a framework's reporter tells a failure from what else it is made for.
 struct FailureSign {
   uint8_t argument;  // which one tells, from 1, with any_bit or without; 0: every call is a failure
@@ -194,6 +193,7 @@ struct FailureSign {
 inline constexpr uint8_t any_bit = 0x80;
 inline constexpr uint8_t argument_itself = 0xff;
 
+// Ordered by address. Small, because a plan may have hundreds of thousands.
 struct Probe {
   Address address;  // its image is one of Plan::images
   int32_t target;   // of a jump or call: from the end of the instruction
@@ -403,7 +403,7 @@ enum Dropped {
 };
 
 inline constexpr size_t max_images = 512;
-inline constexpr size_t max_processes = 512;
+inline constexpr size_t max_processes = 2048;
 inline constexpr size_t max_threads = 8192;
 inline constexpr size_t max_sites = 8192;  // a power of two: hashed
 inline constexpr size_t max_tables = 320;

@@ -1,5 +1,7 @@
 #include "run/agent_session.h"
 
+#include <csignal>
+
 #include "run/command_program.h"
 #include "symbols/loadable.h"
 #include "symbols/needed_libraries.h"
@@ -7,6 +9,13 @@
 #include "trace/lowering.h"
 
 namespace unflake {
+namespace {
+
+bool died_of_a_trap(const ProcessResult& process) {
+  return process.end == ProcessResult::End::signalled && process.code == SIGTRAP;
+}
+
+}  // namespace
 
 // The first run needs to know already which code of the executable is the user's own. The program
 // of a test is project code wherever it is, unless it is the system's: a shell, an interpreter.
@@ -63,9 +72,16 @@ Result<std::unique_ptr<AgentRun>> AgentSession::prepare(const Test& test, const 
       AgentRun{std::move(*lowered), std::move(*memory), std::move(environment)});
 }
 
-Trace AgentSession::read(const Test& test, const AgentRun& run) {
-  const auto report = run.memory.read();
-  if (report) return raise(*report, run.plan, code_, tests_[to_string(test.id)]);
+Trace AgentSession::read(const Test& test, const AgentRun& run, const ProcessResult& process) {
+  auto report = run.memory.read();
+  if (report) {
+    Trace trace = raise(std::move(*report), run.plan, code_, tests_[to_string(test.id)]);
+    if (died_of_a_trap(process) && !run.plan.probes.empty())
+      trace.problems.push_back(
+          "the test died of SIGTRAP, by which probes work: a signal mask that the agent cannot see "
+          "may have blocked it, and the failure may not be the test's own");
+    return trace;
+  }
   Trace nothing;
   nothing.problems.push_back(to_string(report.error()));
   nothing.interventions.resize(run.plan.rule_of.size());

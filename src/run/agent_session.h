@@ -30,7 +30,7 @@ class AgentSession {
   // that no run of the test has shown.
   Result<std::unique_ptr<AgentRun>> prepare(const Test& test, const Plan& plan);
 
-  Trace read(const Test& test, const AgentRun& run);
+  Trace read(const Test& test, const AgentRun& run, const ProcessResult& process);
 
   // The path under which the agent can be preloaded.
   Result<std::string> library();

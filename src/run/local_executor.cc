@@ -186,8 +186,8 @@ Wakeup LocalExecutor::finish(Slot& slot) {
       finished.result.process.no_fork_server = to_string(library.error());
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
   if (done.agent)
-    finished.result.trace =
-        std::make_shared<const Trace>(agents_.read(*done.experiment.test, *done.agent));
+    finished.result.trace = std::make_shared<const Trace>(
+        agents_.read(*done.experiment.test, *done.agent, finished.result.process));
   return finished;
 }
 

@@ -52,6 +52,13 @@ std::string location_of(const Frame& frame) {
   return frame.function.empty() ? place : place + " in " + frame.function;
 }
 
+// One file may be known by several paths: the loader's, and where a link leads.
+void use_known_paths(std::vector<RawImage>& images, const TestMemory& memory) {
+  for (RawImage& image : images)
+    for (const auto& [path, known] : memory.images)
+      if (!image.build_id.empty() && known.build_id == image.build_id) image.path = path;
+}
+
 class Raiser {
  public:
   Raiser(const RawReport& raw, const LoweredPlan& plan, CodeMap& code, TestMemory& memory)
@@ -92,8 +99,9 @@ class Raiser {
     for (const RawImage& image : raw_.images) {
       trace_.images.push_back({image.path, image.build_id, image.is_project});
       if (!image.is_project && !is_framework_library(base_of(image.path))) continue;
-      const bool is_new = memory_.images.insert_or_assign(image.path, image).second;
-      if (is_new && image.is_project) memory_.sites.files().add(code_.project_files(image));
+      memory_.images.insert_or_assign(image.path, image);
+      if (image.is_project && memory_.named_images.insert(image.path).second)
+        memory_.sites.files().add(code_.project_files(image));
     }
   }
 
@@ -376,7 +384,8 @@ class Raiser {
 
 }  // namespace
 
-Trace raise(const RawReport& report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory) {
+Trace raise(RawReport report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory) {
+  use_known_paths(report.images, memory);
   return Raiser(report, plan, code, memory)();
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <set>
+
 #include "trace/code_map.h"
 #include "trace/lowered_plan.h"
 #include "trace/site_book.h"
@@ -13,9 +16,10 @@ struct TestMemory {
   SiteBook sites;
   ThreadBook threads;
   std::map<std::string, RawImage> images;  // by path: project code, and test frameworks
+  std::set<std::string> named_images;      // whose source files have their short names
 };
 
 // Gives everything in a report its name. `plan` is the one that the run was made with.
-Trace raise(const RawReport& report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory);
+Trace raise(RawReport report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory);
 
 }  // namespace unflake
