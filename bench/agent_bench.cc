@@ -125,7 +125,7 @@ bool run_all(const std::string& folder) {
               bench.compare({folder + "/lock_loop", threads}, counting(), rounds, printed_number),
               "ns", 2.0);
   holds &= print("profile run / plain run of a zoo test",
-                 bench.compare({folder + "/../zoo/late_delivery"}, profiling(), 61, milliseconds),
+                 bench.compare({folder + "/../zoo/late_delivery"}, profiling(), 201, milliseconds),
                  "ms", 1.05);
   const Pair memory =
       bench.compare({folder + "/../zoo/late_delivery"}, profiling(), rounds, mebibytes);

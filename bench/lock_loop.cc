@@ -31,7 +31,7 @@ double ns_per_pair() {
 
 double best_of_rounds() {
   double best = ns_per_pair();
-  for (int round = 0; round < 10; ++round) best = std::min(best, ns_per_pair());
+  for (int round = 0; round < 30; ++round) best = std::min(best, ns_per_pair());
   return best;
 }
 

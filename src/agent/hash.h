@@ -10,6 +10,13 @@ inline uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
+// Where a key may be in a table, place by place: first in a small part of it, so that a short run
+// touches few pages.
+inline uint32_t place_of(uint64_t hash, uint32_t tries, uint32_t size) {
+  constexpr uint32_t part = 128, tries_there = 16;
+  return static_cast<uint32_t>((tries < tries_there ? hash % part : hash) + tries) % size;
+}
+
 inline uint64_t hash_text(const char* text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (; *text != '\0'; ++text) hash = (hash ^ static_cast<uint8_t>(*text)) * 0x100000001b3;

@@ -159,6 +159,7 @@ void describe(LoadedImage& image, const link_map& map, const dl_find_object& fou
                       ? CodeOwner::project
                       : CodeOwner::system;
   const char* name = base_name(path);
+  image.locks_for_itself = starts_with(name, "libstdc++");
   image.is_cxx_runtime = starts_with(name, "libstdc++") || starts_with(name, "libc++");
   image.name_hash = hash_text(name);
   image.number = number_in_report(path, id, image.owner == CodeOwner::project);

@@ -24,6 +24,7 @@ struct LoadedImage {
   uint32_t plan_number;  // in the plan; none: it does not know this image
   CodeOwner owner;
   bool is_cxx_runtime;
+  bool locks_for_itself;  // libstdc++: std::mutex and std::call_once are in the caller's code
 };
 
 // The image at this address; nullptr: none. Lock-free for images that were seen before.

@@ -1,6 +1,7 @@
 #include "agent/real.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 extern "C" {
@@ -14,8 +15,9 @@ namespace unflake::agent {
 namespace {
 
 bool is_libcs(void* function) {
-  Dl_info info{};
-  return dladdr(function, &info) != 0 && strstr(info.dli_fname, "/libc.so.") != nullptr;
+  dl_find_object found{};
+  return _dl_find_object(function, &found) == 0 &&
+         strstr(found.dlfo_link_map->l_name, "/libc.so.") != nullptr;
 }
 
 // libc may give the oldest of several versions to one who asks for none. What stands before it, a

@@ -100,6 +100,13 @@ bool is_due(uint16_t api, uint16_t plan_site) {
          api_facts[api].group != Group::lock_group;
 }
 
+// What a wrapper protects for itself is not done on behalf of its caller.
+bool is_own_lock(Api api, const LoadedImage* image) {
+  const Group group = api_facts[static_cast<size_t>(api)].group;
+  return image->locks_for_itself && (plan().flags & include_system) == 0 &&
+         (group == Group::lock_group || group == Group::once_group);
+}
+
 struct Place {
   uint64_t key;
   uint64_t address;
@@ -195,7 +202,7 @@ void forget_places(uint64_t start, uint64_t end) {
 uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t probe) {
   Report& out = report();
   for (uint32_t tries = 0; tries < 64; ++tries) {
-    const uint32_t number = static_cast<uint32_t>(((key >> 13) + tries) % max_sites);
+    const uint32_t number = place_of(key >> 13, tries, max_sites);
     Site& site = out.sites[number];
     if (site.key.change(0, key)) {
       site.address = address;
@@ -235,6 +242,7 @@ Tally* tally_of_call(Api api, const Caller& caller) {
   const LoadedImage* image = image_at(address);
   const CodeOwner owner = owner_of(address, image);
   if (owner == CodeOwner::unknown) return nullptr;  // for now: another thread may be describing it
+  if (is_own_lock(api, image)) return leave_alone(found, key);
   if (owner == CodeOwner::wrapper) return walk_from_now_on(found, key, api, caller);
   const bool include = owner == CodeOwner::system && (plan().flags & include_system) != 0;
   if (owner != CodeOwner::project && !include) return leave_alone(found, key);

@@ -115,8 +115,8 @@ uint32_t number_of_stack(const StackSnapshot& stack) {
     frames[i] = address_in(stack.frames[i], image_at(stack.frames[i]));
   const uint64_t hash = hash_here(frames, stack.count);
   Report& out = report();
-  for (uint32_t tries = 0; tries < 32; ++tries) {
-    const uint32_t number = static_cast<uint32_t>((hash + tries) % max_stacks);
+  for (uint32_t tries = 0; tries < 64; ++tries) {
+    const uint32_t number = place_of(hash, tries, max_stacks);
     Stack& place = out.stacks[number];
     if (place.hash.load() == hash) return number;
     if (place.hash.change(0, hash)) {
