@@ -123,7 +123,10 @@ std::string sites_text(const Trace& trace, const Style& style, size_t most) {
   std::ranges::sort(groups);
   std::string text;
   for (const std::string& group : groups) text += group_text(trace, style, group, uses, most);
-  return text.empty() ? heading(style, "no calls of timing APIs from project code") : text;
+  if (!text.empty()) return text;
+  return heading(style, "no calls of timing APIs from project code") +
+         "  If that is wrong, say in [code] of .unflake/config.toml which folders are the "
+         "project's;\n  --system shows the calls of all other code.\n";
 }
 
 std::string functions_text(const Trace& trace, const Style& style) {
