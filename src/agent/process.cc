@@ -1,7 +1,7 @@
 #include "agent/process.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/prctl.h>
 #include <string.h>
 #include <time.h>
 
@@ -23,14 +23,6 @@ Shared<uint32_t> delayed_threads;
 Shared<uint32_t> changes;  // of the two above; a futex
 Shared<uint64_t> last_delay_end;
 Shared<uint64_t> delayed_until;  // at the latest, by the delays that have begun
-
-void read_name(char* name, size_t size) {
-  const long file = raw_syscall(__NR_openat, AT_FDCWD, as_word("/proc/self/comm"), O_RDONLY, 0);
-  if (failed(file)) return;
-  const long length = raw_syscall(__NR_read, file, as_word(name), static_cast<long>(size) - 1);
-  raw_syscall(__NR_close, file);
-  if (length > 0 && name[length - 1] == '\n') name[length - 1] = '\0';
-}
 
 void tell_change() {
   changes.add(1);
@@ -73,7 +65,7 @@ void meet_process() {
   const LoadedImage* executable = executable_image();
   process.executable = executable != nullptr ? executable->number : none;
   process.started_ns = now_ns();
-  read_name(process.name, sizeof process.name);
+  raw_syscall(__NR_prctl, PR_GET_NAME, as_word(process.name));
   process.state.store(2);
 }
 
