@@ -1,11 +1,11 @@
 #include "agent/images.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 #include <string.h>
 
 #include "agent/hash.h"
+#include "agent/loaded_files.h"
 #include "agent/memory.h"
 #include "agent/raw.h"
 #include "agent/spin_lock.h"
@@ -34,37 +34,6 @@ const char* base_name(const char* path) {
 
 bool starts_with(const char* text, const char* prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-struct BuildId {
-  const uint8_t* bytes = nullptr;
-  uint32_t size = 0;
-};
-
-BuildId build_id_in(const char* note, const char* end) {
-  while (note + sizeof(ElfW(Nhdr)) <= end) {
-    const auto& header = *reinterpret_cast<const ElfW(Nhdr)*>(note);
-    const char* name = note + sizeof header;
-    const char* content = name + ((header.n_namesz + 3) & ~3u);
-    if (content + header.n_descsz > end) return {};
-    if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && memcmp(name, "GNU", 4) == 0)
-      return {reinterpret_cast<const uint8_t*>(content), header.n_descsz};
-    note = content + ((header.n_descsz + 3) & ~3u);
-  }
-  return {};
-}
-
-BuildId build_id_of(const link_map& map, uint64_t start) {
-  const auto& header = *reinterpret_cast<const ElfW(Ehdr)*>(start);
-  if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return {};
-  const auto* segments = reinterpret_cast<const ElfW(Phdr)*>(start + header.e_phoff);
-  for (int i = 0; i < header.e_phnum; ++i) {
-    if (segments[i].p_type != PT_NOTE) continue;
-    const char* note = reinterpret_cast<const char*>(map.l_addr + segments[i].p_vaddr);
-    const BuildId found = build_id_in(note, note + segments[i].p_memsz);
-    if (found.size != 0) return found;
-  }
-  return {};
 }
 
 // The executable's own link map has no name, and a library's has the one that dlopen was given.
@@ -99,24 +68,12 @@ CodeOwner owner_by_path(const char* path) {
   return is_below_system_prefix(path) ? CodeOwner::system : CodeOwner::project;
 }
 
-uint32_t find_in_plan(const char* path, const BuildId& id) {
-  const auto* known = plan_table<PlanImage>(plan().images);
-  for (uint32_t i = 0; i < plan().images.count; ++i) {
-    const bool both = known[i].build_id_size != 0 && id.size != 0;
-    if (both
-            ? known[i].build_id_size == id.size && memcmp(known[i].build_id, id.bytes, id.size) == 0
-            : strcmp(plan_text(known[i].path), path) == 0)
-      return i;
-  }
-  return none;
-}
-
-bool is_same(const protocol::Image& image, const char* path, const BuildId& id) {
+bool is_same(const protocol::Image& image, const char* path, const Bytes& id) {
   return image.state.load() == 2 && image.build_id_size == id.size &&
-         memcmp(image.build_id, id.bytes, id.size) == 0 && strcmp(image.path, path) == 0;
+         memcmp(image.build_id, id.data, id.size) == 0 && strcmp(image.path, path) == 0;
 }
 
-uint32_t find_in_report(const char* path, const BuildId& id) {
+uint32_t find_in_report(const char* path, const Bytes& id) {
   Report& out = report();
   const uint32_t used = out.images_used.load();
   for (uint32_t i = 0; i < used && i < max_images; ++i)
@@ -124,7 +81,7 @@ uint32_t find_in_report(const char* path, const BuildId& id) {
   return none;
 }
 
-uint32_t number_in_report(const char* path, const BuildId& id, bool is_project) {
+uint32_t number_in_report(const char* path, const Bytes& id, bool is_project) {
   const uint32_t known = find_in_report(path, id);
   if (known != none) return known;
   Report& out = report();
@@ -135,8 +92,8 @@ uint32_t number_in_report(const char* path, const BuildId& id, bool is_project) 
   }
   protocol::Image& image = out.images[number];
   image.state.store(1);
-  memcpy(image.build_id, id.bytes, id.size);
-  image.build_id_size = id.size;
+  memcpy(image.build_id, id.data, id.size);
+  image.build_id_size = static_cast<uint32_t>(id.size);
   image.is_project = is_project;
   memcpy(image.path, path, strnlen(path, sizeof image.path - 1));
   image.state.store(2);
@@ -150,9 +107,11 @@ void describe(LoadedImage& image, const link_map& map, const dl_find_object& fou
   image.end = reinterpret_cast<uint64_t>(found.dlfo_map_end);
   image.bias = map.l_addr;
   image.link_map = &map;
-  BuildId id = build_id_of(map, image.start);
+  LoadedFile file;
+  const bool is_readable = describe(map, file);
+  Bytes id = is_readable ? build_id_of(file) : Bytes{};
   if (id.size > sizeof(PlanImage::build_id)) id = {};
-  image.plan_number = find_in_plan(path, id);
+  image.plan_number = is_readable ? number_in_plan(file) : none;
   image.owner = owner_by_path(path);
   if (image.plan_number != none && image.owner != CodeOwner::wrapper)
     image.owner = plan_table<PlanImage>(plan().images)[image.plan_number].is_project

@@ -13,11 +13,6 @@ namespace {
 
 using protocol::PlanImage;
 
-struct Bytes {
-  const uint8_t* data = nullptr;
-  size_t size = 0;
-};
-
 // A library begins with its ELF header at the bias, unless somebody linked it to a place of its
 // own.
 const ElfW(Ehdr) * header_at(uint64_t bias) {
@@ -45,17 +40,6 @@ Bytes build_id_in(const uint8_t* note, const uint8_t* end) {
     if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 && memcmp(name, "GNU", 4) == 0)
       return {content, header.n_descsz};
     note = content + padded(header.n_descsz);
-  }
-  return {};
-}
-
-Bytes build_id_of(const LoadedFile& file) {
-  for (size_t i = 0; i < file.segment_count; ++i) {
-    const ElfW(Phdr)& segment = file.segments[i];
-    if (segment.p_type != PT_NOTE || !contains(file, file.bias + segment.p_vaddr)) continue;
-    const auto* start = reinterpret_cast<const uint8_t*>(file.bias + segment.p_vaddr);
-    const Bytes id = build_id_in(start, start + segment.p_memsz);
-    if (id.size > 0) return id;
   }
   return {};
 }
@@ -101,6 +85,17 @@ bool contains(const LoadedFile& file, uint64_t address) {
       return true;
   }
   return false;
+}
+
+Bytes build_id_of(const LoadedFile& file) {
+  for (size_t i = 0; i < file.segment_count; ++i) {
+    const ElfW(Phdr)& segment = file.segments[i];
+    if (segment.p_type != PT_NOTE || !contains(file, file.bias + segment.p_vaddr)) continue;
+    const auto* start = reinterpret_cast<const uint8_t*>(file.bias + segment.p_vaddr);
+    const Bytes id = build_id_in(start, start + segment.p_memsz);
+    if (id.size > 0) return id;
+  }
+  return {};
 }
 
 uint32_t number_in_plan(const LoadedFile& file) {

@@ -20,6 +20,12 @@ bool describe(const link_map& map, LoadedFile& file);
 
 bool contains(const LoadedFile& file, uint64_t address);
 
+struct Bytes {
+  const uint8_t* data = nullptr;
+  size_t size = 0;
+};
+Bytes build_id_of(const LoadedFile& file);  // empty: it has none
+
 // Its number in Plan::images, or protocol::none.
 uint32_t number_in_plan(const LoadedFile& file);
 

@@ -44,15 +44,7 @@ bool is_the_one() {
 
 long raw_syscall(long number, long a, long b, long c, long d, long e, long f) {
   if (can_fail(number) && is_the_one()) return -ENOMEM;
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  register long r9 asm("r9") = f;
-  long result;
-  asm volatile("syscall"
-               : "=a"(result)
-               : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-               : "rcx", "r11", "memory");
-  return result;
+  return call_kernel(number, a, b, c, d, e, f);
 }
 
 }  // namespace unflake::agent
