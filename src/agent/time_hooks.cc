@@ -94,8 +94,12 @@ PLAIN_HOOK(time_t, time, (time_t * time), (time))
 namespace {
 
 // A timer that is set to a moment, and one that is switched off, keep their values.
-bool is_changed(const Visit& visit, bool absolute, const itimerspec* given) {
-  return visit.other_time() >= 0 && !absolute && given != nullptr && to_ns(given->it_value) > 0;
+const itimerspec* timer_to_pass(const Visit& visit, bool absolute, const itimerspec* given,
+                                itimerspec& room) {
+  if (visit.other_time() < 0 || absolute || given == nullptr || to_ns(given->it_value) <= 0)
+    return given;
+  room = {given->it_interval, to_timespec(time_to_arm(visit))};
+  return &room;
 }
 
 int64_t first_time(bool absolute, const itimerspec* given) {
@@ -107,23 +111,17 @@ int64_t first_time(bool absolute, const itimerspec* given) {
 HOOK(int, timerfd_settime, (int timer, int flags, const itimerspec* value, itimerspec* old)) {
   const bool absolute = (flags & TFD_TIMER_ABSTIME) != 0;
   Visit visit(Api::timerfd_settime, CALLER, {word(timer), first_time(absolute, value)});
-  itimerspec other;
-  if (is_changed(visit, absolute, value)) {
-    other = {value->it_interval, to_timespec(time_to_arm(visit))};
-    value = &other;
-  }
-  return visit.leave(real::timerfd_settime(timer, flags, value, old));
+  itimerspec room;
+  return visit.leave(
+      real::timerfd_settime(timer, flags, timer_to_pass(visit, absolute, value, room), old));
 }
 
 HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, itimerspec* old)) {
   const bool absolute = (flags & TIMER_ABSTIME) != 0;
   Visit visit(Api::timer_settime, CALLER, {word(timer), first_time(absolute, value)});
-  itimerspec other;
-  if (is_changed(visit, absolute, value)) {
-    other = {value->it_interval, to_timespec(time_to_arm(visit))};
-    value = &other;
-  }
-  return visit.leave(real::timer_settime(timer, flags, value, old));
+  itimerspec room;
+  return visit.leave(
+      real::timer_settime(timer, flags, timer_to_pass(visit, absolute, value, room), old));
 }
 
 HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {

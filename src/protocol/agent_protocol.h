@@ -258,7 +258,6 @@ enum Degraded : uint32_t {
   probe_mismatch = 2,  // the code is not what the plan was made for
   sigtrap_taken = 4,
   no_thread_memory = 8,
-  hooks_incomplete = 16,
 };
 
 // The name of a program's initial thread, and its class.
@@ -422,7 +421,6 @@ struct Report {
   Shared<uint32_t> frames_used;
   Shared<uint32_t> chunks_used;
   Shared<uint32_t> failures_used;
-  Shared<uint32_t> delayed_now;  // threads inside a delay; a futex that the held exit waits on
   Shared<uint64_t> dropped[dropped_kinds];
 
   Image images[max_images];

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "report/style.h"
+#include "util/base_name.h"
 
 namespace unflake {
 namespace {
@@ -12,13 +13,9 @@ namespace {
 constexpr size_t most_frames = 12;
 constexpr size_t most_stacks = 16;
 
-std::string base_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 std::string frame_line(const ThreadAtTimeout::Frame& frame) {
   std::string text = frame.function.empty() ? "?" : frame.function;
-  if (!frame.file.empty()) text += fmt::format(" {}:{}", base_of(frame.file), frame.line);
+  if (!frame.file.empty()) text += fmt::format(" {}:{}", base_name(frame.file), frame.line);
   return one_line(text);
 }
 

@@ -7,15 +7,12 @@
 
 #include "report/columns.h"
 #include "report/table.h"
+#include "util/base_name.h"
 #include "util/signal_name.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
-
-std::string base_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 std::string heading(const Style& style, const std::string& text) {
   return "\n" + style.paint(Tone::plain, text) + "\n";
@@ -35,7 +32,7 @@ std::string processes_text(const Trace& trace, const Style& style) {
   Table table({"PROCESS", "PID", "PARENT", "STARTED"});
   for (const TracedProcess& process : trace.processes) {
     const std::string executable = process.executable < trace.images.size()
-                                       ? base_of(trace.images[process.executable].path)
+                                       ? base_name(trace.images[process.executable].path)
                                        : process.name;
     const std::string parent = process.parent < trace.processes.size()
                                    ? std::to_string(trace.processes[process.parent].pid)
@@ -164,7 +161,8 @@ std::string stack_text(const TracedStack& stack, const std::vector<TracedImage>&
       text += "  ...\n";
       break;
     }
-    const std::string image = frame.image < images.size() ? base_of(images[frame.image].path) : "?";
+    const std::string image =
+        frame.image < images.size() ? base_name(images[frame.image].path) : "?";
     if (frame.source.empty())
       text += fmt::format("  #{:<2} {}+{:#x}\n", number++, one_line(image), frame.address);
     for (const Frame& source : frame.source)
@@ -179,7 +177,8 @@ std::string failure_line(const TracedFailure& failure, const Trace& trace) {
   std::string text = failure.kind;
   if (failure.signal != 0) text += " " + signal_name(failure.signal);
   text += " in " + thread_name(trace, failure.thread);
-  if (!failure.file.empty()) text += fmt::format(" at {}:{}", base_of(failure.file), failure.line);
+  if (!failure.file.empty())
+    text += fmt::format(" at {}:{}", base_name(failure.file), failure.line);
   if (!failure.exception_type.empty()) text += ": " + failure.exception_type;
   if (!failure.message.empty()) text += ": " + failure.message;
   return one_line(text);

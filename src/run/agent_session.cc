@@ -7,6 +7,7 @@
 #include "symbols/needed_libraries.h"
 #include "trace/assertion_reporters.h"
 #include "trace/lowering.h"
+#include "util/base_name.h"
 
 namespace unflake {
 namespace {
@@ -42,7 +43,7 @@ void AgentSession::meet_libraries(const std::string& program, const Command& com
   for (const std::string& path :
        needed_libraries(program, variable_for(command, "LD_LIBRARY_PATH"))) {
     const bool is_project = code_.policy().is_project_image(path);
-    if (!is_project && !is_framework_library(path.substr(path.rfind('/') + 1))) continue;
+    if (!is_project && !is_framework_library(base_name(path))) continue;
     const auto image = Image::open(path);
     if (!image) continue;
     programs_[path] = {path, (*image)->build_id(), is_project};

@@ -7,6 +7,7 @@
 #include "run/process_tree.h"
 #include "symbols/process_stacks.h"
 #include "symbols/project_code.h"
+#include "util/base_name.h"
 
 namespace unflake {
 namespace {
@@ -18,16 +19,12 @@ constexpr size_t most_threads = 64;
 constexpr size_t most_frames = 64;  // of a thread
 constexpr auto most_time = 2s;
 
-std::string base_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 // The agent's own frames are no part of the test: a hang must look the same with and without it.
 void add_frames(const ThreadFrame& at, const ProjectCode& policy,
                 std::vector<ThreadAtTimeout::Frame>& frames) {
-  if (base_of(at.image) == agent_file_name) return;
+  if (base_name(at.image) == agent_file_name) return;
   if (at.frames.empty())
-    frames.push_back({at.image.empty() ? "?" : base_of(at.image), "", 0, false});
+    frames.push_back({at.image.empty() ? "?" : base_name(at.image), "", 0, false});
   const bool project_image = policy.is_project_image(at.image);
   for (const Frame& frame : at.frames) {
     const bool is_project = project_image && first_project_frame({frame}, policy) != nullptr;

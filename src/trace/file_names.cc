@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "util/base_name.h"
+
 namespace unflake {
 namespace {
 
 std::string clean(const std::string& path) {
   return std::filesystem::path(path).lexically_normal().string();
-}
-
-std::string base_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
 bool ends_with_name(const std::string& path, const std::string& suffix) {
@@ -24,13 +22,13 @@ bool ends_with_name(const std::string& path, const std::string& suffix) {
 void FileNames::add(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const std::string cleaned = clean(path);
-    by_base_[base_of(cleaned)].insert(cleaned);
+    by_base_[base_name(cleaned)].insert(cleaned);
   }
 }
 
 bool FileNames::is_taken(const std::string& suffix, const std::string& by_other_than) const {
   if (taken_.contains(suffix)) return true;
-  const auto same_base = by_base_.find(base_of(suffix));
+  const auto same_base = by_base_.find(base_name(suffix));
   return same_base != by_base_.end() &&
          std::ranges::any_of(same_base->second, [&](const std::string& other) {
            return other != by_other_than && ends_with_name(other, suffix);
@@ -42,7 +40,7 @@ const std::string& FileNames::short_name(const std::string& path) {
   const auto known = given_.find(cleaned);
   if (known != given_.end()) return known->second;
   add({cleaned});
-  std::string name = base_of(cleaned);
+  std::string name = base_name(cleaned);
   while (name.size() < cleaned.size() && is_taken(name, cleaned)) {
     const size_t end = cleaned.size() - name.size() - 1;  // of what is left of the name's slash
     const size_t slash = end == 0 ? std::string::npos : cleaned.rfind('/', end - 1);

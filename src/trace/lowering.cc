@@ -9,6 +9,7 @@
 
 #include "symbols/probe_plan.h"
 #include "trace/code_lookup.h"
+#include "util/base_name.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -23,10 +24,6 @@ constexpr std::chrono::nanoseconds exit_grace = 1s;
 uint64_t to_ns(Duration duration) {
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
   return static_cast<uint64_t>(std::max<int64_t>(0, ns));
-}
-
-std::string base_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 Error about(const Intervention& what, std::string problem, std::string next) {
@@ -153,7 +150,7 @@ class Lowerer {
       const std::string& path = images_[i]->path;
       const bool wanted = what.executable.empty()
                               ? is_main && path == memory_.sites.own_executable()
-                              : base_of(path) == what.executable;
+                              : base_name(path) == what.executable;
       if (wanted) return static_cast<uint32_t>(i);
     }
     if (what.executable.empty()) return none;
@@ -179,7 +176,7 @@ class Lowerer {
     size_t found = 0;
     std::string_view why_not;
     for (uint32_t i = 0; i < images_.size(); ++i) {
-      const bool asked_for = name.image.empty() || base_of(images_[i]->path) == name.image;
+      const bool asked_for = name.image.empty() || base_name(images_[i]->path) == name.image;
       const auto image = asked_for ? code_.image(*images_[i]) : nullptr;
       if (!image) continue;
       const std::vector<uint64_t> addresses = addresses_of(*image, name, similar);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/fake_image.h"
+#include "support/site_names.h"
 
 namespace unflake {
 namespace {
@@ -13,17 +14,7 @@ using protocol::none;
 using testing::HasSubstr;
 
 SiteName call(int line, const std::string& api) {
-  SiteName site;
-  site.file = "queue.cc";
-  site.line = line;
-  site.api = api;
-  return site;
-}
-
-SiteName entry(const std::string& function) {
-  SiteName site;
-  site.function = function;
-  return site;
+  return call_site("queue.cc", line, api);
 }
 
 // A test of which one run was seen: two calls, one of them inlined into two functions.
@@ -95,7 +86,7 @@ TEST_F(LoweringTest, Rules_of_a_site_stand_together_whatever_the_order_of_the_pl
 
 TEST_F(LoweringTest, Sites_are_ordered_as_the_agent_searches_them) {
   plan_.interventions = {delay_at(call(57, "pthread_cond_wait")), delay_at(call(60, "nanosleep")),
-                         delay_at(entry("Queue::push"))};
+                         delay_at(entry_site("Queue::push"))};
   const auto plan = lowered();
   ASSERT_TRUE(plan) << to_string(plan.error());
   EXPECT_TRUE(std::ranges::is_sorted(plan->sites, {}, [](const protocol::PlanSite& site) {
@@ -134,14 +125,14 @@ TEST_F(LoweringTest, An_unknown_call_names_the_nearest_ones) {
 }
 
 TEST_F(LoweringTest, An_unknown_function_names_the_nearest_ones) {
-  plan_.interventions = {delay_at(entry("Queue::popp"))};
+  plan_.interventions = {delay_at(entry_site("Queue::popp"))};
   const auto plan = lowered();
   ASSERT_FALSE(plan);
   EXPECT_THAT(plan.error().next, HasSubstr("Queue::pop()"));
 }
 
 TEST_F(LoweringTest, What_a_site_cannot_do_is_refused) {
-  plan_.interventions = {delay_at(entry("Queue::pop"))};
+  plan_.interventions = {delay_at(entry_site("Queue::pop"))};
   plan_.interventions[0].position = Intervention::Position::after;
   EXPECT_FALSE(lowered());
   plan_.interventions = {delay_at(call(57, "pthread_cond_wait"))};

@@ -9,6 +9,7 @@
 
 #include "symbols/demangle.h"
 #include "trace/assertion_reporters.h"
+#include "util/base_name.h"
 
 namespace unflake {
 namespace {
@@ -20,7 +21,6 @@ constexpr std::pair<uint32_t, const char*> degraded_words[] = {
     {probe_mismatch, "some probes were left out: the code is not the one they were made for"},
     {sigtrap_taken, "the program uses SIGTRAP itself, so probes were left out"},
     {no_thread_memory, "some threads had no room of their own; their counts are in no thread"},
-    {hooks_incomplete, "some calls could not be hooked"},
 };
 
 constexpr const char* failure_words[] = {"assertion", "assert",        "abort",
@@ -32,10 +32,6 @@ std::string type_name(const std::string& mangled) {
   constexpr std::string_view prefix = "typeinfo name for ";
   const std::string name = demangle(("_ZTS" + mangled).c_str());
   return name.starts_with(prefix) ? name.substr(prefix.size()) : mangled;
-}
-
-std::string base_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 Duration to_duration(uint64_t ns) {
@@ -98,7 +94,7 @@ class Raiser {
   void add_images() {
     for (const RawImage& image : raw_.images) {
       trace_.images.push_back({image.path, image.build_id, image.is_project});
-      if (!image.is_project && !is_framework_library(base_of(image.path))) continue;
+      if (!image.is_project && !is_framework_library(base_name(image.path))) continue;
       memory_.images.insert_or_assign(image.path, image);
       if (image.is_project && memory_.named_images.insert(image.path).second)
         memory_.sites.files().add(code_.project_files(image));
@@ -171,7 +167,7 @@ class Raiser {
     const uint32_t executable = raw_.processes[thread.process].executable;
     if (executable == no_index) return "";
     const std::string& path = raw_.images[executable].path;
-    return path == memory_.sites.own_executable() ? "" : base_of(path);
+    return path == memory_.sites.own_executable() ? "" : base_name(path);
   }
 
   void add_threads() {

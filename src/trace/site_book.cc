@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "util/base_name.h"
+
 namespace unflake {
 namespace {
 
@@ -23,15 +25,11 @@ std::string copy_of(const RawImage& image, const NamedCode& place) {
   return copy;
 }
 
-std::string base_of(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 }  // namespace
 
 SiteName SiteBook::name_place(const RawImage& image, const NamedCode& place, uint64_t address) {
   SiteName name;
-  if (image.path != own_executable_) name.image = base_of(image.path);
+  if (image.path != own_executable_) name.image = base_name(image.path);
   const Frame* frame = frame_that_names(place);
   if (!frame) {
     name.offset = address;

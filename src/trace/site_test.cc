@@ -2,22 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "support/site_names.h"
+
 namespace unflake {
 namespace {
-
-SiteName call(const std::string& file, int line, const std::string& api) {
-  SiteName site;
-  site.file = file;
-  site.line = line;
-  site.api = api;
-  return site;
-}
-
-SiteName entry(const std::string& function) {
-  SiteName site;
-  site.function = function;
-  return site;
-}
 
 void expect_round_trip(const SiteName& site) {
   const std::string text = to_string(site);
@@ -27,32 +15,33 @@ void expect_round_trip(const SiteName& site) {
 }
 
 TEST(SiteNames, A_call_is_written_by_file_line_and_api) {
-  EXPECT_EQ(to_string(call("queue.cc", 57, "pthread_cond_wait")), "queue.cc:57:pthread_cond_wait");
+  EXPECT_EQ(to_string(call_site("queue.cc", 57, "pthread_cond_wait")),
+            "queue.cc:57:pthread_cond_wait");
 }
 
 TEST(SiteNames, A_line_has_no_api) {
-  EXPECT_EQ(to_string(call("queue.cc", 57, "")), "queue.cc:57");
+  EXPECT_EQ(to_string(call_site("queue.cc", 57, "")), "queue.cc:57");
 }
 
 TEST(SiteNames, An_entry_is_written_as_a_call) {
-  EXPECT_EQ(to_string(entry("Queue::pop")), "Queue::pop()");
+  EXPECT_EQ(to_string(entry_site("Queue::pop")), "Queue::pop()");
 }
 
 TEST(SiteNames, Another_image_stands_before_an_exclamation_mark) {
-  SiteName site = call("queue.cc", 57, "");
+  SiteName site = call_site("queue.cc", 57, "");
   site.image = "libserver.so.2";
   EXPECT_EQ(to_string(site), "libserver.so.2!queue.cc:57");
 }
 
 TEST(SiteNames, Without_lines_the_offset_in_the_function_tells) {
-  SiteName site = entry("Queue::pop");
+  SiteName site = entry_site("Queue::pop");
   site.offset = 0x3c;
   site.api = "sem_wait";
   EXPECT_EQ(to_string(site), "Queue::pop+0x3c:sem_wait");
 }
 
 TEST(SiteNames, The_second_such_place_has_a_number) {
-  SiteName site = call("queue.cc", 57, "read");
+  SiteName site = call_site("queue.cc", 57, "read");
   site.nth = 2;
   EXPECT_EQ(to_string(site), "queue.cc:57:read#2");
 }
@@ -64,7 +53,7 @@ TEST(SiteNames, What_is_written_is_read_back) {
           "a!b.cc", "a#2", "read.cc", "tab\there", "sch\xc3\xb6n.cc", "\xff\xfe"})
       for (const std::string api : {"", "read", "pthread_cond_wait"})
         for (const int nth : {1, 2, 17}) {
-          SiteName site = call(file, 57, api);
+          SiteName site = call_site(file, 57, api);
           site.image = image;
           site.nth = nth;
           expect_round_trip(site);
@@ -79,12 +68,12 @@ TEST(SiteNames, Hostile_function_names_are_read_back) {
         "(anonymous namespace)::go", "f[abi:cxx11]", "operator\"\" _ms", "x:12", "f:read"}) {
     for (const uint64_t offset : {0, 0x3c})
       for (const std::string api : {"", "usleep"}) {
-        SiteName site = entry(function);
+        SiteName site = entry_site(function);
         site.offset = offset;
         site.api = api;
         expect_round_trip(site);
       }
-    SiteName second = entry(function);
+    SiteName second = entry_site(function);
     second.nth = 2;
     expect_round_trip(second);
   }

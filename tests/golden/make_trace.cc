@@ -1,15 +1,9 @@
 #include "golden/make_trace.h"
 
+#include "support/site_names.h"
+
 namespace unflake::testing {
 namespace {
-
-SiteName call(const std::string& file, int line, const std::string& api) {
-  SiteName site;
-  site.file = file;
-  site.line = line;
-  site.api = api;
-  return site;
-}
 
 TracedFrame frame(const std::string& function, const std::string& file, int line) {
   return {0, 0x1000 + static_cast<uint64_t>(line), {{function, file, line, 0x1000, false}}};
@@ -58,11 +52,12 @@ Trace make_trace() {
   trace.processes = {
       {100, no_index, 0, "queue_test", Duration{}, {}},
       {200, 0, no_index, "server \x1b]0;x\a", Duration(2'000), {"some calls could not be hooked"}}};
-  trace.sites = {{call("queue.cc", 57, "pthread_cond_wait"), "condition",
-                  "src/queue.cc:57 in Queue::pop", 0, 0x1057, 0},
-                 {call("pool.cc", 31, "pthread_create"), "thread", "src/pool.cc:31 in Pool::start",
-                  0, 0x1031, 0},
-                 {call("net.cc", 8, "accept"), "socket", "net/net.cc:8 in main", no_index, 8, 0}};
+  trace.sites = {
+      {call_site("queue.cc", 57, "pthread_cond_wait"), "condition", "src/queue.cc:57 in Queue::pop",
+       0, 0x1057, 0},
+      {call_site("pool.cc", 31, "pthread_create"), "thread", "src/pool.cc:31 in Pool::start", 0,
+       0x1031, 0},
+      {call_site("net.cc", 8, "accept"), "socket", "net/net.cc:8 in main", no_index, 8, 0}};
   trace.sites[2].name.image = "server";
   trace.stacks = {{{frame("Pool::start", "/src/pool.cc", 31)}}};
   add_threads(trace);
