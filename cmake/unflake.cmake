@@ -18,10 +18,11 @@ else()
   target_compile_options(unflake_options INTERFACE -Werror)
 endif()
 
-# A stage of the pipeline: every .cc of the folder but its unit tests.
+# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests.
 function(unflake_stage stage)
   cmake_parse_arguments(ARG "" "" "LINK;HIDDEN" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*.cc
+    ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   add_library(unflake_${stage} STATIC ${sources})
   target_link_libraries(unflake_${stage} PUBLIC unflake_options ${ARG_LINK} PRIVATE ${ARG_HIDDEN})
@@ -46,7 +47,8 @@ endfunction()
 
 # The unit tests that stand beside a stage's code, as one binary.
 function(unflake_stage_tests stage)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cc
+    ${CMAKE_SOURCE_DIR}/src/${stage}/*/*_test.cc)
   if(NOT sources)
     return()
   endif()

@@ -30,6 +30,24 @@ std::string_view to_string(Note::Level level) {
   return "?";
 }
 
+std::string_view to_string(TrialEnded::Purpose purpose) {
+  switch (purpose) {
+    case TrialEnded::Purpose::profile:
+      return "profile";
+    case TrialEnded::Purpose::candidate:
+      return "candidate";
+    case TrialEnded::Purpose::confirm:
+      return "confirm";
+    case TrialEnded::Purpose::baseline:
+      return "baseline";
+    case TrialEnded::Purpose::dose:
+      return "dose";
+    case TrialEnded::Purpose::look:
+      return "look";
+  }
+  return "?";
+}
+
 void Tally::add(const Outcome& outcome) {
   if (outcome.failed())
     ++failures;

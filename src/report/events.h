@@ -96,8 +96,47 @@ struct SessionEnded {
   Tally runs;
 };
 
-using Event = std::variant<SessionStarted, RunStarted, RunEnded, TestEnded, Note, StatusRequested,
-                           Ticked, SessionEnded>;
+// A search for a plan under which a test fails.
+struct SearchStarted {
+  std::chrono::system_clock::time_point at;
+  std::shared_ptr<const Test> test;
+  std::string wanted;  // the failure's headline; empty: any
+  std::string signature;
+  Duration budget{};
+};
+
+// What is tried next, and why.
+struct SearchStep {
+  std::string strategy;
+  std::string text;
+};
+
+struct TrialEnded {
+  enum class Purpose { profile, candidate, confirm, baseline, dose, look };
+  std::shared_ptr<const Test> test;
+  Purpose purpose = Purpose::candidate;
+  std::string strategy;
+  int number = 0;  // of its purpose, from 1
+  std::string why;
+  Plan plan;
+  Conditions conditions;
+  ExperimentResult result;
+  bool hit = false;    // it showed what the search is after
+  bool fired = false;  // an intervention has happened
+};
+
+std::string_view to_string(TrialEnded::Purpose purpose);
+
+struct SearchEnded {
+  Duration elapsed{};
+  bool interrupted = false;
+  int runs = 0;
+  int reproduced = 0;  // different failures
+};
+
+using Event =
+    std::variant<SessionStarted, RunStarted, RunEnded, TestEnded, Note, StatusRequested, Ticked,
+                 SessionEnded, SearchStarted, SearchStep, TrialEnded, SearchEnded>;
 
 class Consumer {
  public:

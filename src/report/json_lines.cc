@@ -170,6 +170,60 @@ Json object_of(const SessionEnded& session) {
           {"runs", object_of(session.runs)}};
 }
 
+Json object_of(const SearchStarted& search) {
+  Json object{{"event", "search_started"},
+              {"format", format_version},
+              {"at", timestamp(search.at)},
+              {"test", id_of(*search.test)},
+              {"budget_us", search.budget.count()}};
+  add(object, "wanted", search.wanted);
+  add(object, "signature", search.signature);
+  return object;
+}
+
+Json object_of(const SearchStep& step) {
+  Json object{{"event", "search_step"}};
+  add(object, "strategy", step.strategy);
+  add(object, "text", step.text);
+  return object;
+}
+
+Json interventions_of(const TrialEnded& trial) {
+  Json list = Json::array();
+  for (const Intervention& intervention : trial.plan.interventions)
+    list.push_back(text_of(to_string(intervention, trial.plan.interventions)));
+  return list;
+}
+
+Json object_of(const Conditions& conditions) {
+  return {{"one_core", conditions.one_core},
+          {"cpu_share", conditions.cpu_share},
+          {"competitors", conditions.competitors}};
+}
+
+Json object_of(const TrialEnded& trial) {
+  Json object{
+      {"event", "trial_ended"}, {"purpose", to_string(trial.purpose)}, {"number", trial.number}};
+  add(object, "strategy", trial.strategy);
+  add(object, "why", trial.why);
+  object["interventions"] = interventions_of(trial);
+  if (trial.conditions != Conditions{}) object["conditions"] = object_of(trial.conditions);
+  object["outcome"] = to_string(trial.result.outcome.kind);
+  object["duration_us"] = trial.result.outcome.duration.count();
+  add(object, "signature", trial.result.outcome.signature);
+  object["hit"] = trial.hit;
+  object["fired"] = trial.fired;
+  return object;
+}
+
+Json object_of(const SearchEnded& search) {
+  return {{"event", "search_ended"},
+          {"elapsed_us", search.elapsed.count()},
+          {"interrupted", search.interrupted},
+          {"runs", search.runs},
+          {"reproduced", search.reproduced}};
+}
+
 // Only displays need these.
 std::nullopt_t object_of(const StatusRequested&) {
   return std::nullopt;

@@ -43,6 +43,8 @@ class TerminalReport : public Consumer {
   void tell(const StatusRequested& request);
   void tell(const Ticked&) {}
   void tell(const SessionEnded& session);
+  template <class OfASearch>
+  void tell(const OfASearch&) {}
 
   void tell_pass(const RunEnded& run);
   void tell_failure(const RunEnded& run, const FailureGroup& group);

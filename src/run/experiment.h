@@ -5,6 +5,7 @@
 #include <string>
 
 #include "suite/test.h"
+#include "trace/conditions.h"
 #include "trace/outcome.h"
 #include "trace/plan.h"
 #include "trace/trace.h"
@@ -17,6 +18,7 @@ struct Experiment {
   Duration timeout{std::chrono::seconds(60)};
   bool keep_leftovers = false;  // a CTest fixture's set-up may leave a server running
   bool fork_server = false;     // fork it off a process that stands before main, where that works
+  Conditions conditions{};
 };
 
 struct ExperimentResult {

@@ -30,6 +30,10 @@ struct Intervention {
   uint64_t count = 1;
 };
 
+// As `unflake inject` takes it: "queue.cc:57:pthread_cond_wait:after@main=200ms at visit 3". A hold
+// or an anchor needs the rest of the plan to name the other site.
+std::string to_string(const Intervention& intervention, const std::vector<Intervention>& plan = {});
+
 // What the agent is told to do during a run.
 struct Plan {
   std::string id;      // empty for the plain run

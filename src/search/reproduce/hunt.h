@@ -1,0 +1,142 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "report/events.h"
+#include "run/executor.h"
+#include "search/reproduce/profile.h"
+#include "trace/repro.h"
+
+namespace unflake {
+
+// The failure that is looked for; with nothing set, any.
+struct Wanted {
+  std::string signature;
+  std::optional<Failure> failure;  // counts as the same by kind, file and line, too
+
+  bool anything() const { return signature.empty() && !failure; }
+  bool matches(const Outcome& outcome) const;
+};
+
+struct HuntOptions {
+  Wanted wanted;
+  Duration budget{std::chrono::minutes(5)};
+  Duration timeout{std::chrono::minutes(10)};       // of a profiling run
+  Duration time_offset{std::chrono::seconds(2)};    // what a run may take beyond what is expected
+  Duration initial_delay{std::chrono::seconds(5)};  // FlakeRake's initial sleep
+  int profile_runs = 5;
+  std::vector<std::string> groups_off;
+  std::vector<std::string> extra_functions;
+  uint64_t seed = 1;
+};
+
+// One experiment that a strategy wants to make, and why.
+struct Trial {
+  Plan plan;
+  Conditions conditions;
+  std::string why;
+};
+
+struct Observation {
+  ExperimentResult result;
+  bool hit = false;    // it showed what the hunt is after
+  bool fired = false;  // an intervention has happened; true when the trial has none
+};
+
+// A trial that was confirmed, as the start of a repro.
+struct Found {
+  Trial trial;
+  Outcome outcome;  // of a hit
+  std::string strategy;
+  Count with_plan, without_plan;
+  int candidates = 0;
+  int search_runs = 0;  // up to the first hit
+  Duration elapsed{};   // up to then
+  Duration timeout{};
+  bool passes_under_plan = false;
+  std::optional<Slack> slack;
+  std::vector<Dose> doses;
+};
+
+// Everything that was tried, for whoever asks why nothing was found.
+struct Coverage {
+  int search_runs = 0;  // experiments that strategies asked for
+  int confirming_runs = 0;
+  int baseline_runs = 0;
+  int fired_runs = 0;   // experiments in which a delay happened
+  int never_fired = 0;  // plans none of whose delays happened
+  Duration delay_added{};
+  std::set<std::string> sites_tried;          // as text, with the thread
+  std::map<std::string, int> other_failures;  // headline -> runs, that were not what was wanted
+  int unconfirmed = 0;                        // hits that did not come back often enough
+};
+
+// The hunt for a failure of one test: what strategies work with. It counts, keeps to the budget,
+// sets time limits, confirms what they find, and tells the event stream.
+class Hunt {
+ public:
+  Hunt(Executor& executor, std::shared_ptr<const Test> test, const HuntOptions& options,
+       EventStream& events);
+
+  // Profiles the test. False: there is nothing to search (see over()).
+  bool prepare();
+
+  const Test& test() const { return *test_; }
+  const HuntOptions& options() const { return options_; }
+  const Profile& profile() const { return profile_; }
+  // The test fails by itself in most runs, so that the search is for a plan under which it passes.
+  bool is_inverted() const { return inverted_; }
+
+  // Names the strategy whose trials follow.
+  void begin(std::string strategy);
+  // What is tried next, and why, for people.
+  void say(const std::string& text);
+
+  // One run. Nothing when the hunt is over; a run that could not be made counts as no hit.
+  std::optional<Observation> observe(const Trial& trial);
+  // Whether the hit comes back: at least 3 of 5 fresh runs with the same signature, and
+  // significantly more often than without the plan, corrected for the number of plans tried. What
+  // is confirmed is kept in found().
+  bool confirm(const Trial& trial, const Observation& hit);
+  // A run for a strategy's own information (other functions traced, more probes): not counted as a
+  // candidate.
+  std::optional<ExperimentResult> look(const Plan& plan);
+
+  // Found what was wanted, out of budget, stopped, or broken.
+  bool over() const;
+  bool out_of_budget() const;
+  bool stopped() const { return stopped_; }
+  const std::optional<Error>& error() const { return error_; }
+
+  std::vector<Found>& found() { return found_; }
+  const Coverage& coverage() const { return coverage_; }
+  bool has_found(const std::string& signature) const;
+
+  // A plan with the agent, without interventions, as quiet as a confirming run.
+  Plan base_plan() const;
+
+ private:
+  std::optional<ExperimentResult> run(const Plan& plan, const Conditions& conditions,
+                                      Duration timeout);
+  bool is_hit(const Outcome& outcome) const;
+  Duration timeout_for(const Trial& trial) const;
+  Count baseline_for(const std::string& signature) const;
+
+  Executor& executor_;
+  const std::shared_ptr<const Test> test_;
+  const HuntOptions options_;
+  EventStream& events_;
+  Profile profile_;
+  std::string strategy_;
+  std::vector<Outcome> baseline_;  // fresh runs without interventions
+  std::vector<Found> found_;
+  Coverage coverage_;
+  bool inverted_ = false;
+  bool stopped_ = false;
+  std::optional<Error> error_;
+};
+
+}  // namespace unflake

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "search/reproduce/hunt.h"
+
+namespace unflake {
+
+// A named way to look for a plan under which a test fails. It asks the hunt for runs until it has
+// nothing more to try or the hunt is over.
+struct Strategy {
+  std::string_view name;
+  std::string_view about;  // one line, for --help and for what is told when it begins
+  void (*search)(Hunt& hunt);
+};
+
+// All of them, in the order in which the default widens the search.
+std::span<const Strategy> strategies();
+const Strategy* find_strategy(std::string_view name);
+
+void search_guided(Hunt& hunt);
+void search_bisection(Hunt& hunt);
+void search_one_by_one(Hunt& hunt);
+void search_ddmin(Hunt& hunt);
+void search_functions(Hunt& hunt);
+void search_pairs(Hunt& hunt);
+void search_shake(Hunt& hunt);
+void search_rerun(Hunt& hunt);
+
+}  // namespace unflake
