@@ -1,9 +1,11 @@
 #include <errno.h>
 
 #include "agent/actions.h"
+#include "agent/clock.h"
 #include "agent/failure.h"
 #include "agent/memory.h"
 #include "agent/probes.h"
+#include "agent/recorder.h"
 #include "agent/sites.h"
 #include "agent/threads.h"
 
@@ -29,10 +31,24 @@ bool is_failure(const FailureSign& sign, const ucontext_t* context) {
   return value < 8 && (sign.accepted >> value & 1) != 0;
 }
 
+void record_visit(uint32_t site) {
+  Event* event = next_event();
+  if (event == nullptr) return;
+  const uint64_t now = now_ns();
+  *event = {.enter_ns = now,
+            .exit_ns = now,
+            .object = 0,
+            .value = -1,
+            .site = site,
+            .stack = none,
+            .api = probe_api};
+}
+
 void visit_site(uint32_t probe, uint64_t address) {
   Tally* tally = tally_of_probe(probe, address);
   const uint32_t site = tally->site;
   const uint64_t visit = count_visit(*tally, site);
+  if ((plan().flags & record_events) != 0) record_visit(site);
   if (tally->plan_site != no_plan_site)
     perform(due_at({tally->plan_site, Position::before, visit}), site);
 }

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/events.h"
@@ -21,6 +23,23 @@ struct Wanted {
   bool matches(const Outcome& outcome) const;
 };
 
+struct DelayLimits {
+  Duration least{std::chrono::milliseconds(100)};
+  Duration most{std::chrono::seconds(10)};
+  Duration cheap{std::chrono::seconds(2)};  // longer ones are put last
+};
+
+// In which order candidates are tried. Chosen by measurement: see docs/EVALUATION.md.
+enum class Order {
+  turns,       // all visits first, threads in turn, bursts first, each site once before repeats
+  nearest,     // FlakeEcho: the nearest before the failure point first
+  appearance,  // as the run came to them
+  random,
+};
+
+std::optional<Order> order_from(std::string_view name);
+std::string_view to_string(Order order);
+
 struct HuntOptions {
   Wanted wanted;
   Duration budget{std::chrono::minutes(5)};
@@ -28,6 +47,8 @@ struct HuntOptions {
   Duration time_offset{std::chrono::seconds(2)};    // what a run may take beyond what is expected
   Duration initial_delay{std::chrono::seconds(5)};  // FlakeRake's initial sleep
   int profile_runs = 5;
+  DelayLimits delays;
+  Order order = Order::turns;
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;
   uint64_t seed = 1;
@@ -71,6 +92,7 @@ struct Coverage {
   Duration delay_added{};
   std::set<std::string> sites_tried;          // as text, with the thread
   std::map<std::string, int> other_failures;  // headline -> runs, that were not what was wanted
+  std::set<std::string> refused;              // why plans could not be carried out
   int unconfirmed = 0;                        // hits that did not come back often enough
 };
 
@@ -81,7 +103,7 @@ class Hunt {
   Hunt(Executor& executor, std::shared_ptr<const Test> test, const HuntOptions& options,
        EventStream& events);
 
-  // Profiles the test. False: there is nothing to search (see over()).
+  // Profiles the test. False: there is nothing to search: it always fails, or no run could be made.
   bool prepare();
 
   const Test& test() const { return *test_; }
@@ -109,6 +131,10 @@ class Hunt {
   bool over() const;
   bool out_of_budget() const;
   bool stopped() const { return stopped_; }
+  bool always_fails() const { return always_fails_; }
+  Duration left() const;  // of the budget
+  Duration elapsed() const { return executor_.elapsed() - began_; }
+  const std::vector<Outcome>& baseline() const { return baseline_; }
   const std::optional<Error>& error() const { return error_; }
 
   std::vector<Found>& found() { return found_; }
@@ -119,9 +145,19 @@ class Hunt {
   Plan base_plan() const;
 
  private:
-  std::optional<ExperimentResult> run(const Plan& plan, const Conditions& conditions,
-                                      Duration timeout);
+  Plan profile_plan() const;
+  bool profile_runs();
+  bool measure_base();
+  bool run_baseline();
+  std::optional<ExperimentResult> run(const Trial& trial, Duration timeout,
+                                      TrialEnded::Purpose purpose);
+  bool confirm_until(int runs, const Trial& trial, Found& found);
+  void count(const Trial& trial, const ExperimentResult& result, bool fired);
+
   bool is_hit(const Outcome& outcome) const;
+  bool is_again(const Trial& trial, const Found& found, const ExperimentResult& result) const;
+  uint64_t visits_of(const Intervention& intervention) const;
+  Duration planned_delay(const Plan& plan) const;
   Duration timeout_for(const Trial& trial) const;
   Count baseline_for(const std::string& signature) const;
 
@@ -129,11 +165,15 @@ class Hunt {
   const std::shared_ptr<const Test> test_;
   const HuntOptions options_;
   EventStream& events_;
+  const Duration began_;
   Profile profile_;
   std::string strategy_;
+  std::map<TrialEnded::Purpose, int> told_;
   std::vector<Outcome> baseline_;  // fresh runs without interventions
   std::vector<Found> found_;
   Coverage coverage_;
+  bool line_is_unknown_ = false;
+  bool always_fails_ = false;
   bool inverted_ = false;
   bool stopped_ = false;
   std::optional<Error> error_;

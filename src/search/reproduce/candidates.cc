@@ -1,0 +1,299 @@
+#include "search/reproduce/candidates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "protocol/agent_protocol.h"
+#include "trace/happens_before.h"
+#include "util/base_name.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using Flips = Candidate::Flips;
+using Position = Intervention::Position;
+using Visits = Intervention::Visits;
+
+constexpr size_t most_visits_looked_at = 64;  // of one place
+constexpr size_t most_single_visits = 6;      // of one place
+constexpr Duration most_per_run = 5s;         // more than this in delays of one place: halve them
+constexpr Duration long_wait = 1ms;           // what a thread must have waited to count as woken
+
+uint16_t traits_of(const TracedSite& site) {
+  return site.api < std::size(protocol::api_facts) ? protocol::api_facts[site.api].traits : 0;
+}
+
+bool may_block(const TracedSite& site) {
+  return (traits_of(site) & protocol::api_wait) != 0 && site.group != "lock" &&
+         site.group != "once";
+}
+
+bool makes_thread(const TracedSite& site) {
+  return site.name.api == "pthread_create" || site.name.api == "thrd_create";
+}
+
+bool makes_process(const TracedSite& site) {
+  return site.name.api == "fork" || site.name.api.starts_with("posix_spawn");
+}
+
+// Of one thread at one site.
+struct Visited {
+  std::vector<size_t> events;  // in order
+};
+
+class Finder {
+ public:
+  Finder(const Trace& trace, const FailurePoint& failure, const DelayLimits& limits)
+      : trace_(trace), failure_(failure), limits_(limits), order_(trace), end_(end_of(trace)) {
+    if (failure.thread < trace.threads.size()) failing_ = failure.thread;
+    by_thread_.resize(trace.threads.size());
+    for (size_t i = 0; i < trace.events.size(); ++i)
+      if (is_known(trace.events[i])) by_thread_[trace.events[i].thread].push_back(i);
+    place_.resize(trace.events.size());
+    for (const auto& events : by_thread_)
+      for (size_t i = 0; i < events.size(); ++i) place_[events[i]] = i;
+  }
+
+  std::vector<Candidate> operator()() {
+    for (uint32_t thread = 0; thread < by_thread_.size(); ++thread) {
+      add_start(thread);
+      add_places(thread);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  bool is_known(const TracedEvent& event) const {
+    return event.thread < trace_.threads.size() && event.site < trace_.sites.size() &&
+           !event.is_intervention && !trace_.sites[event.site].name.api.empty();
+  }
+
+  const TracedEvent& event(size_t number) const { return trace_.events[number]; }
+  const TracedSite& site_of(size_t number) const { return trace_.sites[event(number).site]; }
+  const TracedThread& thread(uint32_t number) const { return trace_.threads[number]; }
+
+  std::string executable_of(uint32_t number) const {
+    const uint32_t process = thread(number).process;
+    if (process >= trace_.processes.size()) return "";
+    const uint32_t image = trace_.processes[process].executable;
+    return image < trace_.images.size() ? base_name(trace_.images[image].path) : "";
+  }
+
+  // The event of its creator that began this thread.
+  const TracedEvent* creation_of(uint32_t child) const {
+    const uint32_t parent = thread(child).parent;
+    if (parent >= by_thread_.size() || thread(parent).process != thread(child).process)
+      return nullptr;
+    const TracedEvent* last = nullptr;
+    for (const size_t number : by_thread_[parent])
+      if (makes_thread(site_of(number)) && event(number).enter <= thread(child).started)
+        last = &event(number);
+    return last;
+  }
+
+  void add_start(uint32_t child) {
+    const TracedEvent* creation = creation_of(child);
+    if (creation == nullptr) return;
+    const Duration at = thread(child).started;
+    if (is_too_late(at)) return;
+    Candidate candidate = candidate_for(child, trace_.sites[creation->site].name, Position::start);
+    candidate.at = at;
+    candidate.flips = flips_of_start(child);
+    candidate.starts_burst = true;
+    candidate.why = fmt::format("{} begins late", thread(child).name.text);
+    add(std::move(candidate), 1);
+  }
+
+  void add_places(uint32_t thread) {
+    std::map<uint32_t, Visited> visited;
+    std::vector<uint32_t> in_order;
+    for (const size_t number : by_thread_[thread]) {
+      if (is_too_late(event(number).enter)) continue;
+      Visited& here = visited[event(number).site];
+      if (here.events.empty()) in_order.push_back(event(number).site);
+      if (here.events.size() < most_visits_looked_at) here.events.push_back(number);
+    }
+    for (const uint32_t site : in_order) add_place(thread, visited[site]);
+  }
+
+  void add_place(uint32_t thread, const Visited& visited) {
+    const TracedSite& site = site_of(visited.events.front());
+    add_visits(thread, visited, Position::before);
+    if (may_block(site) || makes_thread(site) || makes_process(site))
+      add_visits(thread, visited, Position::after);
+  }
+
+  void add_visits(uint32_t thread, const Visited& visited, Position position) {
+    const TracedSite& site = site_of(visited.events.front());
+    Candidate all = candidate_for(thread, site.name, position);
+    describe(all, visited.events, position);
+    add(all, visited.events.size());
+    if (visited.events.size() < 2) return;
+    size_t added = 0;
+    for (size_t nth = 0; nth < visited.events.size() && added < most_single_visits; ++nth) {
+      const bool last = nth + 1 == visited.events.size();
+      if (!begins_burst(visited.events[nth], position) && !last) continue;
+      Candidate one = candidate_for(thread, site.name, position);
+      describe(one, {visited.events[nth]}, position);
+      one.single_visit = true;
+      one.delay.visits = Visits::only_nth;
+      one.delay.nth = nth + 1;
+      one.why += fmt::format(", at visit {}", nth + 1);
+      add(std::move(one), 1);
+      ++added;
+    }
+  }
+
+  Candidate candidate_for(uint32_t number, const SiteName& site, Position position) const {
+    Candidate candidate;
+    candidate.thread = number;
+    candidate.delay.site = site;
+    candidate.delay.position = position;
+    candidate.delay.threads = Intervention::Threads::named;
+    candidate.delay.thread = thread(number).name;
+    candidate.delay.executable = executable_of(number);
+    const std::string& name = thread(number).name.text;
+    candidate.thread_class = name.substr(0, name.rfind('#'));
+    return candidate;
+  }
+
+  void describe(Candidate& candidate, const std::vector<size_t>& events, Position position) const {
+    const bool after = position == Position::after;
+    const size_t first = events.front();
+    candidate.at = after ? event(first).exit : event(first).enter;
+    for (const size_t number : events) {
+      candidate.flips = std::max(candidate.flips, flips_of(number, after));
+      candidate.starts_burst = candidate.starts_burst || begins_burst(number, position);
+    }
+    candidate.why = fmt::format("{} late {} {}", thread(candidate.thread).name.text,
+                                after ? "after" : "before", to_string(candidate.delay.site));
+  }
+
+  bool begins_burst(size_t number, Position position) const {
+    const auto& events = by_thread_[event(number).thread];
+    const TracedSite& site = site_of(number);
+    if (position == Position::after)
+      return makes_thread(site) || makes_process(site) ||
+             event(number).exit - event(number).enter >= long_wait;
+    return number == events.front();
+  }
+
+  bool is_too_late(Duration at) const { return failure_.thread != no_index && at > failure_.at; }
+
+  Flips flips_of_start(uint32_t child) const {
+    const auto& events = by_thread_[child];
+    if (!events.empty()) return flips_of(events.front(), false);
+    return child == failing_ ? Flips::others : Flips::failure_point;
+  }
+
+  // Whether another thread can go on to where it was later without this event.
+  Flips flips_of(size_t number, bool after) const {
+    const uint32_t late = event(number).thread;
+    const Duration at = after ? event(number).exit : event(number).enter;
+    const size_t needed = after ? next_of(number) : number;
+    Flips flips = Flips::own_time;
+    for (uint32_t other = 0; other < by_thread_.size(); ++other) {
+      if (other == late || !passes(other, at, needed)) continue;
+      const Flips seen = late == failing_    ? Flips::others
+                         : other == failing_ ? Flips::failure_point
+                                             : Flips::third_parties;
+      flips = std::max(flips, seen);
+    }
+    return flips;
+  }
+
+  // The next thing that the thread does; the number of events when there is none.
+  size_t next_of(size_t number) const {
+    const auto& events = by_thread_[event(number).thread];
+    const size_t next = place_[number] + 1;
+    return next == events.size() ? trace_.events.size() : events[next];
+  }
+
+  bool passes(uint32_t other, Duration at, size_t needed) const {
+    if (other == failing_ && failure_.thread != no_index) return reaches_failure(at, needed);
+    const auto& events = by_thread_[other];
+    if (events.empty()) return thread(other).ended == Duration{} || thread(other).ended > at;
+    // What follows an event needs all that the event needs, so that the first one decides.
+    const auto next =
+        std::ranges::upper_bound(events, at, {}, [&](size_t number) { return event(number).exit; });
+    return next != events.end() && can_end_without(needed, *next);
+  }
+
+  bool reaches_failure(Duration at, size_t needed) const {
+    if (failure_.at < at) return false;
+    const auto& events = by_thread_[failing_];
+    const auto next = std::ranges::upper_bound(events, failure_.at, {},
+                                               [&](size_t number) { return event(number).exit; });
+    return next == events.begin() || can_end_without(needed, *std::prev(next));
+  }
+
+  bool can_end_without(size_t needed, size_t number) const {
+    return needed == trace_.events.size() || !order_.before_end(needed, number);
+  }
+
+  void add(Candidate candidate, size_t visits) {
+    const Duration plain = outlast(candidate, false), full = outlast(candidate, true);
+    Candidate longer = candidate;
+    set_delay(candidate, full <= limits_.cheap ? full : plain, visits);
+    found_.push_back(std::move(candidate));
+    if (full <= limits_.cheap || full == plain) return;
+    longer.is_long = true;
+    set_delay(longer, full, visits);
+    longer.why += ", for longer than any time-out";
+    found_.push_back(std::move(longer));
+  }
+
+  void set_delay(Candidate& candidate, Duration delay, size_t visits) const {
+    candidate.delay.duration = delay;
+    if (!candidate.single_visit && visits > 1 &&
+        delay * static_cast<int64_t>(visits) > most_per_run)
+      candidate.delay.visits = Visits::halving;
+  }
+
+  // Long enough for everything to pass that the run did after this point, sleeps and time-outs
+  // included; with a margin, because all of it may take longer next time.
+  Duration outlast(const Candidate& candidate, bool unused_timeouts) const {
+    const bool is_failing = candidate.thread == failing_;
+    const Duration horizon = is_failing || failure_.thread == no_index ? end_ : failure_.at;
+    Duration longest = std::max(horizon - candidate.at, Duration::zero());
+    for (const auto& events : by_thread_)
+      for (const size_t number : events)
+        longest = std::max(longest, asked_time(number, unused_timeouts));
+    const Duration delay = longest * 3 / 2 + limits_.least;
+    return std::clamp(Duration(delay.count() / 1000 * 1000), limits_.least, limits_.most);
+  }
+
+  // What a sleep or a timed wait asked for; a time-out that never came about only on request, and
+  // none that no delay may outlast.
+  Duration asked_time(size_t number, bool unused_timeouts) const {
+    const TracedEvent& asked = event(number);
+    if ((traits_of(site_of(number)) & protocol::api_timed) == 0 || asked.value <= 0) return {};
+    const auto value = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(asked.value));
+    if (value * 5 / 4 > limits_.most) return {};
+    const bool ran_out = asked.timed_out || site_of(number).group == "sleep";
+    return ran_out || unused_timeouts ? value : Duration{};
+  }
+
+  const Trace& trace_;
+  const FailurePoint& failure_;
+  const DelayLimits& limits_;
+  const HappensBefore order_;
+  const Duration end_;
+  uint32_t failing_ = 0;                        // the first thread, when it is not known
+  std::vector<std::vector<size_t>> by_thread_;  // numbers of events
+  std::vector<size_t> place_;                   // of an event in its thread
+  std::vector<Candidate> found_;
+};
+
+}  // namespace
+
+std::vector<Candidate> find_candidates(const Trace& trace, const FailurePoint& failure,
+                                       const DelayLimits& limits) {
+  return Finder(trace, failure, limits)();
+}
+
+}  // namespace unflake

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "search/reproduce/failure_point.h"
+#include "search/reproduce/profile.h"
+
+namespace unflake {
+
+// One delay that may flip two events of a passing run.
+struct Candidate {
+  // What being late there would flip, most promising last.
+  enum class Flips {
+    nothing,        // everything else waits for this thread anyway
+    own_time,       // nothing but the thread's own clock
+    third_parties,  // other threads, none of which is the failing one
+    others,         // the failing thread is the late one: others get ahead of it
+    failure_point,  // the failing thread gets to the failure without it
+  };
+
+  Intervention delay;
+  uint32_t thread = no_index;  // of the trace
+  std::string thread_class;
+  Duration at{};  // when the passing run came there
+  Flips flips = Flips::nothing;
+  bool starts_burst = false;  // first thing after the thread began, made another, or was woken
+  bool single_visit = false;
+  bool is_long = false;  // outlasts a time-out that the passing run never needed
+  std::string why;
+};
+
+// From a passing run: every place of every thread, each with a delay that is long enough to let
+// everything pass that could.
+std::vector<Candidate> find_candidates(const Trace& trace, const FailurePoint& failure,
+                                       const DelayLimits& limits);
+
+void arrange(std::vector<Candidate>& candidates, Order order, uint64_t seed);
+
+}  // namespace unflake

@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "search/reproduce/candidates.h"
+#include "search/reproduce/strategy.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+// A failure that some profiling run showed, whose stack helps to find its place in a passing run.
+const TracedFailure* recorded_failure(const Profile& profile, const Wanted& wanted) {
+  for (const ExperimentResult& run : profile.runs)
+    if (run.trace && !run.trace->failures.empty() && wanted.matches(run.outcome))
+      return &run.trace->failures.front();
+  return nullptr;
+}
+
+std::string key_of(const Intervention& delay) {
+  return to_string(delay) + delay.executable;
+}
+
+// The model run first, then what only other runs have shown.
+std::vector<Candidate> all_candidates(const Hunt& hunt, const FailurePoint& failure) {
+  const DelayLimits& limits = hunt.options().delays;
+  const ExperimentResult* model = hunt.profile().model();
+  std::vector<Candidate> all = find_candidates(*model->trace, failure, limits);
+  arrange(all, hunt.options().order, hunt.options().seed);
+  std::set<std::string> known;
+  for (const Candidate& candidate : all)
+    known.insert(to_string(candidate.delay.site) + "@" + candidate.delay.thread.text);
+  for (const Place& place : hunt.profile().places) {
+    if (!known.insert(to_string(place.site) + "@" + place.thread.text).second) continue;
+    if (place.site.api.empty()) continue;  // the failing line itself, which was watched
+    Candidate rare;
+    rare.delay = delay_at(place, limits.least * 3);
+    rare.why = fmt::format("{} late before {}, where not every run comes", place.thread.text,
+                           to_string(place.site));
+    all.push_back(std::move(rare));
+  }
+  return all;
+}
+
+}  // namespace
+
+void search_guided(Hunt& hunt) {
+  const ExperimentResult* model = hunt.profile().model();
+  if (model == nullptr) return;
+  const FailurePoint failure =
+      find_failure_point(*model->trace, hunt.options().wanted,
+                         recorded_failure(hunt.profile(), hunt.options().wanted));
+  const std::vector<Candidate> candidates = all_candidates(hunt, failure);
+  hunt.say(fmt::format("{} from a {} run, one per run; failure point: {}",
+                       counted(static_cast<long long>(candidates.size()), "delay"),
+                       model->outcome.failed() ? "failing" : "passing", failure.how));
+  std::set<std::string> tried;
+  for (const Candidate& candidate : candidates) {
+    if (!tried.insert(key_of(candidate.delay)).second) continue;
+    Trial trial{hunt.base_plan(), {}, candidate.why};
+    trial.plan.interventions.push_back(candidate.delay);
+    const auto seen = hunt.observe(trial);
+    if (!seen) return;
+    if (seen->hit) hunt.confirm(trial, *seen);
+    if (hunt.over()) return;
+  }
+}
+
+}  // namespace unflake

@@ -1,0 +1,345 @@
+#include "search/reproduce/hunt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "stats/comparison.h"
+#include "util/base_name.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using Purpose = TrialEnded::Purpose;
+
+constexpr int group_of_runs = 5;
+constexpr int most_confirming_runs = 40;
+constexpr int most_base_runs = 20;
+constexpr double significance = 0.05;
+constexpr Duration most_added = 10min;  // to a time limit, by delays at places without end
+constexpr int tries_until_fired = 3;
+
+bool is_delay(const Intervention& intervention) {
+  return intervention.action != Intervention::Action::watch;
+}
+
+bool has_fired(const Plan& plan, const ExperimentResult& result) {
+  bool has_delays = false;
+  for (size_t i = 0; i < plan.interventions.size(); ++i) {
+    if (!is_delay(plan.interventions[i])) continue;
+    has_delays = true;
+    if (result.trace && i < result.trace->interventions.size() &&
+        result.trace->interventions[i].fired > 0)
+      return true;
+  }
+  return !has_delays;
+}
+
+std::string site_text(const Intervention& intervention) {
+  Intervention place = intervention;
+  place.action = Intervention::Action::watch;
+  return to_string(place);
+}
+
+std::string headline_of(const Outcome& outcome) {
+  if (outcome.failures.empty()) return std::string(to_string(outcome.kind));
+  return headline(outcome.failures.front());
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  return base_name(a) == base_name(b);
+}
+
+}  // namespace
+
+bool Wanted::matches(const Outcome& outcome) const {
+  if (!outcome.failed()) return false;
+  if (anything() || outcome.signature == signature) return true;
+  if (!failure || failure->line == 0) return false;
+  return std::ranges::any_of(outcome.failures, [&](const Failure& seen) {
+    return seen.line == failure->line && same_file(seen.file, failure->file);
+  });
+}
+
+Hunt::Hunt(Executor& executor, std::shared_ptr<const Test> test, const HuntOptions& options,
+           EventStream& events)
+    : executor_(executor),
+      test_(std::move(test)),
+      options_(options),
+      events_(events),
+      began_(executor.elapsed()) {}
+
+Plan Hunt::base_plan() const {
+  Plan plan;
+  plan.id = "hunt";
+  plan.agent = true;
+  plan.groups_off = options_.groups_off;
+  plan.extra_functions = options_.extra_functions;
+  return plan;
+}
+
+// A wanted line is watched, so that the trace tells when it is reached in a run that passes.
+Plan Hunt::profile_plan() const {
+  Plan plan = base_plan();
+  plan.events = plan.stacks = true;
+  if (options_.wanted.failure && options_.wanted.failure->line > 0 && !line_is_unknown_) {
+    Intervention watch;
+    watch.action = Intervention::Action::watch;
+    watch.site.file = base_name(options_.wanted.failure->file);
+    watch.site.line = options_.wanted.failure->line;
+    plan.interventions.push_back(watch);
+  }
+  return plan;
+}
+
+Duration Hunt::left() const {
+  return options_.budget - elapsed();
+}
+
+std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, Purpose purpose) {
+  Experiment experiment{test_, trial.plan, timeout};
+  experiment.conditions = trial.conditions;
+  auto result = executor_.run(experiment);
+  if (!result) {
+    error_ = result.error();
+    return std::nullopt;
+  }
+  if (result->process.end == ProcessResult::End::cancelled) {
+    stopped_ = true;
+    return std::nullopt;
+  }
+  TrialEnded told;
+  told.test = test_;
+  told.purpose = purpose;
+  told.strategy = strategy_;
+  told.number = ++told_[purpose];
+  told.why = trial.why;
+  told.plan = trial.plan;
+  told.conditions = trial.conditions;
+  told.result = *result;
+  told.hit = is_hit(result->outcome);
+  told.fired = has_fired(trial.plan, *result);
+  events_.emit(std::move(told));
+  return std::move(*result);
+}
+
+bool Hunt::prepare() {
+  begin("profile");
+  say("runs without delays, to see what the test does and how often it fails by itself");
+  return profile_runs() && measure_base();
+}
+
+bool Hunt::profile_runs() {
+  const Duration limit = std::min(options_.timeout, std::max<Duration>(left() / 2, 1s));
+  while (static_cast<int>(profile_.runs.size()) < options_.profile_runs && !stopped_ && !error_) {
+    auto result = run({profile_plan(), {}, ""}, limit, Purpose::profile);
+    if (!result) return false;
+    if (result->process.end == ProcessResult::End::not_started) {
+      if (!profile_plan().interventions.empty()) {
+        line_is_unknown_ = true;  // the failing line is not in this binary
+        continue;
+      }
+      error_ = usage_error(result->process.error, to_string(test_->id));
+      return false;
+    }
+    const bool hung = result->outcome.kind == OutcomeKind::timeout;
+    add(profile_, std::move(*result));
+    if (hung || (profile_.runs.size() >= 2 && left() < options_.budget * 4 / 5)) break;
+  }
+  return !profile_.runs.empty();
+}
+
+// Only a test that failed by itself is worth the runs that tell how often it does.
+bool Hunt::measure_base() {
+  if (profile_.failures() == 0) return true;
+  while (static_cast<int>(baseline_.size()) < most_base_runs) {
+    if (baseline_.size() >= group_of_runs && left() < options_.budget * 9 / 10) break;
+    if (!run_baseline()) return false;
+  }
+  const auto failed = [](const Outcome& outcome) { return outcome.failed(); };
+  const auto failures = std::ranges::count_if(baseline_, failed);
+  const auto runs = static_cast<long>(baseline_.size());
+  if (failures == runs && profile_.failures() == static_cast<int>(profile_.runs.size())) {
+    always_fails_ = true;
+    return false;
+  }
+  inverted_ = 2 * failures > runs;
+  if (inverted_)
+    say(
+        fmt::format("it fails by itself in {} of {} runs: looking for the delay under which it "
+                    "passes, which names the same pair of events",
+                    failures, runs));
+  return true;
+}
+
+bool Hunt::run_baseline() {
+  auto result = run({base_plan(), {}, "without delays"}, timeout_for({base_plan(), {}, ""}),
+                    Purpose::baseline);
+  if (!result) return false;
+  ++coverage_.baseline_runs;
+  baseline_.push_back(result->outcome);
+  return true;
+}
+
+void Hunt::begin(std::string strategy) {
+  strategy_ = std::move(strategy);
+}
+
+void Hunt::say(const std::string& text) {
+  events_.emit(SearchStep{strategy_, text});
+}
+
+bool Hunt::is_hit(const Outcome& outcome) const {
+  if (inverted_) return outcome.kind == OutcomeKind::pass;
+  if (!outcome.failed() || !options_.wanted.matches(outcome)) return false;
+  return !options_.wanted.anything() || !has_found(outcome.signature);
+}
+
+bool Hunt::has_found(const std::string& signature) const {
+  return std::ranges::any_of(
+      found_, [&](const Found& found) { return found.outcome.signature == signature; });
+}
+
+uint64_t Hunt::visits_of(const Intervention& intervention) const {
+  uint64_t visits = 0;
+  for (const Place& place : profile_.places)
+    if (place.site == intervention.site && (intervention.threads != Intervention::Threads::named ||
+                                            place.thread.text == intervention.thread.text))
+      visits += place.visits;
+  return std::max<uint64_t>(visits, 1);
+}
+
+// What the plan can add when every delay comes behind the other.
+Duration Hunt::planned_delay(const Plan& plan) const {
+  Duration sum{};
+  for (const Intervention& intervention : plan.interventions) {
+    if (!is_delay(intervention) || intervention.action == Intervention::Action::replace_time)
+      continue;
+    const bool once = intervention.visits == Intervention::Visits::only_nth ||
+                      intervention.position == Intervention::Position::start;
+    if (intervention.visits == Intervention::Visits::halving)
+      sum += 2 * intervention.duration;
+    else
+      sum += intervention.duration * (once ? 1 : std::min<uint64_t>(visits_of(intervention), 1000));
+    if (sum >= most_added) return most_added;
+  }
+  return sum;
+}
+
+Duration Hunt::timeout_for(const Trial& trial) const {
+  const double share = std::clamp(trial.conditions.cpu_share, 0.01, 1.0);
+  const auto normal = std::chrono::duration_cast<Duration>(
+      3 * profile_.longest * (1 + trial.conditions.competitors) / share);
+  return std::min(options_.timeout, normal + planned_delay(trial.plan) + options_.time_offset);
+}
+
+void Hunt::count(const Trial& trial, const ExperimentResult& result, bool fired) {
+  ++coverage_.search_runs;
+  coverage_.fired_runs += fired && !trial.plan.interventions.empty();
+  coverage_.never_fired += !fired;
+  for (const Intervention& intervention : trial.plan.interventions)
+    coverage_.sites_tried.insert(site_text(intervention));
+  if (result.trace)
+    for (const TracedIntervention& state : result.trace->interventions)
+      coverage_.delay_added += state.added;
+  if (result.process.end == ProcessResult::End::not_started)
+    coverage_.refused.insert(result.process.error);
+  if (result.outcome.failed() && !options_.wanted.matches(result.outcome))
+    ++coverage_.other_failures[headline_of(result.outcome)];
+}
+
+// A run that fails before its delays began says nothing of them, and is made again.
+std::optional<Observation> Hunt::observe(const Trial& trial) {
+  for (int i = 1; !over(); ++i) {
+    auto result = run(trial, timeout_for(trial), Purpose::candidate);
+    if (!result) return std::nullopt;
+    Observation seen;
+    seen.fired = has_fired(trial.plan, *result);
+    const bool hit = is_hit(result->outcome);
+    count(trial, *result, seen.fired);
+    seen.hit = hit && seen.fired;
+    seen.result = std::move(*result);
+    if (!hit || seen.fired || i == tries_until_fired) return seen;
+  }
+  return std::nullopt;
+}
+
+std::optional<ExperimentResult> Hunt::look(const Plan& plan) {
+  if (over()) return std::nullopt;
+  return run({plan, {}, ""}, timeout_for({plan, {}, ""}), Purpose::look);
+}
+
+Count Hunt::baseline_for(const std::string& signature) const {
+  Count count;
+  for (const Outcome& outcome : baseline_) {
+    ++count.runs;
+    count.hits += inverted_ ? outcome.kind == OutcomeKind::pass : outcome.signature == signature;
+  }
+  return count;
+}
+
+bool Hunt::is_again(const Trial& trial, const Found& found, const ExperimentResult& result) const {
+  if (!has_fired(trial.plan, result)) return false;
+  if (inverted_) return result.outcome.kind == OutcomeKind::pass;
+  return result.outcome.failed() && result.outcome.signature == found.outcome.signature;
+}
+
+// Looks at the counts after 5, 10, 20 ... runs share the error that is allowed, so that looking
+// more often does not make a lucky streak more likely to pass.
+bool Hunt::confirm(const Trial& trial, const Observation& hit) {
+  Found found;
+  found.trial = trial;
+  found.outcome = hit.result.outcome;
+  found.strategy = strategy_;
+  found.search_runs = coverage_.search_runs;
+  found.elapsed = elapsed();
+  found.candidates = std::max(1, coverage_.search_runs);
+  found.passes_under_plan = inverted_;
+  // A hang is only believed when it lasts.
+  found.timeout = timeout_for(trial) * (hit.result.outcome.kind == OutcomeKind::timeout ? 2 : 1);
+  for (int look = 1; found.with_plan.runs < most_confirming_runs; ++look) {
+    const int runs = std::max(group_of_runs, 2 * found.with_plan.runs);
+    if (!confirm_until(runs, trial, found)) return false;
+    if (found.with_plan.hits * 5 < found.with_plan.runs * 3) break;
+    const double p = fisher_more_often(found.with_plan.hits, found.with_plan.runs,
+                                       found.without_plan.hits, found.without_plan.runs);
+    if (p <= significance / found.candidates / (look * (look + 1))) {
+      found_.push_back(std::move(found));
+      return true;
+    }
+  }
+  ++coverage_.unconfirmed;
+  say(fmt::format("did not hold: {} of {} fresh runs with it, {} of {} without",
+                  found.with_plan.hits, found.with_plan.runs, found.without_plan.hits,
+                  found.without_plan.runs));
+  return false;
+}
+
+bool Hunt::confirm_until(int runs, const Trial& trial, Found& found) {
+  while (found.with_plan.runs < runs) {
+    auto result = run(trial, found.timeout, Purpose::confirm);
+    if (!result) return false;
+    ++coverage_.confirming_runs;
+    ++found.with_plan.runs;
+    found.with_plan.hits += is_again(trial, found, *result);
+    const int lost = found.with_plan.runs - found.with_plan.hits;
+    if (lost * 5 > runs * 2) break;
+  }
+  while (static_cast<int>(baseline_.size()) < runs)
+    if (!run_baseline()) return false;
+  found.without_plan = baseline_for(found.outcome.signature);
+  return true;
+}
+
+bool Hunt::out_of_budget() const {
+  return left() <= Duration::zero();
+}
+
+bool Hunt::over() const {
+  if (stopped_ || error_ || always_fails_ || out_of_budget()) return true;
+  return (inverted_ || !options_.wanted.anything()) && !found_.empty();
+}
+
+}  // namespace unflake

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/trace.h"
+
+namespace unflake {
+
+// Which events of a trace come before which, whoever is late. Only hard edges count: creation,
+// join, a signal and the untimed wait that it ended, a post and the untimed acquire, an exit and
+// the wait for it. A sleep or a timed wait orders only as long as nobody is late, and who took a
+// mutex first is no order at all.
+class HappensBefore {
+ public:
+  explicit HappensBefore(const Trace& trace);
+
+  // Whether `second` cannot begin (or end) unless `first` has begun. Both are numbers of events.
+  bool before_begin(size_t first, size_t second) const;
+  bool before_end(size_t first, size_t second) const;
+
+ private:
+  using Clock = std::vector<uint32_t>;  // for each thread, how many of its events have begun
+
+  bool knows(const Clock& clock, size_t event) const {
+    return clock[trace_.events[event].thread] > ordinal_[event];
+  }
+
+  const Trace& trace_;
+  std::vector<uint32_t> ordinal_;  // of an event in its thread
+  std::vector<Clock> begin_, end_;
+
+  friend class EdgeReplay;
+};
+
+}  // namespace unflake
