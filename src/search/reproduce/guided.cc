@@ -4,7 +4,6 @@
 
 #include "search/reproduce/candidates.h"
 #include "search/reproduce/strategy.h"
-#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -51,8 +50,7 @@ void search_guided(Hunt& hunt) {
       find_failure_point(*model->trace, hunt.options().wanted,
                          recorded_failure(hunt.profile(), hunt.options().wanted));
   const std::vector<Candidate> candidates = all_candidates(hunt, failure);
-  hunt.say(fmt::format("{} from a {} run, one per run; failure point: {}",
-                       counted(static_cast<long long>(candidates.size()), "delay"),
+  hunt.say(fmt::format("{} delays from a {} run, one per run; failure point: {}", candidates.size(),
                        model->outcome.failed() ? "failing" : "passing", failure.how));
   std::set<std::string> tried;
   for (const Candidate& candidate : candidates) {

@@ -333,8 +333,11 @@ bool Hunt::confirm_until(int runs, const Trial& trial, Found& found) {
   return true;
 }
 
-bool Hunt::out_of_budget() const {
-  return left() <= Duration::zero();
+std::optional<bool> Hunt::measure(const Trial& trial, const Found& found) {
+  if (stopped_ || error_ || left() + options_.budget / 2 <= Duration::zero()) return std::nullopt;
+  const auto result = run(trial, found.timeout, Purpose::dose);
+  if (!result) return std::nullopt;
+  return is_again(trial, found, *result);
 }
 
 bool Hunt::over() const {

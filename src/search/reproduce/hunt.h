@@ -127,9 +127,13 @@ class Hunt {
   // candidate.
   std::optional<ExperimentResult> look(const Plan& plan);
 
+  // Whether the failure that was found comes under another plan, too: for what is measured after
+  // the search, so it may go beyond the budget by half. Nothing when there is no time left.
+  std::optional<bool> measure(const Trial& trial, const Found& found);
+
   // Found what was wanted, out of budget, stopped, or broken.
   bool over() const;
-  bool out_of_budget() const;
+  bool out_of_budget() const { return left() <= Duration::zero(); }
   bool stopped() const { return stopped_; }
   bool always_fails() const { return always_fails_; }
   Duration left() const;  // of the budget
@@ -140,6 +144,10 @@ class Hunt {
   std::vector<Found>& found() { return found_; }
   const Coverage& coverage() const { return coverage_; }
   bool has_found(const std::string& signature) const;
+
+  // The most visits that the intervention's threads made at its site in a profiling run; at
+  // least 1.
+  uint64_t visits_of(const Intervention& intervention) const;
 
   // A plan with the agent, without interventions, as quiet as a confirming run.
   Plan base_plan() const;
@@ -156,7 +164,6 @@ class Hunt {
 
   bool is_hit(const Outcome& outcome) const;
   bool is_again(const Trial& trial, const Found& found, const ExperimentResult& result) const;
-  uint64_t visits_of(const Intervention& intervention) const;
   Duration planned_delay(const Plan& plan) const;
   Duration timeout_for(const Trial& trial) const;
   Count baseline_for(const std::string& signature) const;

@@ -19,6 +19,10 @@ struct Strategy {
 std::span<const Strategy> strategies();
 const Strategy* find_strategy(std::string_view name);
 
+// Tries them one after the other until the hunt is over, then makes what was found as small as it
+// can be. The hunt must have been prepared.
+void search(Hunt& hunt, std::span<const Strategy* const> chosen);
+
 void search_guided(Hunt& hunt);
 void search_bisection(Hunt& hunt);
 void search_one_by_one(Hunt& hunt);

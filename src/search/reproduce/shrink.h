@@ -1,0 +1,21 @@
+#pragma once
+
+#include "search/reproduce/hunt.h"
+
+namespace unflake {
+
+// Takes interventions and visits out of the plan that the failure does not need.
+void shrink(Hunt& hunt, Found& found);
+
+// The smallest delay under which the failure comes in more than half of the runs, and how often it
+// comes under the delays that were tried on the way. All delays of the plan are scaled together;
+// the longest one is the one that is named.
+void measure_slack(Hunt& hunt, Found& found);
+
+// The longest delay of a plan; zero when it has none.
+Duration longest_delay(const Plan& plan);
+
+// All delays scaled so that the longest one is this long.
+Plan with_longest_delay(const Plan& plan, Duration longest);
+
+}  // namespace unflake

@@ -1,0 +1,42 @@
+#include <algorithm>
+#include <array>
+
+#include "search/reproduce/shrink.h"
+#include "search/reproduce/strategy.h"
+
+namespace unflake {
+namespace {
+
+constexpr std::array all = {
+    Strategy{"guided", "one delay per run, where a trace shows that it can flip two events",
+             search_guided},
+};
+
+}  // namespace
+
+std::span<const Strategy> strategies() {
+  return all;
+}
+
+const Strategy* find_strategy(std::string_view name) {
+  const auto found = std::ranges::find(all, name, &Strategy::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+void search(Hunt& hunt, std::span<const Strategy* const> chosen) {
+  for (const Strategy* strategy : chosen) {
+    if (hunt.over()) break;
+    hunt.begin(std::string(strategy->name));
+    hunt.say(std::string(strategy->about));
+    strategy->search(hunt);
+  }
+  for (Found& found : hunt.found()) {
+    if (hunt.stopped() || hunt.error()) break;
+    hunt.begin("slack");
+    hunt.say("leaving out what the failure does not need, then the smallest delay that is enough");
+    shrink(hunt, found);
+    measure_slack(hunt, found);
+  }
+}
+
+}  // namespace unflake
