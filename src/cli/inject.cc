@@ -23,7 +23,7 @@ it. The first run goes without interventions, to learn the names; then come the 
 
 A site is a call (FILE:LINE:API), a line (FILE:LINE) or a function's entry (FUNCTION()); behind it
   :after         on the other side of the call: of a wait, when the thread was woken
-  :start         of a thread's creation: in the new thread, before its first line
+  :start         of a creation (pthread_create, fork): in the new thread, before its first line
   @THREAD        only in this thread: main, pool.cc:31#2, or pool.cc:31#* for all that line started
 Behind a delay's duration
   at visit N     only the N-th time that such a thread comes there

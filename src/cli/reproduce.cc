@@ -8,6 +8,7 @@
 #include "cli/listeners.h"
 #include "cli/search_verdict.h"
 #include "cli/version.h"
+#include "cli/wanted.h"
 #include "report/findings.h"
 #include "report/json_lines.h"
 #include "report/search_report.h"
@@ -89,6 +90,12 @@ class Reproduction {
     one_ = std::move(*one);
     options->extra_functions = one_->functions();
     options->timeout = one_->timeout();
+    if (!command_.failure.empty()) {
+      auto wanted = wanted_by_word(command_.failure, one_->test().id,
+                                   command_.one.history.file(one_->project()));
+      if (!wanted) return wanted.error();
+      options->wanted = std::move(*wanted);
+    }
     if (auto done = one_->set_up(); !done) return done.error();
     return hunt(*options, *chosen);
   }
@@ -125,10 +132,16 @@ class Reproduction {
     SearchStarted event;
     event.at = std::chrono::system_clock::now();
     event.test = one_->shared_test();
-    if (options.wanted.failure) event.wanted = headline(*options.wanted.failure);
+    if (!options.wanted.anything()) event.wanted = wanted_text(options.wanted);
     event.signature = options.wanted.signature;
     event.budget = options.budget;
     return event;
+  }
+
+  static std::string wanted_text(const Wanted& wanted) {
+    if (!wanted.failure) return wanted.signature;
+    if (wanted.failure->line == 0) return std::string(to_string(wanted.failure->kind));
+    return headline(*wanted.failure);
   }
 
   void tell_nothing_found(const Hunt& hunt) {

@@ -57,10 +57,12 @@ bool same_file(const std::string& a, const std::string& b) {
 bool Wanted::matches(const Outcome& outcome) const {
   if (!outcome.failed()) return false;
   if (anything() || outcome.signature == signature) return true;
-  if (!failure || failure->line == 0) return false;
-  return std::ranges::any_of(outcome.failures, [&](const Failure& seen) {
-    return seen.line == failure->line && same_file(seen.file, failure->file);
-  });
+  if (!failure) return false;
+  if (signature.empty() && failure->line == 0)
+    return !outcome.failures.empty() && outcome.failures.front().kind == failure->kind;
+  return failure->line > 0 && std::ranges::any_of(outcome.failures, [&](const Failure& seen) {
+           return seen.line == failure->line && same_file(seen.file, failure->file);
+         });
 }
 
 Hunt::Hunt(Executor& executor, std::shared_ptr<const Test> test, const HuntOptions& options,
