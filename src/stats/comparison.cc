@@ -1,0 +1,65 @@
+#include "stats/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stats/log_gamma.h"
+
+namespace unflake {
+namespace {
+
+// The hits that fall to a when `hits` of all runs are hits and it is chance alone which: the
+// hypergeometric distribution. Counts are whole numbers that a double holds exactly.
+struct Shares {
+  double runs_a;
+  double runs_b;
+  double hits;
+
+  double mean() const { return hits * runs_a / (runs_a + runs_b); }
+
+  double probability(double in_a) const {
+    return std::exp(log_choose(runs_a, in_a) + log_choose(runs_b, hits - in_a) -
+                    log_choose(runs_a + runs_b, hits));
+  }
+
+  // probability(in_a + 1) / probability(in_a), and the other way round.
+  double step_up(double in_a) const {
+    return (hits - in_a) * (runs_a - in_a) / ((in_a + 1) * (runs_b - hits + in_a + 1));
+  }
+  double step_down(double in_a) const {
+    return in_a * (runs_b - hits + in_a) / ((hits - in_a + 1) * (runs_a - in_a + 1));
+  }
+
+  static double log_choose(double n, double k) {
+    return log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1);
+  }
+};
+
+// Away from the mean terms only become smaller, faster and faster, so that a sum over a tail ends
+// long before its last term, which a step of zero marks.
+double tail_sum(const Shares& shares, double first, double direction) {
+  constexpr double negligible = 1e-18;
+  double term = shares.probability(first);
+  double sum = 0;
+  for (double in_a = first; term > sum * negligible; in_a += direction) {
+    sum += term;
+    term *= direction > 0 ? shares.step_up(in_a) : shares.step_down(in_a);
+  }
+  return std::min(sum, 1.0);
+}
+
+}  // namespace
+
+double fisher_more_often(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b) {
+  if (runs_a <= 0 || runs_b <= 0) return 1;
+  hits_a = std::clamp<int64_t>(hits_a, 0, runs_a);
+  hits_b = std::clamp<int64_t>(hits_b, 0, runs_b);
+  const Shares shares{static_cast<double>(runs_a), static_cast<double>(runs_b),
+                      static_cast<double>(hits_a) + static_cast<double>(hits_b)};
+  const auto seen = static_cast<double>(hits_a);
+  const double fewest = std::max(0.0, shares.hits - shares.runs_b);
+  if (seen <= fewest) return 1;
+  return seen > shares.mean() ? tail_sum(shares, seen, 1) : 1 - tail_sum(shares, seen - 1, -1);
+}
+
+}  // namespace unflake

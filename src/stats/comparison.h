@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+namespace unflake {
+
+// How likely it is that a would hit at least as often as it did if both had the same rate: Fisher's
+// exact test, one-sided. Small means that a's rate is the higher one. It holds for any number of
+// runs, few ones too, where a normal approximation would promise too much. Without runs of both
+// there is nothing to compare: 1.
+double fisher_more_often(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b);
+
+}  // namespace unflake
