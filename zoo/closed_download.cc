@@ -32,7 +32,7 @@ class Download {
     for (const int percent : {25, 50, 75, 100}) {
       std::this_thread::sleep_for(milliseconds(2));
       std::lock_guard lock(mutex_);
-      listener_(percent);  // critical, fails here
+      listener_(percent);  // critical
     }
   }
 

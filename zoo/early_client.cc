@@ -1,9 +1,11 @@
 // The server's address is known before it listens there.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <chrono>
 #include <stdexcept>
@@ -37,7 +39,7 @@ sockaddr_in local_address(in_port_t port) {
   return address;
 }
 
-// Greets whoever comes until it is shut down.
+// Greets whoever comes.
 class Greeter {
  public:
   Greeter() {
@@ -49,21 +51,27 @@ class Greeter {
     port_ = address.sin_port;
     thread_ = std::thread([this] { serve(); });
   }
-  ~Greeter() { thread_.join(); }
+  ~Greeter() {
+    closing_ = true;
+    thread_.join();
+  }
 
   in_port_t port() const { return port_; }
 
  private:
   void serve() {
     ::listen(socket_.fd(), 1);  // critical
-    const timeval patience{.tv_sec = 0, .tv_usec = 100'000};
-    ::setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    const Socket guest(::accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (guest.fd() >= 0) ::send(guest.fd(), "hello", 5, MSG_NOSIGNAL);
+    pollfd door{.fd = socket_.fd(), .events = POLLIN, .revents = 0};
+    while (!closing_) {
+      if (::poll(&door, 1, 10) <= 0) continue;
+      const Socket guest(::accept4(socket_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      ::send(guest.fd(), "hello", 5, MSG_NOSIGNAL);
+    }
   }
 
   Socket socket_;
   in_port_t port_ = 0;
+  std::atomic<bool> closing_{false};
   std::thread thread_;
 };
 

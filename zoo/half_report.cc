@@ -51,6 +51,6 @@ std::string content_when_there(const std::string& path) {
 TEST_CASE("a report has all of its rows") {
   const ScratchFolder folder;
   const ReportWriter writer(folder.file("report.csv"), {"rent;900", "food;320"});
-  CHECK(content_when_there(folder.file("report.csv")) ==  // fails here
-        "name;amount\nrent;900\nfood;320\nend\n");
+  const std::string content = content_when_there(folder.file("report.csv"));
+  CHECK(content == "name;amount\nrent;900\nfood;320\nend\n");  // fails here
 }

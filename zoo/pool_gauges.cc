@@ -39,6 +39,7 @@ class MeteredPool {
     {
       std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
+      gauges_.queue_length = static_cast<int>(tasks_.size());
     }
     changed_.notify_one();
   }
@@ -51,18 +52,17 @@ class MeteredPool {
       if (tasks_.empty()) return;
       const auto task = std::move(tasks_.front());
       tasks_.pop_front();
-      const int waiting = static_cast<int>(tasks_.size());
+      gauges_.queue_length = static_cast<int>(tasks_.size());
       lock.unlock();
-      before_execution(waiting);
-      task();
-      --gauges_.active_workers;
+      execute(task);
       lock.lock();
     }
   }
 
-  void before_execution(int waiting) {
-    gauges_.queue_length = waiting;
+  void execute(const std::function<void()>& task) {
     ++gauges_.active_workers;  // critical
+    task();
+    --gauges_.active_workers;
   }
 
   Gauges& gauges_;

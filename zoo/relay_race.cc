@@ -26,15 +26,15 @@ class Reception {
   std::vector<std::string> parcels_;
 };
 
-// Traffic makes 1 to 11 ms of it.
+// Traffic makes 1 to 31 ms of it.
 void ride_through_town(Reception& reception) {
   std::random_device dice;
-  std::this_thread::sleep_for(milliseconds(1) + microseconds(dice() % 10'000));
+  std::this_thread::sleep_for(milliseconds(1) + microseconds(dice() % 30'000));
   reception.sign_for("express");  // critical
 }
 
 void walk(Reception& reception) {
-  std::this_thread::sleep_for(milliseconds(6));
+  std::this_thread::sleep_for(milliseconds(18));
   reception.sign_for("letter");  // barrier
 }
 
