@@ -54,26 +54,28 @@ LogMark gtest_mark(Lines lines) {
   return gtest_end(line);
 }
 
-// Below the first line of a title come the rest of a long one and, indented by two, sections.
-void add_title_line(std::string& title, std::string_view line, bool& in_sections) {
-  in_sections |= line.starts_with("  ") && !line.substr(2).starts_with(' ') && !title.empty();
-  if (in_sections) return;
-  if (!title.empty()) title += ' ';
-  title += trim(line);
+// Whether the reporter had to wrap: no other word fits at the end of the line above.
+bool is_wrapped(std::string_view above, std::string_view line) {
+  const std::string_view words = trim(line);
+  return above.size() + 1 + words.substr(0, words.find(' ')).size() >= ruler_width;
+}
+
+// Below the title come its sections, one a line.
+std::string title_in(Lines lines) {
+  std::string title(trim(lines.front().text));
+  for (size_t i = 1; i < lines.size() && is_wrapped(lines[i - 1].text, lines[i].text); ++i)
+    title.append(" ").append(trim(lines[i].text));
+  return title;
 }
 
 // ruler, title, ruler, "file:12", dots
 LogMark catch2_report(Lines lines) {
   if (!is_ruler(lines.front().text, '-')) return {};
-  LogMark mark{Kind::report, Framework::catch2, ""};
-  bool in_sections = false;
   size_t at = 1;
-  for (; at < lines.size() && at < most_title_lines && !is_ruler(lines[at].text, '-'); ++at)
-    add_title_line(mark.test, lines[at].text, in_sections);
+  while (at < lines.size() && at < most_title_lines && !is_ruler(lines[at].text, '-')) ++at;
   if (at + 2 >= lines.size() || at == 1 || !is_ruler(lines[at].text, '-')) return {};
   if (!source_line_at_end(lines[at + 1].text) || !is_ruler(lines[at + 2].text, '.')) return {};
-  mark.lines = at + 3;
-  return mark;
+  return {Kind::report, Framework::catch2, title_in(lines.subspan(1, at - 1)), {}, at + 3};
 }
 
 LogMark catch2_mark(Lines lines) {

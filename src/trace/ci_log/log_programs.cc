@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 
 #include "trace/scan.h"
 #include "util/text.h"
@@ -19,21 +20,14 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-struct EntryStart {
-  std::string_view number;
-  std::string_view name;
-};
-
 // "      Start  3: name"
-std::optional<EntryStart> start_in(std::string_view line) {
+std::optional<std::string_view> started_number(std::string_view line) {
   line = trim(line);
   if (!consume(line, "Start ")) return std::nullopt;
   line = trim(line);
-  EntryStart start;
-  start.number = take_digits(line);
-  if (start.number.empty() || !consume(line, ": ")) return std::nullopt;
-  start.name = line;
-  return start;
+  const std::string_view number = take_digits(line);
+  if (number.empty() || !line.starts_with(": ")) return std::nullopt;
+  return number;
 }
 
 struct EntryResult {
@@ -63,11 +57,11 @@ std::optional<EntryResult> result_in(std::string_view line) {
   if (!consume(line, "#")) return std::nullopt;
   EntryResult result;
   result.number = take_digits(line);
+  if (result.number.empty() || !consume(line, ": ")) return std::nullopt;
   const size_t dots = line.rfind(" ..");
-  if (result.number.empty() || !consume(line, ": ") || dots == std::string_view::npos)
-    return std::nullopt;
-  result.name = trim(line.substr(0, dots - 2));
-  std::string_view verdict = trim(line.substr(dots - 2));
+  if (dots == std::string_view::npos) return std::nullopt;
+  result.name = trim(line.substr(0, dots));
+  std::string_view verdict = trim(line.substr(dots));
   while (consume(verdict, ".")) {
   }
   result.end = end_in(verdict);
@@ -120,8 +114,8 @@ class Separation {
 
  private:
   struct Entry {
-    std::string name;
     bool is_verbose = false;
+    bool has_begun = false;  // what follows is the test's
     std::vector<LogLine> lines;
   };
 
@@ -130,17 +124,18 @@ class Separation {
     if (line.text.starts_with("The following tests FAILED:"))
       return in_summary_ = true, leave(), true;
     if (contains(line.text, "% tests passed, ")) return leave(), true;
-    if (const auto start = start_in(line.text)) return begin(*start), true;
+    if (const auto number = started_number(line.text)) return begin(*number), true;
     if (const auto result = result_in(line.text)) return end(*result, line), true;
     return take_verbose(line) || (in_summary_ && take_summary(line));
   }
 
-  void begin(const EntryStart& start) {
+  void begin(std::string_view number) {
     leave();
-    entries_[std::string(start.number)] = {std::string(start.name), false, {}};
+    entries_[std::string(number)] = {};
   }
 
-  // "3: text" of `ctest -V`, which says "3: Test command: ..." first.
+  // "3: text" of `ctest -V`, which begins with words of CTest itself, from the command to the
+  // time-out.
   bool take_verbose(const LogLine& line) {
     const std::string_view number = leading_digits(line.text);
     if (number.empty() || number.size() == line.text.size() || line.text[number.size()] != ':')
@@ -152,6 +147,9 @@ class Separation {
     if (text.starts_with("Test command: ")) entry->second.is_verbose = true;
     if (!entry->second.is_verbose) return false;
     entry->second.lines.push_back({text, line.source, line.number});
+    if (text.starts_with("Test timeout computed to be: ") &&
+        !std::exchange(entry->second.has_begun, true))
+      entry->second.lines.clear();
     return true;
   }
 

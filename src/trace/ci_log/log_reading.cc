@@ -20,7 +20,7 @@ constexpr size_t most_name_bytes = 500;
 std::string_view last_line_of(Framework framework) {
   switch (framework) {
     case Framework::gtest:
-      return "[  PASSED  ] 0 tests.\n";
+      return "[----------]\n[  PASSED  ] 0 tests.\n";
     case Framework::catch2:
       return "test cases: 1 | 1 failed\n";
     case Framework::doctest:
