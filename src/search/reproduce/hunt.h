@@ -17,7 +17,7 @@ namespace unflake {
 // The failure that is looked for; with nothing set, any.
 struct Wanted {
   std::string signature;
-  // Counts as the same by file and line, too; without either and without a signature, by kind.
+  // Counts as the same by file and line, too, or when all that is known of it agrees.
   std::optional<Failure> failure;
 
   bool anything() const { return signature.empty() && !failure; }
