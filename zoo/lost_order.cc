@@ -18,10 +18,16 @@ class Kitchen {
     bell_.notify_one();  // barrier
   }
 
+  void close() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    bell_.notify_one();
+  }
+
   void cook_one() {
     std::unique_lock lock(mutex_);
-    if (bell_.wait_for(lock, milliseconds(150)) == std::cv_status::timeout) return;  // critical
-    served_ = ordered_;
+    if (!closed_) bell_.wait(lock);  // critical
+    if (!closed_) served_ = ordered_;
   }
 
   std::string served() const {
@@ -32,6 +38,7 @@ class Kitchen {
  private:
   mutable std::mutex mutex_;
   std::condition_variable bell_;
+  bool closed_ = false;
   std::string ordered_;
   std::string served_;
 };
@@ -41,8 +48,10 @@ class Kitchen {
 TEST_CASE("an order is cooked") {
   Kitchen kitchen;
   std::thread cook([&] { kitchen.cook_one(); });
-  std::this_thread::sleep_for(milliseconds(30));
+  std::this_thread::sleep_for(milliseconds(40));
   kitchen.order("soup");
+  std::this_thread::sleep_for(milliseconds(40));
+  kitchen.close();
   cook.join();
   CHECK(kitchen.served() == "soup");  // fails here
 }

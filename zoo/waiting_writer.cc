@@ -60,7 +60,7 @@ class Dashboard {
 TEST(RoutingTable, Can_be_changed_while_it_is_shown) {
   RoutingTable table;
   Dashboard dashboard(table);
-  std::this_thread::sleep_for(milliseconds(15));
+  std::this_thread::sleep_for(milliseconds(40));
   EXPECT_TRUE(table.add("172.16.0.0/12", 3));  // fails here
 }
 
