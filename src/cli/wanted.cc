@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "history/store.h"
+#include "trace/log_match.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -67,6 +68,20 @@ Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
       "give the 16 digits that `unflake history` shows, FILE:LINE of a check, or one "
       "of " +
           join(names, ", "));
+}
+
+Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log) {
+  const auto logged = logged_failures_of(test, log);
+  if (!logged) return logged.error();
+  std::vector<Wanted> wanted;
+  for (const LoggedFailure& failure : *logged) {
+    Wanted one;
+    if (!failure.failures.empty())
+      one = {signature_of(failure.failures.front()), failure.failures.front()};
+    const auto same = [&](const Wanted& other) { return other.signature == one.signature; };
+    if (std::ranges::none_of(wanted, same)) wanted.push_back(std::move(one));
+  }
+  return wanted;
 }
 
 }  // namespace unflake

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "search/reproduce/hunt.h"
+#include "trace/ci_log.h"
 #include "util/result.h"
 
 namespace unflake {
@@ -13,5 +14,8 @@ namespace unflake {
 // of the test, which may be nothing.
 Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
                               const std::string& history);
+
+// The log's failures of the test, each once.
+Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log);
 
 }  // namespace unflake
