@@ -166,14 +166,13 @@ Result<int> record_with_rr(const Test& test, const AgentRun& run, Launcher& laun
   const auto rr = tool("rr");
   if (!rr) return rr.error();
   if (const auto works = check_rr(*rr, launcher); !works) return works.error();
-  std::vector<std::string> words = {*rr, "record"};
   const auto env = tool("env");
   if (!env) return env.error();
-  words.push_back(*env);
-  for (const EnvChange& change : environment_of(test, run)) {
+  std::vector<std::string> words = {*rr, "record", *env};
+  const std::vector<EnvChange> changes = environment_of(test, run);
+  for (const EnvChange& change : changes)
     if (!change.value) words.insert(words.end(), {"-u", change.name});
-  }
-  for (const EnvChange& change : environment_of(test, run))
+  for (const EnvChange& change : changes)
     if (change.value) words.push_back(change.name + "=" + *change.value);
   words.insert(words.end(), test.command.argv.begin(), test.command.argv.end());
   return run_in_foreground(words, test.command.cwd);
