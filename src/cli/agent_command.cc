@@ -79,13 +79,15 @@ Result<std::vector<std::string>> OneTestOptions::groups_off() const {
   return off;
 }
 
-Result<std::unique_ptr<OneTest>> OneTest::find(const OneTestOptions& options, const Words& words) {
+Result<std::unique_ptr<OneTest>> OneTest::find(const OneTestOptions& options, const Words& words,
+                                               const Accept& accept) {
   std::unique_ptr<OneTest> one(new OneTest());
-  if (auto selected = one->select(options, words); !selected) return selected.error();
+  if (auto selected = one->select(options, words, accept); !selected) return selected.error();
   return one;
 }
 
-Result<void> OneTest::select(const OneTestOptions& options, const Words& words) {
+Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
+                             const Accept& accept) {
   const auto project = find_project();
   if (!project) return project.error();
   const auto config = options.configuration.load(*project);
@@ -101,7 +103,11 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words) 
   auto tests = select_tests(options.target, words, config->settings.target.value_or(""), *project,
                             find_target_in(options.history.file(*project)), *executor_);
   if (!tests) return tests.error();
+  if (accept && tests->selected.size() > 1)
+    std::erase_if(tests->selected, [&](const auto& test) { return !accept(*test); });
   if (tests->selected.size() != 1) return not_one(*tests);
+  project_ = *project;
+  target_ = tests->target;
   test_ = tests->selected.front();
   fixtures_ = with_fixtures(tests->selected, tests->all);
   timeout_ = options.timeout;
@@ -118,8 +124,12 @@ OneTest::~OneTest() {
 Result<ExperimentResult> OneTest::run(std::shared_ptr<const Test> test, const Plan& plan,
                                       bool keep) {
   Experiment experiment{test, plan, {}, keep};
-  experiment.timeout = timeout_.value_or(test->timeout.value_or(default_timeout_));
+  experiment.timeout = timeout_of(*test);
   return executor_->run(experiment);
+}
+
+Duration OneTest::timeout_of(const Test& test) const {
+  return timeout_.value_or(test.timeout.value_or(default_timeout_));
 }
 
 Result<void> OneTest::set_up() {

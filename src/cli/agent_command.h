@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -29,10 +30,20 @@ struct OneTestOptions {
 // One test that can be run under the agent again and again, with its fixtures around it.
 class OneTest {
  public:
-  static Result<std::unique_ptr<OneTest>> find(const OneTestOptions& options, const Words& words);
+  // With `accept`, of several tests that the words select the one that it accepts.
+  using Accept = std::function<bool(const Test&)>;
+  static Result<std::unique_ptr<OneTest>> find(const OneTestOptions& options, const Words& words,
+                                               const Accept& accept = nullptr);
   ~OneTest();
 
   const Test& test() const { return *test_; }
+  const std::shared_ptr<const Test>& shared_test() const { return test_; }
+  const Target& target() const { return target_; }
+  const Project& project() const { return project_; }
+  // For searches, which set their own time limits; after set_up().
+  Executor& executor() { return *executor_; }
+  Result<void> set_up();
+  Duration timeout() const { return timeout_of(*test_); }
   // Whose entries are sites too.
   const std::vector<std::string>& functions() const { return functions_; }
   Result<ExperimentResult> run(const Plan& plan);
@@ -41,12 +52,14 @@ class OneTest {
 
  private:
   OneTest() = default;
-  Result<void> select(const OneTestOptions& options, const Words& words);
+  Result<void> select(const OneTestOptions& options, const Words& words, const Accept& accept);
   Result<ExperimentResult> run(std::shared_ptr<const Test> test, const Plan& plan, bool keep);
-  Result<void> set_up();
+  Duration timeout_of(const Test& test) const;
 
   Interrupts interrupts_;
   std::unique_ptr<LocalExecutor> executor_;
+  Project project_;
+  Target target_;
   std::shared_ptr<const Test> test_;
   std::vector<PlannedTest> fixtures_;
   std::vector<std::string> functions_;

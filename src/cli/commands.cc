@@ -9,6 +9,8 @@ constexpr CommandEntry table[] = {
     {"history", "what the recorded runs say about a test", history_command},
     {"trace", "which threads and timing calls a test has", trace_command},
     {"inject", "make a thread of a test late, on purpose, and see what happens", inject_command},
+    {"reproduce", "make a failure happen on demand, and measure how late is too late",
+     reproduce_command},
     {"doctor", "what this machine can do and what is missing", doctor_command},
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "run/experiment.h"
+#include "trace/repro.h"
 
 namespace unflake {
 
@@ -127,6 +128,12 @@ struct TrialEnded {
 
 std::string_view to_string(TrialEnded::Purpose purpose);
 
+// Told when a failure was confirmed, and its file, if any, written.
+struct FailureReproduced {
+  Repro repro;
+  std::string file;
+};
+
 struct SearchEnded {
   Duration elapsed{};
   bool interrupted = false;
@@ -134,9 +141,9 @@ struct SearchEnded {
   int reproduced = 0;  // different failures
 };
 
-using Event =
-    std::variant<SessionStarted, RunStarted, RunEnded, TestEnded, Note, StatusRequested, Ticked,
-                 SessionEnded, SearchStarted, SearchStep, TrialEnded, SearchEnded>;
+using Event = std::variant<SessionStarted, RunStarted, RunEnded, TestEnded, Note, StatusRequested,
+                           Ticked, SessionEnded, SearchStarted, SearchStep, TrialEnded,
+                           FailureReproduced, SearchEnded>;
 
 class Consumer {
  public:

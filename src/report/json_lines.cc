@@ -216,6 +216,30 @@ Json object_of(const TrialEnded& trial) {
   return object;
 }
 
+Json object_of(const Count& count) {
+  return {{"hits", count.hits}, {"runs", count.runs}};
+}
+
+Json object_of(const FailureReproduced& reproduced) {
+  const Repro& repro = reproduced.repro;
+  Json object{{"event", "failure_reproduced"}, {"signature", repro.signature}};
+  add(object, "file", reproduced.file);
+  object["failure"] = object_of(repro.failure);
+  Json plan = Json::array();
+  for (const Intervention& intervention : repro.plan.interventions)
+    plan.push_back(text_of(to_string(intervention, repro.plan.interventions)));
+  object["interventions"] = plan;
+  if (repro.conditions != Conditions{}) object["conditions"] = object_of(repro.conditions);
+  object["passes_under_plan"] = repro.passes_under_plan;
+  object["with_plan"] = object_of(repro.with_plan);
+  object["without_plan"] = object_of(repro.without_plan);
+  add(object, "strategy", repro.strategy);
+  object["search_runs"] = repro.search_runs;
+  if (repro.slack)
+    object["slack_us"] = Json{repro.slack->passes.count(), repro.slack->fails.count()};
+  return object;
+}
+
 Json object_of(const SearchEnded& search) {
   return {{"event", "search_ended"},
           {"elapsed_us", search.elapsed.count()},

@@ -306,7 +306,7 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
     const double p = fisher_more_often(found.with_plan.hits, found.with_plan.runs,
                                        found.without_plan.hits, found.without_plan.runs);
     if (p <= significance / found.candidates / (look * (look + 1))) {
-      found_.push_back(std::move(found));
+      keep(std::move(found));
       return true;
     }
   }
@@ -315,6 +315,15 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
                   found.with_plan.hits, found.with_plan.runs, found.without_plan.hits,
                   found.without_plan.runs));
   return false;
+}
+
+void Hunt::keep(Found found) {
+  say(fmt::format("holds: {} of {} fresh runs with it, {} of {} without", found.with_plan.hits,
+                  found.with_plan.runs, found.without_plan.hits, found.without_plan.runs));
+  const auto failed = std::ranges::find_if(
+      baseline_, [&](const Outcome& outcome) { return options_.wanted.matches(outcome); });
+  if (inverted_ && failed != baseline_.end()) found.outcome = *failed;
+  found_.push_back(std::move(found));
 }
 
 bool Hunt::confirm_until(int runs, const Trial& trial, Found& found) {

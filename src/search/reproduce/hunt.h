@@ -160,6 +160,7 @@ class Hunt {
   std::optional<ExperimentResult> run(const Trial& trial, Duration timeout,
                                       TrialEnded::Purpose purpose);
   bool confirm_until(int runs, const Trial& trial, Found& found);
+  void keep(Found found);
   void count(const Trial& trial, const ExperimentResult& result, bool fired);
 
   bool is_hit(const Outcome& outcome) const;

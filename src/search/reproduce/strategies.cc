@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array all = {
     Strategy{"guided", "one delay per run, where a trace shows that it can flip two events",
-             search_guided},
+             search_guided, true},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ struct Strategy {
   std::string_view name;
   std::string_view about;  // one line, for --help and for what is told when it begins
   void (*search)(Hunt& hunt);
+  bool by_default;  // whether a search that names none comes to it
 };
 
 // All of them, in the order in which the default widens the search.

@@ -1,0 +1,208 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/agent_command.h"
+#include "cli/commands.h"
+#include "cli/listeners.h"
+#include "cli/search_verdict.h"
+#include "cli/version.h"
+#include "report/findings.h"
+#include "report/json_lines.h"
+#include "report/search_report.h"
+#include "search/reproduce/strategy.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* help =
+    R"(Makes a failure happen on demand: looks for the delays, at sites in threads, under which the
+test fails, confirms them on fresh runs, and measures how late is too late.
+
+  unflake reproduce ./server_test Server.Accepts                      any failure that lateness can cause
+  unflake reproduce ./server_test --log ci.log                        the one that a CI log shows
+  unflake reproduce ./server_test Server.Accepts --failure 8c7b35ab158e3e23     one from history
+  unflake reproduce ./server_test Server.Accepts --failure server_test.cc:42    one at a line
+
+What is confirmed is written to .unflake/repro/NAME.json, for `unflake replay` and `unflake explain`.
+
+Exit code 0: reproduced; 1: not reproduced (it says what was covered), or the test always fails;
+2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N.)";
+
+struct ReproduceCommand {
+  OneTestOptions one;
+  std::string log, failure, out;
+  std::vector<std::string> strategies;
+  std::string order = "turns";
+  std::optional<Duration> budget, most_delay, initial_delay;
+  uint64_t seed = 1;
+  int profile_runs = 5;
+  bool json = false;
+};
+
+std::string strategy_list() {
+  std::string text;
+  for (const Strategy& strategy : strategies())
+    text += fmt::format("\n{}: {}", strategy.name, strategy.about);
+  return text;
+}
+
+Result<std::vector<const Strategy*>> chosen_strategies(const ReproduceCommand& command) {
+  std::vector<const Strategy*> chosen;
+  for (const std::string& name : command.strategies) {
+    const Strategy* strategy = find_strategy(name);
+    if (strategy == nullptr)
+      return usage_error("there is no strategy " + shell_quote(name), "--strategy",
+                         "take one or more of" + strategy_list());
+    chosen.push_back(strategy);
+  }
+  if (chosen.empty())
+    for (const Strategy& strategy : strategies())
+      if (strategy.by_default) chosen.push_back(&strategy);
+  return chosen;
+}
+
+class Reproduction {
+ public:
+  explicit Reproduction(const ReproduceCommand& command)
+      : command_(command),
+        sink_(STDOUT_FILENO),
+        terminal_(sink_, wants_colour(command.one.colour, STDOUT_FILENO)),
+        lines_(sink_) {
+    if (command.json)
+      events_.add(lines_);
+    else
+      events_.add(terminal_);
+  }
+
+  Result<int> operator()(const Words& words) {
+    const auto chosen = chosen_strategies(command_);
+    if (!chosen) return chosen.error();
+    auto options = hunt_options();
+    if (!options) return options.error();
+    auto one = OneTest::find(command_.one, words);
+    if (!one) return one.error();
+    one_ = std::move(*one);
+    options->extra_functions = one_->functions();
+    options->timeout = one_->timeout();
+    if (auto done = one_->set_up(); !done) return done.error();
+    return hunt(*options, *chosen);
+  }
+
+ private:
+  Result<HuntOptions> hunt_options() const {
+    HuntOptions options;
+    auto off = command_.one.groups_off();
+    if (!off) return off.error();
+    options.groups_off = std::move(*off);
+    options.budget = command_.budget.value_or(options.budget);
+    options.delays.most = command_.most_delay.value_or(options.delays.most);
+    options.initial_delay = command_.initial_delay.value_or(options.initial_delay);
+    options.order = *order_from(command_.order);
+    options.seed = command_.seed;
+    options.profile_runs = command_.profile_runs;
+    return options;
+  }
+
+  Result<int> hunt(const HuntOptions& options, const std::vector<const Strategy*>& chosen) {
+    Hunt hunt(one_->executor(), one_->shared_test(), options, events_);
+    events_.emit(started(options));
+    if (hunt.prepare()) search(hunt, chosen);
+    if (hunt.error()) return *hunt.error();
+    for (const Found& found : hunt.found()) events_.emit(FailureReproduced{repro_of(found), ""});
+    if (hunt.found().empty() && !hunt.stopped()) tell_nothing_found(hunt);
+    events_.emit(SearchEnded{hunt.elapsed(), hunt.stopped(), hunt.coverage().search_runs,
+                             static_cast<int>(hunt.found().size())});
+    if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
+    return static_cast<int>(hunt.found().empty() ? ExitCode::test_failed : ExitCode::success);
+  }
+
+  SearchStarted started(const HuntOptions& options) const {
+    SearchStarted event;
+    event.at = std::chrono::system_clock::now();
+    event.test = one_->shared_test();
+    if (options.wanted.failure) event.wanted = headline(*options.wanted.failure);
+    event.signature = options.wanted.signature;
+    event.budget = options.budget;
+    return event;
+  }
+
+  void tell_nothing_found(const Hunt& hunt) {
+    for (const std::string& line : not_reproduced_lines(hunt))
+      events_.emit(Note{Note::Level::info, line, ""});
+  }
+
+  Repro repro_of(const Found& found) const {
+    Repro repro;
+    repro.test = one_->test().id;
+    repro.framework = one_->target().framework;
+    repro.outcome = found.outcome.kind;
+    if (!found.outcome.failures.empty()) repro.failure = found.outcome.failures.front();
+    repro.signature = found.outcome.signature;
+    repro.plan = found.trial.plan;
+    repro.conditions = found.trial.conditions;
+    repro.passes_under_plan = found.passes_under_plan;
+    repro.with_plan = failures_of(found, found.with_plan);
+    repro.without_plan = failures_of(found, found.without_plan);
+    repro.candidates = found.candidates;
+    repro.slack = found.slack;
+    repro.doses = found.doses;
+    repro.timeout = found.timeout;
+    repro.strategy = found.strategy;
+    repro.reason = found.trial.why;
+    repro.seed = command_.seed;
+    repro.search_runs = found.search_runs;
+    repro.unflake_version = version;
+    repro.found = std::chrono::system_clock::now();
+    return repro;
+  }
+
+  // A hunt counts hits; a repro counts failures.
+  static Count failures_of(const Found& found, const Count& hits) {
+    return found.passes_under_plan ? Count{hits.runs - hits.hits, hits.runs} : hits;
+  }
+
+  const ReproduceCommand& command_;
+  FdSink sink_;
+  SearchReport terminal_;
+  JsonLines lines_;
+  EventStream events_;
+  std::unique_ptr<OneTest> one_;
+};
+
+}  // namespace
+
+int reproduce_command(const Words& words) {
+  ReproduceCommand command;
+  CommandLine line("reproduce", help);
+  CLI::App& app = line.app();
+  command.one.add_to(app);
+  app.add_option("--log", command.log, "a raw CI log or JUnit XML that shows the failure")
+      ->type_name("FILE");
+  app.add_option("--failure", command.failure,
+                 "a signature from history, FILE:LINE of a check, or `timeout`");
+  app.add_option("--strategy", command.strategies,
+                 "one or more, in this order [guided, then wider ones]:" + strategy_list())
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  add_duration(app, "--budget", command.budget, "for the search [5m]");
+  add_duration(app, "--max-delay", command.most_delay, "no thread is made later than this [10s]");
+  add_duration(app, "--initial-delay", command.initial_delay,
+               "the first delay of bisection, one-by-one and ddmin [5s]");
+  app.add_option("--order", command.order, "of guided: turns, nearest, appearance or random")
+      ->check(CLI::IsMember({"turns", "nearest", "appearance", "random"}));
+  app.add_option("--seed", command.seed, "for what is random");
+  app.add_option("--profile-runs", command.profile_runs, "runs without delays at first [5]")
+      ->check(CLI::Range(1, 100));
+  app.add_option("--out", command.out, "write the repro file here")->type_name("FILE");
+  app.add_flag("--json", command.json, "events as JSON lines instead of text");
+  if (const auto done = line.parse(words)) return *done;
+  const auto code = Reproduction(command)(words);
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace unflake
