@@ -4,8 +4,7 @@
 #include <random>
 #include <set>
 
-#include "protocol/agent_protocol.h"
-#include "support/simulated_test.h"
+#include "support/simulated_trace.h"
 #include "support/task.h"
 
 namespace unflake::simulated {
@@ -48,12 +47,6 @@ struct Pause {
   void await_resume() {}
 };
 
-SiteName line_of(const SiteName& site) {
-  SiteName line = site;
-  line.api.clear();
-  return line;
-}
-
 bool is_call(Kind kind) {
   return kind >= Kind::call;
 }
@@ -68,14 +61,13 @@ class Run {
  public:
   Run(const Program& program, const Experiment& experiment, int nth)
       : program_(program),
-        plan_(experiment.plan),
+        plan_(experiment.plan.agent ? experiment.plan : Plan()),
         conditions_(experiment.conditions),
         limit_(experiment.timeout),
-        random_(program.seed * 7919 + static_cast<uint64_t>(nth)) {
-    if (!plan_.agent) plan_ = {};
-    trace_.images.push_back({"/project/" + program.name, program.name, true});
-    trace_.processes.push_back({1, no_index, 0, program.name, {}, {}});
-    trace_.interventions.resize(plan_.interventions.size());
+        random_(program.seed * 7919 + static_cast<uint64_t>(nth)),
+        told_(program, plan_) {
+    for (size_t i = 0; i < plan_.interventions.size(); ++i)
+      rules_[to_string(plan_.interventions[i].site)].push_back(i);
   }
 
   ExperimentResult operator()() {
@@ -137,15 +129,11 @@ class Run {
 
   Thread& begin(const Script& script, ThreadName name, const SiteName& created_at,
                 uint32_t parent) {
-    const auto number = static_cast<uint32_t>(threads_.size());
     Thread& thread = threads_.emplace_back();
     thread.script = &script;
-    thread.number = number;
+    thread.number = told_.add_thread(name, parent, created_at, state_.now);
     thread.name = name;
     thread.created_at = created_at;
-    const uint32_t stack = created_at.line > 0 ? stack_at(created_at) : no_index;
-    trace_.threads.push_back(
-        {0, 1 + static_cast<int>(number), parent, name, stack, state_.now, {}, 0});
     thread.life = live(thread);
     return thread;
   }
@@ -156,7 +144,7 @@ class Run {
     for (const Step& step : self.script->steps()) {
       if (step.site.line > 0) co_await probe(self, line_of(step.site));
       if (step.kind == Kind::enter) {
-        entered_.insert(step.site.function);
+        told_.add_function(step.site.function);
         co_await probe(self, step.site);
       } else if (step.kind == Kind::work) {
         co_await pass(self, stretched(step.duration) + jitter());
@@ -172,7 +160,7 @@ class Run {
       }
     }
     self.has_ended = true;
-    trace_.threads[self.number].ended = state_.now;
+    told_.end_thread(self.number, state_.now);
   }
 
   Task wait(Thread& self, const Step& step) {
@@ -188,7 +176,7 @@ class Run {
   }
 
   Task call(Thread& self, const Step& step, Duration deadline) {
-    const uint32_t site = site_number(step.site);
+    const uint32_t site = told_.site_number(step.site);
     if (site == no_index) {
       co_await perform(self, step, deadline, nullptr);
     } else {
@@ -306,14 +294,15 @@ class Run {
   // The interventions that happen here, watches last; counts the visit for all of them.
   std::vector<size_t> due_at(const Thread& self, const SiteName& site, Position position) {
     std::vector<size_t> due;
-    for (size_t i = 0; i < plan_.interventions.size(); ++i) {
+    const auto here = rules_.find(to_string(site));
+    if (here == rules_.end()) return due;
+    for (const size_t i : here->second) {
       const Intervention& what = plan_.interventions[i];
       if (what.position != position || !is_for(what, self) ||
-          to_string(what.site) != to_string(site) ||
-          (what.anchor && trace_.interventions[*what.anchor].fired == 0) ||
-          !is_due(what, ++trace_.interventions[i].visits))
+          (what.anchor && told_.intervention(*what.anchor).fired == 0) ||
+          !is_due(what, ++told_.intervention(i).visits))
         continue;
-      ++trace_.interventions[i].fired;
+      ++told_.intervention(i).fired;
       due.push_back(i);
     }
     std::ranges::stable_partition(
@@ -332,10 +321,10 @@ class Run {
       self.was_late = true;
       last_delay_ends_ = std::max(last_delay_ends_, began + longest);
       co_await until(self, hold_of(what), began + longest);
-      TracedIntervention& told = trace_.interventions[i];
+      TracedIntervention& told = told_.intervention(i);
       told.added += state_.now - began;
       told.let_go += what.action == Action::hold && state_.now >= began + longest;
-      TracedEvent event = event_at(self, site_number(site), began);
+      TracedEvent event = told_.event_at(self.number, told_.site_number(site), began);
       event.exit = state_.now;
       event.value = std::chrono::nanoseconds(longest).count();
       event.delayed = event.is_intervention = true;
@@ -343,64 +332,26 @@ class Run {
     }
   }
 
-  std::function<bool()> hold_of(const Intervention& what) const {
+  std::function<bool()> hold_of(const Intervention& what) {
     if (what.action != Action::hold || !what.until) return {};
-    return [this, &what] { return trace_.interventions[*what.until].fired >= what.count; };
+    return [this, &what] { return told_.intervention(*what.until).fired >= what.count; };
   }
 
   // Lines and functions are sites only of plans that name them.
   Task probe(Thread& self, const SiteName& site) {
-    const bool is_probed = std::ranges::any_of(plan_.interventions, [&](const Intervention& what) {
-      return to_string(what.site) == to_string(site);
-    });
     const bool is_extra =
         site.line == 0 && std::ranges::count(plan_.extra_functions, site.function);
-    if (!is_probed && !is_extra) co_return;
-    const uint32_t number = site_number(site);
+    if (!is_extra && !rules_.contains(to_string(site))) co_return;
+    const uint32_t number = told_.site_number(site);
     const uint64_t visit = self.visits[number]++;
     co_await be_late(self, site, Position::before, visit);
-    self.events.push_back(event_at(self, number, state_.now));
+    self.events.push_back(told_.event_at(self.number, number, state_.now));
   }
 
   // What is told of it.
 
-  uint32_t site_number(const SiteName& site) {
-    const bool is_probe = site.api.empty();
-    const auto fact = std::ranges::find(protocol::api_facts, site.api,
-                                        [](const auto& api) { return std::string(api.name); });
-    const std::string group = is_probe ? "probe" : fact->group_name;
-    if (std::ranges::count(plan_.groups_off, group)) return no_index;
-    const auto known = std::ranges::find(trace_.sites, to_string(site),
-                                         [](const TracedSite& old) { return to_string(old.name); });
-    if (known != trace_.sites.end()) return static_cast<uint32_t>(known - trace_.sites.begin());
-    const auto api = is_probe ? 0 : static_cast<uint16_t>(fact - std::begin(protocol::api_facts));
-    trace_.sites.push_back({site, group, to_string(line_of(site)), 0, 0, uint16_t(api)});
-    return static_cast<uint32_t>(trace_.sites.size() - 1);
-  }
-
-  TracedStack one_frame(const SiteName& site) const {
-    Frame frame{site.function, "/project/" + site.file, site.line, 0, false};
-    return {{TracedFrame{0, static_cast<uint64_t>(site.line), {frame}}}};
-  }
-
-  uint32_t stack_at(const SiteName& site) {
-    const auto [known, is_new] =
-        stacks_.try_emplace(to_string(line_of(site)), static_cast<uint32_t>(trace_.stacks.size()));
-    if (is_new) trace_.stacks.push_back(one_frame(site));
-    return known->second;
-  }
-
-  TracedEvent event_at(const Thread& self, uint32_t site, Duration when) {
-    TracedEvent event;
-    event.enter = event.exit = when;
-    event.thread = self.number;
-    event.site = site;
-    if (plan_.stacks && site != no_index) event.stack = stack_at(trace_.sites[site].name);
-    return event;
-  }
-
   TracedEvent event_of(const Thread& self, const Step& step, uint32_t site, Duration deadline) {
-    TracedEvent event = event_at(self, site, state_.now);
+    TracedEvent event = told_.event_at(self.number, site, state_.now);
     event.unfinished = true;
     if (!step.object.empty())
       event.object = 0x1000 + std::hash<std::string>()(step.object) % 0xf000;
@@ -432,29 +383,7 @@ class Run {
     failure.line = check.site.line;
     failure.function = check.function;
     outcome_.failures.push_back(failure);
-    TracedFailure told;
-    told.kind = crashed_ ? "signal" : "assertion";
-    told.thread = self.number;
-    told.signal = crashed_ ? 11 : 0;
-    told.at = state_.now;
-    told.file = failure.file;
-    told.line = failure.line;
-    told.stack = one_frame(check.site);
-    if (plan_.failures) trace_.failures.push_back(told);
-  }
-
-  void add_functions() {
-    std::map<std::string, std::pair<std::string, std::set<int>>> lines;
-    for (const Script& script : program_.scripts)
-      for (const Step& step : script.steps())
-        if (step.site.line > 0) {
-          lines[step.function].first = step.site.file;
-          lines[step.function].second.insert(step.site.line);
-        }
-    for (const std::string& name : entered_) {
-      const auto& [file, all] = lines[name];
-      trace_.functions.push_back({0, 0, name, file, {all.begin(), all.end()}});
-    }
+    told_.add_failure(self.number, check, state_.now);
   }
 
   std::string unknown_site() const {
@@ -494,39 +423,27 @@ class Run {
     if (crashed_) result.process.end = ProcessResult::End::signalled;
     result.process.code = crashed_ ? 11 : outcome_.failed();
     result.outcome = outcome_;
-    if (plan_.agent) result.trace = told();
+    for (const Thread& thread : threads_) {
+      told_.add_visits(thread.number, thread.visits, thread.events);
+      told_.add_events(thread.events);
+    }
+    if (plan_.agent) result.trace = told_.finish();
     return result;
   }
 
-  std::shared_ptr<const Trace> told() {
-    for (const Thread& thread : threads_) {
-      std::map<uint32_t, Duration> waited;
-      for (const TracedEvent& event : thread.events) waited[event.site] += event.exit - event.enter;
-      for (const auto& [site, visits] : thread.visits)
-        trace_.visits.push_back({thread.number, site, visits, waited[site]});
-      if (!plan_.events) continue;
-      auto events = thread.events;
-      std::ranges::stable_sort(events, {}, &TracedEvent::enter);
-      trace_.events.insert(trace_.events.end(), events.begin(), events.end());
-    }
-    if (plan_.functions) add_functions();
-    return std::make_shared<Trace>(std::move(trace_));
-  }
-
   const Program& program_;
-  Plan plan_;
+  const Plan plan_;
   const Conditions conditions_;
   const Duration limit_;
   std::mt19937_64 random_;
   State state_;
   std::map<std::string, std::vector<Thread*>> waiters_;
-  std::map<std::string, uint32_t> stacks_;
-  std::set<std::string> entered_;
+  std::map<std::string, std::vector<size_t>> rules_;  // interventions by site
   Duration last_delay_ends_{};
   uint64_t pauses_ = 0;
   bool crashed_ = false;
   bool timed_out_ = false;
-  Trace trace_;
+  TraceWriter told_;
   Outcome outcome_;
   std::deque<Thread> threads_;  // last: what they do refers to all the rest
 };
