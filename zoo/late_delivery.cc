@@ -21,7 +21,7 @@ class PostOffice {
   void send(std::string letter) {
     carrier_ = std::thread([this, letter = std::move(letter)] {
       std::this_thread::sleep_for(time_on_the_road());
-      letters_.fetch_add(1);
+      letters_.fetch_add(1);  // critical
     });
   }
 
@@ -42,7 +42,7 @@ TEST(PostOffice, Delivers_a_letter) {
   PostOffice office;
   office.send("hello");
   std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_EQ(office.delivered(), 1);
+  EXPECT_EQ(office.delivered(), 1);  // barrier, fails here
 }
 
 TEST(PostOffice, Starts_with_an_empty_box) {

@@ -29,7 +29,9 @@ using protocol::Api;
 HOOK(pid_t, fork, ()) {
   Visit visit(Api::fork, CALLER);
   const pid_t child = real::fork();
-  return child == 0 ? 0 : visit.leave(child);
+  if (child != 0) return visit.leave(child);
+  begin_thread_at(visit.plan_site(), visit.site());
+  return 0;
 }
 
 PLAIN_HOOK(int, system, (const char* command), (command))

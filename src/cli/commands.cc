@@ -11,6 +11,7 @@ constexpr CommandEntry table[] = {
     {"inject", "make a thread of a test late, on purpose, and see what happens", inject_command},
     {"reproduce", "make a failure happen on demand, and measure how late is too late",
      reproduce_command},
+    {"replay", "make a recorded failure happen again, also after an edit", replay_command},
     {"doctor", "what this machine can do and what is missing", doctor_command},
 };
 

@@ -6,12 +6,20 @@
 #include "cli/agent_command.h"
 #include "cli/commands.h"
 #include "cli/listeners.h"
+#include "cli/log_file.h"
+#include "cli/repro_file.h"
 #include "cli/search_verdict.h"
-#include "cli/version.h"
+#include "cli/target_record.h"
+#include "cli/wanted.h"
 #include "report/findings.h"
 #include "report/json_lines.h"
+#include "report/output_file.h"
 #include "report/search_report.h"
 #include "search/reproduce/strategy.h"
+#include "trace/log_match.h"
+#include "trace/program_code.h"
+#include "trace/relocation.h"
+#include "trace/repro_json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -84,16 +92,51 @@ class Reproduction {
     if (!chosen) return chosen.error();
     auto options = hunt_options();
     if (!options) return options.error();
-    auto one = OneTest::find(command_.one, words);
+    if (auto read = read_log(); !read) return read.error();
+    auto one =
+        OneTest::find(command_.one, words, [this](const Test& test) { return is_logged(test); });
     if (!one) return one.error();
     one_ = std::move(*one);
+    const auto wanted = wanted_failures();
+    if (!wanted) return wanted.error();
     options->extra_functions = one_->functions();
     options->timeout = one_->timeout();
     if (auto done = one_->set_up(); !done) return done.error();
-    return hunt(*options, *chosen);
+    return hunt_all(*wanted, *options, *chosen);
   }
 
  private:
+  Result<void> read_log() {
+    if (command_.log.empty()) return {};
+    if (!command_.failure.empty())
+      return usage_error("--log and --failure exclude each other", "", "give one of them");
+    const auto file = load_log(command_.log);
+    if (!file) return file.error();
+    if (file->bytes_left_out > 0)
+      events_.emit(Note{
+          Note::Level::info,
+          fmt::format("only the last {} MiB of the log were read", file->text.size() >> 20), ""});
+    auto log = read_ci_log(file->text);
+    if (!log) return log.error();
+    log_ = std::move(*log);
+    return {};
+  }
+
+  bool is_logged(const Test& test) const {
+    return !log_ || std::ranges::any_of(log_->failures, [&](const LoggedFailure& logged) {
+      return is_named(logged, test);
+    });
+  }
+
+  Result<std::vector<Wanted>> wanted_failures() const {
+    if (log_) return wanted_by_log(one_->test(), *log_);
+    if (command_.failure.empty()) return std::vector{Wanted{}};
+    auto wanted = wanted_by_word(command_.failure, one_->test().id,
+                                 command_.one.history.file(one_->project()));
+    if (!wanted) return wanted.error();
+    return std::vector{std::move(*wanted)};
+  }
+
   Result<HuntOptions> hunt_options() const {
     HuntOptions options;
     auto off = command_.one.groups_off();
@@ -108,12 +151,26 @@ class Reproduction {
     return options;
   }
 
+  Result<int> hunt_all(const std::vector<Wanted>& wanted, HuntOptions options,
+                       const std::vector<const Strategy*>& chosen) {
+    int code = static_cast<int>(ExitCode::success);
+    for (const Wanted& failure : wanted) {
+      options.wanted = failure;
+      const auto result = hunt(options, chosen);
+      if (!result) return result.error();
+      code = std::max(code, *result);
+      if (one_->stop_signal() != 0) break;
+    }
+    return code;
+  }
+
   Result<int> hunt(const HuntOptions& options, const std::vector<const Strategy*>& chosen) {
     Hunt hunt(one_->executor(), one_->shared_test(), options, events_);
     events_.emit(started(options));
     if (hunt.prepare()) search(hunt, chosen);
     if (hunt.error()) return *hunt.error();
-    for (const Found& found : hunt.found()) events_.emit(FailureReproduced{repro_of(found), ""});
+    for (const Found& found : hunt.found())
+      if (auto kept = keep(repro_of(found), hunt.profile()); !kept) return kept.error();
     if (hunt.found().empty() && !hunt.stopped()) tell_nothing_found(hunt);
     events_.emit(SearchEnded{hunt.elapsed(), hunt.stopped(), hunt.coverage().search_runs,
                              static_cast<int>(hunt.found().size())});
@@ -121,14 +178,37 @@ class Reproduction {
     return static_cast<int>(hunt.found().empty() ? ExitCode::test_failed : ExitCode::success);
   }
 
+  Result<void> keep(Repro repro, const Profile& profile) {
+    Trace seen = *profile.model()->trace;
+    for (const ExperimentResult& run : profile.runs)
+      if (run.trace) add_names(seen, *run.trace);
+    describe_sites(repro, seen, program_code(seen, one_->project_code()));
+    std::string file = command_.out;
+    if (!file.empty()) {
+      if (auto written = replace_file(file, repro_json(repro)); !written) return written.error();
+    } else {
+      auto saved = save_repro(one_->project(), repro);
+      if (!saved) return saved.error();
+      file = std::move(*saved);
+    }
+    events_.emit(FailureReproduced{std::move(repro), file});
+    return {};
+  }
+
   SearchStarted started(const HuntOptions& options) const {
     SearchStarted event;
     event.at = std::chrono::system_clock::now();
     event.test = one_->shared_test();
-    if (options.wanted.failure) event.wanted = headline(*options.wanted.failure);
+    if (!options.wanted.anything()) event.wanted = wanted_text(options.wanted);
     event.signature = options.wanted.signature;
     event.budget = options.budget;
     return event;
+  }
+
+  static std::string wanted_text(const Wanted& wanted) {
+    if (!wanted.failure) return wanted.signature;
+    if (wanted.failure->line == 0) return std::string(to_string(wanted.failure->kind));
+    return headline(*wanted.failure);
   }
 
   void tell_nothing_found(const Hunt& hunt) {
@@ -136,10 +216,13 @@ class Reproduction {
       events_.emit(Note{Note::Level::info, line, ""});
   }
 
-  Repro repro_of(const Found& found) const {
+  Repro repro_of(const Found& found) {
     Repro repro;
     repro.test = one_->test().id;
-    repro.framework = one_->target().framework;
+    const TargetRecord target = record_of(one_->target(), one_->test(), one_->project());
+    repro.framework = target.framework;
+    repro.target_path = target.path;
+    repro.target_argv = target.argv;
     repro.outcome = found.outcome.kind;
     if (!found.outcome.failures.empty()) repro.failure = found.outcome.failures.front();
     repro.signature = found.outcome.signature;
@@ -156,7 +239,10 @@ class Reproduction {
     repro.reason = found.trial.why;
     repro.seed = command_.seed;
     repro.search_runs = found.search_runs;
-    repro.unflake_version = version;
+    const Surroundings surroundings = survey(one_->project(), one_->launcher());
+    repro.commit = surroundings.commit;
+    repro.machine = surroundings.machine;
+    repro.unflake_version = surroundings.unflake_version;
     repro.found = std::chrono::system_clock::now();
     return repro;
   }
@@ -171,6 +257,7 @@ class Reproduction {
   SearchReport terminal_;
   JsonLines lines_;
   EventStream events_;
+  std::optional<CiLog> log_;
   std::unique_ptr<OneTest> one_;
 };
 

@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "cli/listeners.h"
 #include "cli/run_options.h"
+#include "cli/target_record.h"
 #include "run/local_executor.h"
 #include "util/text.h"
 
@@ -26,16 +25,6 @@ ExitCode exit_code_for(const SessionEnded& ended, FlakyResult flaky) {
   if (ended.failed > 0 || ended.not_run > 0) return ExitCode::test_failed;
   if (ended.flaky == 0 || flaky == FlakyResult::pass) return ExitCode::success;
   return flaky == FlakyResult::fail ? ExitCode::test_failed : ExitCode::flaky_only;
-}
-
-// A plain command is found again by its whole id, any other target by its name.
-TargetRecord record_of(const Target& target, const Test& test, const Project& project) {
-  TargetRecord record{target.name, target.framework, target.path, target.argv};
-  if (target.framework == Framework::command) record.name = to_string(test.id);
-  const std::filesystem::path path(target.path);
-  const std::string relative = path.lexically_relative(project.root).string();
-  if (!relative.empty() && !relative.starts_with("..")) record.path = relative;
-  return record;
 }
 
 class RunSession {

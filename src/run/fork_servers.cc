@@ -55,6 +55,7 @@ std::string identity_of(const Launch& launch) {
   const auto add = [&](std::string_view text) { identity.append(1, '\0').append(text); };
   add(launch.command.cwd);
   add(launch.core_dumps ? "core dumps" : "");
+  add(launch.conditions.one_core ? "one core" : "");
   for (const EnvChange& change : launch.command.env)
     if (change.name != protocol::memory_variable)
       add(as_variable(change.name.c_str(), change.value));
@@ -116,7 +117,8 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   }
 }
 
-ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Control& control) {
+ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Control& control,
+                               std::set<pid_t> others) {
   ForkedStart started;
   Entry* entry = entry_for(identity_of(launch));
   if (entry == nullptr) return started;
@@ -131,7 +133,8 @@ ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Con
     started.child = entry->server->run(launch.command.argv, variables, output, errors);
     if (started.child) return started;
     entry->server.reset();
-    kill_all_descendants(pids());  // what may be left of it
+    others.merge(pids());
+    kill_all_descendants(others);  // what may be left of it
   }
   started.refusal = "its server answers no request";
   return started;

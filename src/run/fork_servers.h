@@ -21,7 +21,9 @@ struct ForkedStart {
 class ForkServers {
  public:
   // Starts a run as a child of this process, with a server that is made, or made anew, as needed.
-  ForkedStart start(const Launch& launch, int output, int errors, Control& control);
+  // Children of this process that are none of its own are named in `others`.
+  ForkedStart start(const Launch& launch, int output, int errors, Control& control,
+                    std::set<pid_t> others);
 
   // The servers and what they have in stock, which are children of this process too.
   std::set<pid_t> pids();

@@ -1,5 +1,7 @@
 #include "run/launch.h"
 
+#include <bit>
+
 #include "run/wire.h"
 
 namespace unflake {
@@ -73,6 +75,10 @@ std::string encode(const Launch& launch) {
   out.add(launch.keep_leftovers);
   out.add(std::string_view(launch.project_root));
   out.add(std::string_view(launch.fork_server));
+  out.add(launch.conditions.one_core);
+  out.add(std::bit_cast<uint64_t>(launch.conditions.cpu_share));
+  out.add(launch.conditions.competitors);
+  out.add(launch.slot);
   return out.bytes();
 }
 
@@ -97,6 +103,10 @@ Launch decode_launch(std::string_view bytes) {
   launch.keep_leftovers = in.number<bool>();
   launch.project_root = in.text();
   launch.fork_server = in.text();
+  launch.conditions.one_core = in.number<bool>();
+  launch.conditions.cpu_share = std::bit_cast<double>(in.number<uint64_t>());
+  launch.conditions.competitors = in.number<int>();
+  launch.slot = in.number<size_t>();
   return launch;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "suite/test.h"
+#include "trace/conditions.h"
 #include "util/process_result.h"
 
 namespace unflake {
@@ -17,6 +18,8 @@ struct Launch {
   bool keep_leftovers = false;
   std::string project_root;  // whose code is the user's own, in the stacks of a time-out
   std::string fork_server;   // the agent's library when it may come from a fork server; else empty
+  Conditions conditions{};
+  size_t slot = 0;  // which of those that run side by side this is
 };
 
 std::string encode(const Launch& launch);

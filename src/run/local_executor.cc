@@ -55,6 +55,7 @@ Result<void> LocalExecutor::add_slot(bool for_fixtures) {
   auto supervisor = start_supervisor();
   if (!supervisor) return supervisor.error();
   auto slot = std::make_unique<Slot>();
+  slot->number = slots_.size();
   slot->supervisor = std::move(*supervisor);
   slot->for_fixtures = for_fixtures;
   slots_.push_back(std::move(slot));
@@ -86,7 +87,7 @@ size_t LocalExecutor::queue_room() const {
       slots_, [](const auto& slot) { return slot->ordered.size() == 1 && !slot->for_fixtures; }));
 }
 
-Launch LocalExecutor::launch_for(const Ordered& ordered) {
+Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
   const Experiment& experiment = ordered.experiment;
   Launch launch;
   launch.command = experiment.test->command;
@@ -98,6 +99,8 @@ Launch LocalExecutor::launch_for(const Ordered& ordered) {
   launch.core_dumps = options_.core_dumps;
   launch.keep_leftovers = experiment.keep_leftovers;
   launch.project_root = options_.project_code.root;
+  launch.conditions = experiment.conditions;
+  launch.slot = slot.number;
   if (ordered.experiment.fork_server && !experiment.keep_leftovers)
     if (const auto library = agents_.library()) launch.fork_server = *library;
   return launch;
@@ -139,7 +142,7 @@ Ticket LocalExecutor::start(const Experiment& experiment) {
 void LocalExecutor::send_next(Slot& slot, size_t position) {
   Ordered& next = slot.ordered[position];
   if (next.sent) return;
-  const std::string launch = encode(launch_for(next));
+  const std::string launch = encode(launch_for(slot, next));
   if (position > 0 && launch.size() > largest_queued_launch) return;
   next.sent = true;
   slot.supervisor.launch(launch);

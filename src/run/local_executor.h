@@ -39,6 +39,12 @@ class LocalExecutor : public Executor, public Launcher {
 
   ProcessResult launch(const Command& command, Duration timeout) override;
 
+  // A run under the agent that somebody else starts, with what earlier runs here have shown. It is
+  // good for one process, and as long as the result lives.
+  Result<std::unique_ptr<AgentRun>> prepare(const Test& test, const Plan& plan) {
+    return agents_.prepare(test, plan);
+  }
+
  private:
   struct Ordered {
     Ticket ticket = 0;
@@ -47,6 +53,7 @@ class LocalExecutor : public Executor, public Launcher {
     std::unique_ptr<AgentRun> agent;  // when the plan has it
   };
   struct Slot {
+    size_t number = 0;
     Supervisor supervisor;
     bool for_fixtures = false;    // what its processes leave behind lives as long as the executor
     std::deque<Ordered> ordered;  // the first one runs
@@ -59,7 +66,7 @@ class LocalExecutor : public Executor, public Launcher {
   Result<void> add_slot(bool for_fixtures);
   Slot* slot_with(size_t ordered, bool for_fixtures);
   Result<Slot*> slot_for(const Experiment& experiment);
-  Launch launch_for(const Ordered& ordered);
+  Launch launch_for(const Slot& slot, const Ordered& ordered);
   void refuse(Ticket ticket, const Experiment& experiment, const Error& error);
   std::optional<Wakeup> ready_interrupt();
   void send_next(Slot& slot, size_t position);

@@ -11,10 +11,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <optional>
 
 #include "run/process_tree.h"
+#include "run/scarcity.h"
 #include "run/stacks_at_timeout.h"
 #include "util/capture.h"
 #include "util/pidfd.h"
@@ -58,6 +60,11 @@ ProcessResult not_started(std::string error, int code) {
   return result;
 }
 
+ProcessResult without_conditions(int code) {
+  return not_started(
+      fmt::format("the conditions of this run cannot be made: {}", std::strerror(code)), code);
+}
+
 class Stream {
  public:
   Stream(UniqueFd fd, const OutputLimits& limits)
@@ -92,25 +99,37 @@ class Stream {
   BoundedCapture capture_;
 };
 
+struct Started {
+  pid_t pid = 0;
+  Clock::time_point at;
+  int error = 0;  // errno of a failed start
+  bool stopped = false;
+  std::string no_fork_server;
+};
+
 // Watches over one started process until it is gone.
 class Watch {
  public:
-  Watch(const Launch& launch, pid_t pid, Clock::time_point started, Control& control,
-        Stream& output, Stream* errors, ForkServers& servers)
+  Watch(const Launch& launch, const Started& started, Control& control, Stream& output,
+        Stream* errors, ForkServers& servers, Scarcity& scarcity)
       : launch_(launch),
-        pid_(pid),
-        started_(started),
+        pid_(started.pid),
+        started_(started.at),
         control_(control),
         output_(output),
         errors_(errors),
-        servers_(servers) {
+        servers_(servers),
+        scarcity_(scarcity) {
     if (launch.timeout > Duration::zero()) deadline_ = started_ + launch.timeout;
   }
 
   ProcessResult until_the_end() {
     const UniqueFd handle = open_pidfd(pid_);
     while (!exited(handle.get())) act_on_time();
+    const auto ended = Clock::now();
+    scarcity_.end();
     ProcessResult result = reap();
+    result.duration = std::chrono::duration_cast<Duration>(ended - started_);
     result.thread_stacks = std::move(stacks_);
     if (!launch_.keep_leftovers) result.leftovers = end_leftovers();
     drain();
@@ -145,6 +164,7 @@ class Watch {
   void stop(ProcessResult::End reason) {
     if (stopping_ == Stopping::no) {
       end_ = reason;
+      scarcity_.end();  // a stopped process would not hear the word
       if (reason == ProcessResult::End::timed_out)
         stacks_ = stacks_at_timeout(pid_, servers_.pids(), launch_.project_root);
       stopping_ = Stopping::asked;
@@ -170,7 +190,6 @@ class Watch {
     rusage usage{};
     while (::wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
     }
-    result.duration = std::chrono::duration_cast<Duration>(Clock::now() - started_);
     const bool signalled = WIFSIGNALED(status);
     result.end =
         end_.value_or(signalled ? ProcessResult::End::signalled : ProcessResult::End::exited);
@@ -203,6 +222,7 @@ class Watch {
   Stream& output_;
   Stream* errors_;
   ForkServers& servers_;
+  Scarcity& scarcity_;
   std::optional<Clock::time_point> deadline_;
   std::optional<ProcessResult::End> end_;
   Stopping stopping_ = Stopping::no;
@@ -211,20 +231,12 @@ class Watch {
   bool much_output_ = false;
 };
 
-struct Started {
-  pid_t pid = 0;
-  Clock::time_point at;
-  int error = 0;  // errno of a failed start
-  bool stopped = false;
-  std::string no_fork_server;
-};
-
-Started start(const Launch& launch, int output, int errors, Control& control,
-              ForkServers& servers) {
+Started start(const Launch& launch, int output, int errors, Control& control, ForkServers& servers,
+              const Scarcity& scarcity) {
   limit_core_dumps(launch.core_dumps);
   Started started;
   if (!launch.fork_server.empty()) {
-    ForkedStart forked = servers.start(launch, output, errors, control);
+    ForkedStart forked = servers.start(launch, output, errors, control, scarcity.pids());
     if (forked.child) return {*forked.child, forked.at, 0, false, ""};
     started.stopped = forked.stopped;
     started.no_fork_server = std::move(forked.refusal);
@@ -249,19 +261,25 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
   if (!output || (launch.limits.split_errors && !errors))
     return not_started(fmt::format("no pipe can be made: {}", std::strerror(errno)), errno);
 
-  const Started started = start(launch, output->write_end.get(),
-                                (errors ? errors : output)->write_end.get(), control, servers);
+  Scarcity scarcity(launch.conditions, launch.slot);
+  if (const int code = scarcity.begin(); code != 0) return without_conditions(code);
+  const Started started =
+      start(launch, output->write_end.get(), (errors ? errors : output)->write_end.get(), control,
+            servers, scarcity);
   if (started.stopped) return stopped_before_start();
   if (started.error != 0) return not_started(why_not_started(launch, started.error), started.error);
+  const int unmet = scarcity.apply_to(started.pid);
+  if (unmet != 0) ::kill(-started.pid, SIGKILL);
   output->write_end.reset();
   if (errors) errors->write_end.reset();
 
   Stream output_stream(std::move(output->read_end), launch.limits);
   std::optional<Stream> error_stream;
   if (errors) error_stream.emplace(std::move(errors->read_end), launch.limits);
-  ProcessResult result = Watch(launch, started.pid, started.at, control, output_stream,
-                               error_stream ? &*error_stream : nullptr, servers)
+  ProcessResult result = Watch(launch, started, control, output_stream,
+                               error_stream ? &*error_stream : nullptr, servers, scarcity)
                              .until_the_end();
+  if (unmet != 0) return without_conditions(unmet);
   if (launch.keep_leftovers) control.take_over(output_stream.release());
   result.output = output_stream.captured();
   if (error_stream) result.errors = error_stream->captured();

@@ -4,13 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "stats/log_gamma.h"
+
 namespace unflake {
 namespace {
-
-double log_gamma(double x) {
-  int sign = 0;  // std::lgamma keeps the sign in a global that threads share
-  return ::lgamma_r(x, &sign);
-}
 
 // ln of x^a (1-x)^b / B(a, b).
 double log_beta_weight(double a, double b, double x) {

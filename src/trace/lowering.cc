@@ -41,8 +41,9 @@ std::optional<Error> why_impossible(const Intervention& what, const unflake::Pla
     return about(what, "a line or a function has no other side",
                  "leave the position out, or name a call of a timing API");
   if (what.position == Position::start && api->name != std::string_view("pthread_create") &&
-      api->name != std::string_view("thrd_create"))
-    return about(what, "only a thread's creation has a start", "name a site of pthread_create");
+      api->name != std::string_view("fork") && api->name != std::string_view("thrd_create"))
+    return about(what, "only the creation of a thread or a process has a start",
+                 "name a site of pthread_create or fork");
   if (what.action == Action::replace_time && (!api || !(api->traits & api_timed)))
     return about(what, "this call takes no time value", "name a sleep or a wait with a time-out");
   if (what.action == Action::hold && (!what.until || *what.until >= plan.interventions.size()))

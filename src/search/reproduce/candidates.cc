@@ -86,11 +86,12 @@ class Finder {
   // The event of its creator that began this thread.
   const TracedEvent* creation_of(uint32_t child) const {
     const uint32_t parent = thread(child).parent;
-    if (parent >= by_thread_.size() || thread(parent).process != thread(child).process)
-      return nullptr;
+    if (parent >= by_thread_.size()) return nullptr;
+    const bool forked = thread(parent).process != thread(child).process;
     const TracedEvent* last = nullptr;
     for (const size_t number : by_thread_[parent])
-      if (makes_thread(site_of(number)) && event(number).enter <= thread(child).started)
+      if ((forked ? site_of(number).name.api == "fork" : makes_thread(site_of(number))) &&
+          event(number).enter <= thread(child).started)
         last = &event(number);
     return last;
   }

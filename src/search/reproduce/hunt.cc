@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "stats/comparison.h"
+#include "trace/log_match.h"
 #include "util/base_name.h"
 #include "util/text.h"
 
@@ -48,18 +49,16 @@ std::string headline_of(const Outcome& outcome) {
   return headline(outcome.failures.front());
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  return base_name(a) == base_name(b);
-}
-
 }  // namespace
 
 bool Wanted::matches(const Outcome& outcome) const {
   if (!outcome.failed()) return false;
   if (anything() || outcome.signature == signature) return true;
-  if (!failure || failure->line == 0) return false;
+  if (!failure) return false;
   return std::ranges::any_of(outcome.failures, [&](const Failure& seen) {
-    return seen.line == failure->line && same_file(seen.file, failure->file);
+    const bool same_line = failure->line > 0 && seen.line == failure->line &&
+                           base_name(seen.file) == base_name(failure->file);
+    return same_line || tells_of(*failure, seen);
   });
 }
 

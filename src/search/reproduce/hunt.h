@@ -17,7 +17,8 @@ namespace unflake {
 // The failure that is looked for; with nothing set, any.
 struct Wanted {
   std::string signature;
-  std::optional<Failure> failure;  // counts as the same by kind, file and line, too
+  // Counts as the same by file and line, too, or when all that is known of it agrees.
+  std::optional<Failure> failure;
 
   bool anything() const { return signature.empty() && !failure; }
   bool matches(const Outcome& outcome) const;

@@ -1,0 +1,87 @@
+#include "cli/wanted.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "history/store.h"
+#include "trace/log_match.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr size_t signature_digits = 16;
+constexpr FailureKind kinds[] = {
+    FailureKind::assertion,        FailureKind::exception,
+    FailureKind::signal,           FailureKind::exit_status,
+    FailureKind::output_pattern,   FailureKind::unexpected_pass,
+    FailureKind::timeout,          FailureKind::address_sanitizer,
+    FailureKind::thread_sanitizer, FailureKind::undefined_behaviour_sanitizer,
+    FailureKind::memory_sanitizer, FailureKind::leak_sanitizer,
+    FailureKind::valgrind};
+
+bool is_signature(const std::string& word) {
+  return word.size() == signature_digits &&
+         word.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+std::optional<Failure> line_in(const std::string& word) {
+  const size_t colon = word.rfind(':');
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
+  Failure failure;
+  failure.kind = FailureKind::assertion;
+  failure.file = word.substr(0, colon);
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data() + colon + 1, end, failure.line);
+  if (error != std::errc() || stop != end || failure.line < 1) return std::nullopt;
+  return failure;
+}
+
+std::optional<Failure> in_history(const std::string& signature, const TestId& test,
+                                  const std::string& history) {
+  auto store = open_sqlite_store_to_read(history);
+  if (!store) return std::nullopt;
+  const auto summary = (*store)->summarise_test(test);
+  if (!summary || !*summary) return std::nullopt;
+  const auto& known = (*summary)->signatures;
+  const auto found = std::ranges::find(known, signature, &SignatureSummary::signature);
+  if (found == known.end()) return std::nullopt;
+  return found->failure;
+}
+
+}  // namespace
+
+Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
+                              const std::string& history) {
+  if (is_signature(word)) return Wanted{word, in_history(word, test, history)};
+  if (auto failure = line_in(word)) return Wanted{"", failure};
+  for (const FailureKind kind : kinds) {
+    Failure failure;
+    failure.kind = kind;
+    if (to_string(kind) == word) return Wanted{"", failure};
+  }
+  std::vector<std::string> names;
+  for (const FailureKind kind : kinds) names.emplace_back(to_string(kind));
+  return usage_error(
+      "this is no failure: " + shell_quote(word), "--failure",
+      "give the 16 digits that `unflake history` shows, FILE:LINE of a check, or one "
+      "of " +
+          join(names, ", "));
+}
+
+Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log) {
+  const auto logged = logged_failures_of(test, log);
+  if (!logged) return logged.error();
+  std::vector<Wanted> wanted;
+  for (const LoggedFailure& failure : *logged) {
+    Wanted one;
+    if (!failure.failures.empty())
+      one = {signature_of(failure.failures.front()), failure.failures.front()};
+    const auto same = [&](const Wanted& other) { return other.signature == one.signature; };
+    if (std::ranges::none_of(wanted, same)) wanted.push_back(std::move(one));
+  }
+  return wanted;
+}
+
+}  // namespace unflake

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "search/reproduce/hunt.h"
+#include "trace/ci_log.h"
+#include "util/result.h"
+
+namespace unflake {
+
+// The failure that the user's word means: a signature (16 hexadecimal digits), FILE:LINE, or the
+// kind of failure as `unflake run --json` names it. A signature is looked up in what history knows
+// of the test, which may be nothing.
+Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
+                              const std::string& history);
+
+// The log's failures of the test, each once.
+Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log);
+
+}  // namespace unflake

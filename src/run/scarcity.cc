@@ -1,0 +1,133 @@
+#include "run/scarcity.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr nanoseconds period = 10ms;  // long for a signal, short for a test
+constexpr nanoseconds longest_stop = 1s;
+constexpr double smallest_share = 0.01;
+constexpr int most_competitors = 64;
+constexpr int parent_died = SIGTERM;
+
+// A child that has nothing of this process but its number. In a session of its own, because a
+// kernel that shares the time between sessions would give all helpers together one test's part.
+template <class Work>
+pid_t start_helper(const char* name, int when_parent_dies, Work work) {
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  sigset_t waited_for;
+  ::sigemptyset(&waited_for);
+  ::sigaddset(&waited_for, parent_died);
+  ::sigprocmask(SIG_BLOCK, &waited_for, nullptr);
+  ::signal(parent_died, SIG_DFL);
+  ::setsid();
+  ::close_range(0, ~0U, 0);
+  ::prctl(PR_SET_NAME, name);
+  ::prctl(PR_SET_PDEATHSIG, when_parent_dies);
+  if (::getppid() != parent) ::raise(when_parent_dies);
+  work();
+  ::_exit(0);
+}
+
+[[noreturn]] void compete() {
+  for (;;) asm volatile("");
+}
+
+bool parent_dies_within(nanoseconds time) {
+  sigset_t waited_for;
+  ::sigemptyset(&waited_for);
+  ::sigaddset(&waited_for, parent_died);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  const timespec at_most{seconds.count(), (time - seconds).count()};
+  return ::sigtimedwait(&waited_for, nullptr, &at_most) == parent_died;
+}
+
+// How long the group is stopped follows from how long it really ran, so that it has its share of
+// the time also where this process does not wake up when it should. Nobody else would continue or
+// end what a dead supervisor leaves stopped.
+void pace(pid_t group, double share) {
+  for (;;) {
+    const auto continued = Clock::now();
+    if (parent_dies_within(std::chrono::duration_cast<nanoseconds>(period * share))) break;
+    ::kill(-group, SIGSTOP);
+    const auto stop = (Clock::now() - continued) * (1 / share - 1);
+    if (parent_dies_within(std::min(longest_stop, std::chrono::duration_cast<nanoseconds>(stop))))
+      break;
+    ::kill(-group, SIGCONT);
+  }
+  ::kill(-group, SIGKILL);
+}
+
+cpu_set_t only(size_t nth, const cpu_set_t& cores) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  nth %= static_cast<size_t>(CPU_COUNT(&cores));
+  for (size_t core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &cores) && nth-- == 0) CPU_SET(core, &one);
+  return one;
+}
+
+}  // namespace
+
+int Scarcity::begin() {
+  int code = conditions_.one_core ? stay_on_one_core() : 0;
+  const int competitors = std::min(conditions_.competitors, most_competitors);
+  for (int i = 0; i < competitors && code == 0; ++i)
+    code = keep(start_helper("unflake-busy", SIGKILL, compete));
+  return code;
+}
+
+int Scarcity::apply_to(pid_t test) {
+  use_all_cores();
+  if (!(conditions_.cpu_share < 1)) return 0;
+  const double share = std::max(conditions_.cpu_share, smallest_share);
+  paced_ = test;
+  return keep(start_helper("unflake-pace", parent_died, [&] { pace(test, share); }));
+}
+
+void Scarcity::end() {
+  use_all_cores();
+  for (const pid_t helper : helpers_) ::kill(helper, SIGKILL);
+  for (const pid_t helper : helpers_)
+    while (::waitpid(helper, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  helpers_.clear();
+  if (paced_ != 0) ::kill(-std::exchange(paced_, 0), SIGCONT);
+}
+
+int Scarcity::stay_on_one_core() {
+  cpu_set_t cores;
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return errno;
+  const cpu_set_t one = only(slot_, cores);
+  if (::sched_setaffinity(0, sizeof one, &one) != 0) return errno;
+  all_cores_ = cores;
+  return 0;
+}
+
+void Scarcity::use_all_cores() {
+  if (all_cores_) ::sched_setaffinity(0, sizeof *all_cores_, &*all_cores_);
+  all_cores_.reset();
+}
+
+int Scarcity::keep(pid_t helper) {
+  if (helper < 0) return errno;
+  helpers_.insert(helper);
+  return 0;
+}
+
+}  // namespace unflake

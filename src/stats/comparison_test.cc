@@ -1,0 +1,103 @@
+#include "stats/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <utility>
+
+namespace unflake {
+namespace {
+
+TEST(FisherMoreOften, Agrees_with_values_known_from_counting) {
+  EXPECT_NEAR(fisher_more_often(5, 5, 0, 5), 1 / 252.0, 1e-15);
+  EXPECT_NEAR(fisher_more_often(3, 5, 0, 5), 10 / 120.0, 1e-14);
+  EXPECT_NEAR(fisher_more_often(5, 5, 2, 5), 21 / 252.0, 1e-14);
+  EXPECT_NEAR(fisher_more_often(3, 4, 1, 4), 17 / 70.0, 1e-14);
+  EXPECT_NEAR(fisher_more_often(1, 1, 0, 1), 0.5, 1e-15);
+}
+
+// Every way to deal the hits out over all runs, those of a being the first ones.
+double share_of_deals_with_as_many(int hits_a, int runs_a, int hits_b, int runs_b) {
+  const unsigned of_a = (1U << runs_a) - 1;
+  int all = 0, as_many = 0;
+  for (unsigned deal = 0; deal < 1U << (runs_a + runs_b); ++deal) {
+    if (std::popcount(deal) != hits_a + hits_b) continue;
+    ++all;
+    as_many += std::popcount(deal & of_a) >= hits_a;
+  }
+  return static_cast<double>(as_many) / all;
+}
+
+TEST(FisherMoreOften, Is_the_share_of_deals_that_give_a_as_many_hits) {
+  for (int runs_a = 1; runs_a <= 6; ++runs_a)
+    for (int runs_b = 1; runs_b <= 5; ++runs_b)
+      for (int hits_a = 0; hits_a <= runs_a; ++hits_a)
+        for (int hits_b = 0; hits_b <= runs_b; ++hits_b)
+          EXPECT_NEAR(fisher_more_often(hits_a, runs_a, hits_b, runs_b),
+                      share_of_deals_with_as_many(hits_a, runs_a, hits_b, runs_b), 1e-13)
+              << hits_a << "/" << runs_a << " against " << hits_b << "/" << runs_b;
+}
+
+TEST(FisherMoreOften, Says_nothing_without_runs_of_both) {
+  EXPECT_EQ(fisher_more_often(0, 0, 3, 5), 1.0);
+  EXPECT_EQ(fisher_more_often(5, 5, 0, 0), 1.0);
+  EXPECT_EQ(fisher_more_often(0, 0, 0, 0), 1.0);
+}
+
+TEST(FisherMoreOften, Says_nothing_when_all_or_none_hit) {
+  EXPECT_EQ(fisher_more_often(0, 5, 0, 9), 1.0);
+  EXPECT_EQ(fisher_more_often(5, 5, 9, 9), 1.0);
+}
+
+TEST(FisherMoreOften, Bounds_counts_that_make_no_sense) {
+  EXPECT_EQ(fisher_more_often(9, 5, -2, 5), fisher_more_often(5, 5, 0, 5));
+  EXPECT_EQ(fisher_more_often(2, -5, 1, 5), 1.0);
+}
+
+TEST(FisherMoreOften, Falls_with_every_hit_of_a_and_rises_with_every_hit_of_b) {
+  for (const auto& [runs_a, runs_b] : {std::pair{7, 30}, {40, 9}, {100, 100}}) {
+    for (int hits_b = 0; hits_b <= runs_b; ++hits_b)
+      for (int hits_a = 1; hits_a <= runs_a; ++hits_a)
+        EXPECT_LE(fisher_more_often(hits_a, runs_a, hits_b, runs_b),
+                  fisher_more_often(hits_a - 1, runs_a, hits_b, runs_b) + 1e-12);
+    for (int hits_a = 0; hits_a <= runs_a; ++hits_a)
+      for (int hits_b = 1; hits_b <= runs_b; ++hits_b)
+        EXPECT_GE(fisher_more_often(hits_a, runs_a, hits_b, runs_b) + 1e-12,
+                  fisher_more_often(hits_a, runs_a, hits_b - 1, runs_b));
+  }
+}
+
+// Either a has at least so many hits or b has more than it would then have.
+TEST(FisherMoreOften, Shares_the_whole_with_the_opposite_question) {
+  for (int hits_a = 0; hits_a < 60; ++hits_a)
+    EXPECT_NEAR(fisher_more_often(hits_a + 1, 60, 29, 80) + fisher_more_often(30, 80, hits_a, 60),
+                1.0, 1e-11);
+}
+
+TEST(FisherMoreOften, Is_the_same_when_misses_of_b_are_asked_for_instead) {
+  for (int hits_a = 0; hits_a <= 20; ++hits_a)
+    EXPECT_NEAR(fisher_more_often(hits_a, 20, 11, 33), fisher_more_often(22, 33, 20 - hits_a, 20),
+                1e-12);
+}
+
+// The normal distribution is known to describe counts of this size.
+TEST(FisherMoreOften, Holds_for_a_million_runs) {
+  const int64_t runs = 1'000'000;
+  for (const int64_t more : {-1000, 1, 1000, 2000}) {
+    const double deviation = std::sqrt(0.25 * 2 * runs);
+    const double z = (static_cast<double>(more) - 1) / deviation;
+    EXPECT_NEAR(fisher_more_often(500'000 + more, runs, 500'000, runs),
+                std::erfc(z / std::sqrt(2.0)) / 2, 1e-5)
+        << more;
+  }
+}
+
+TEST(FisherMoreOften, Tells_how_small_a_very_small_chance_is) {
+  const double p = fisher_more_often(100, 100, 0, 100);  // one of 200 over 100
+  EXPECT_NEAR(std::log10(p), -58.9569, 1e-3);
+  EXPECT_GE(fisher_more_often(1'000'000, 1'000'000, 0, 1'000'000), 0.0);
+}
+
+}  // namespace
+}  // namespace unflake
