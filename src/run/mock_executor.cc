@@ -4,10 +4,17 @@
 
 namespace unflake {
 
+MockExecutor::MockExecutor(Truth truth, size_t slots)
+    : MockExecutor(FullTruth([truth = std::move(truth)](const Experiment& experiment, int nth) {
+                     ExperimentResult result;
+                     result.outcome = truth(experiment, nth);
+                     return result;
+                   }),
+                   slots) {}
+
 Ticket MockExecutor::start(const Experiment& experiment) {
   started_.push_back(experiment);
-  ExperimentResult result;
-  result.outcome = truth_(experiment, static_cast<int>(started_.size()));
+  ExperimentResult result = truth_(experiment, static_cast<int>(started_.size()));
   const Duration duration = result.outcome.duration;
   if (free_slots() == 0)
     queued_.push_back({++last_ticket_, duration, std::move(result)});

@@ -14,8 +14,12 @@ class MockExecutor : public Executor {
  public:
   // How the nth run (from 1, counted over the whole executor) of an experiment goes.
   using Truth = std::function<Outcome(const Experiment& experiment, int nth)>;
+  // The same, with all that a run tells.
+  using FullTruth = std::function<ExperimentResult(const Experiment& experiment, int nth)>;
 
-  explicit MockExecutor(Truth truth, size_t slots = 1) : truth_(std::move(truth)), slots_(slots) {}
+  explicit MockExecutor(Truth truth, size_t slots = 1);
+  explicit MockExecutor(FullTruth truth, size_t slots = 1)
+      : truth_(std::move(truth)), slots_(slots) {}
 
   void allow_queue() { queue_allowed_ = true; }
 
@@ -46,7 +50,7 @@ class MockExecutor : public Executor {
     Wakeup wakeup;
   };
 
-  Truth truth_;
+  FullTruth truth_;
   size_t slots_;
   Duration now_{};
   Ticket last_ticket_ = 0;

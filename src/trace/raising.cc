@@ -23,6 +23,8 @@ constexpr std::pair<uint32_t, const char*> degraded_words[] = {
     {no_thread_memory, "some threads had no room of their own; their counts are in no thread"},
 };
 
+constexpr size_t most_lines_of_a_function = 300;
+
 constexpr const char* failure_words[] = {"assertion", "assert",        "abort",
                                          "exception", "thrown before", "signal"};
 static_assert(std::size(failure_words) == static_cast<size_t>(protocol::FailureKind::signal) + 1);
@@ -361,7 +363,26 @@ class Raiser {
       trace_.functions.push_back({static_cast<uint32_t>(image - raw_.images.begin()),
                                   offset_of(probe.address),
                                   place.frames.empty() ? "" : place.frames.back().function});
+      add_lines(trace_.functions.back(), *image);
     }
+  }
+
+  // Lines that were inlined from elsewhere are not among them: the first one tells the own file.
+  void add_lines(TracedFunction& function, const RawImage& raw) {
+    const auto image = code_.image(raw);
+    if (!image) return;
+    const auto known =
+        std::ranges::lower_bound(image->functions(), function.address, {}, &Function::start);
+    if (known == image->functions().end() || known->start != function.address) return;
+    auto row = std::ranges::lower_bound(image->lines(), known->start, {}, &LineRow::address);
+    const auto file = row == image->lines().end() ? uint32_t{} : row->file;
+    std::set<int> lines;
+    for (; row != image->lines().end() && row->address - known->start < known->size; ++row)
+      if (row->file == file && row->line > 0 && lines.size() < most_lines_of_a_function)
+        lines.insert(row->line);
+    if (lines.empty() || file >= image->files().size()) return;
+    function.file = memory_.sites.files().short_name(image->files()[file]);
+    function.lines.assign(lines.begin(), lines.end());
   }
 
   const RawReport& raw_;

@@ -109,6 +109,8 @@ struct TracedFunction {
   uint32_t image = no_index;
   uint64_t address = 0;
   std::string name;
+  std::string file{};        // as sites name it; empty without debug information
+  std::vector<int> lines{};  // with code of it, ascending; the first ones of a very long function
 };
 
 struct Drops {

@@ -10,6 +10,15 @@ namespace {
 constexpr std::array all = {
     Strategy{"guided", "one delay per run, where a trace shows that it can flip two events",
              search_guided, true},
+    Strategy{"bisection", "all calls late at once, then the halves of what fails (FlakeRake)",
+             search_bisection, true},
+    Strategy{"functions", "entries and lines of functions that run concurrently (FlakeSync)",
+             search_functions, true},
+    Strategy{"pairs", "two delays in different threads, for what needs both", search_pairs, true},
+    Strategy{"shake", "no delays, but scarce processors", search_shake, true},
+    Strategy{"one-by-one", "every call late, one per run (FlakeRake)", search_one_by_one, false},
+    Strategy{"ddmin", "all calls late at once, then delta debugging", search_ddmin, false},
+    Strategy{"rerun", "plain runs: the rate of failures without any delay", search_rerun, false},
 };
 
 }  // namespace

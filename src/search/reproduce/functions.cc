@@ -1,0 +1,226 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "search/reproduce/concurrent_functions.h"
+#include "search/reproduce/minimise.h"
+#include "search/reproduce/place_delays.h"
+#include "search/reproduce/strategy.h"
+#include "util/base_name.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using Places = std::vector<Place>;
+
+constexpr Duration shortest_delay = 100ms;
+constexpr Duration longest_delay = 51200ms;
+constexpr size_t few = 8;  // places that are tried one by one, too
+constexpr size_t most_lines = 400;
+constexpr size_t most_threads_of_a_line = 3;
+
+struct Late {
+  Trial trial;
+  Observation seen;
+};
+
+std::string words_for(const Places& places) {
+  const Place& first = places.front();
+  const std::string name = fmt::format("{} late at {}", first.thread.text, to_string(first.site));
+  if (places.size() == 1) return name;
+  return fmt::format("{} and {} places more", name, places.size() - 1);
+}
+
+std::optional<Late> fails_when_late(Hunt& hunt, const Places& places, Duration delay) {
+  Trial trial = delay_all(hunt, places, delay, words_for(places));
+  auto seen = hunt.observe(trial);
+  if (!seen || !seen->hit) return std::nullopt;
+  return Late{std::move(trial), std::move(*seen)};
+}
+
+bool has_room(const Hunt& hunt, const Places& places, Duration delay) {
+  return delay * most_delays_in_a_thread(places) <= hunt.left() / 4;
+}
+
+// Few places alone, then each thread with all of its places, then everything: delays everywhere at
+// once shift all threads by the same and may change nothing.
+std::vector<Places> groups_of(const std::vector<ConcurrentFunction>& functions) {
+  Places all;
+  for (const ConcurrentFunction& function : functions)
+    all.insert(all.end(), function.entries.begin(), function.entries.end());
+  std::map<std::string, Places> by_thread;
+  for (const Place& place : all) by_thread[place.thread.text].push_back(place);
+  std::vector<Places> groups;
+  if (all.size() <= few)
+    for (const Place& place : all) groups.push_back({place});
+  for (const auto& [thread, places] : by_thread)
+    if (places.size() > 1 || all.size() > few) groups.push_back(places);
+  if (by_thread.size() > 1) groups.push_back(all);
+  return groups;
+}
+
+class FunctionSearch {
+ public:
+  FunctionSearch(Hunt& hunt, std::vector<ConcurrentFunction> functions)
+      : hunt_(hunt), functions_(std::move(functions)) {}
+
+  void try_entries() {
+    const Duration leave = hunt_.left() / 2;  // for lines
+    const std::vector<Places> groups = groups_of(functions_);
+    for (Duration delay = shortest_delay; delay <= longest_delay; delay *= 2) {
+      hunt_.say(fmt::format("their entries late by {}", format_duration(delay)));
+      for (const Places& group : groups) {
+        if (hunt_.over() || hunt_.left() < leave) return;
+        if (!has_room(hunt_, group, delay)) continue;
+        if (auto late = fails_when_late(hunt_, group, delay)) settle(group, delay, *late);
+      }
+    }
+  }
+
+  // Two accesses to plain memory with no call between them race at lines only.
+  void try_lines() {
+    const Places lines = lines_to_try();
+    if (lines.empty()) return;
+    const Duration usual = std::clamp<Duration>(2 * hunt_.profile().average, shortest_delay, 1s);
+    for (Duration delay = usual; delay <= longest_delay; delay *= 4) {
+      hunt_.say(
+          fmt::format("{} lines of these functions, one per run, late by {}: no call need be "
+                      "between two accesses that race",
+                      lines.size(), format_duration(delay)));
+      for (const Place& line : lines) {
+        if (hunt_.over() || !has_room(hunt_, {line}, delay)) return;
+        if (auto late = fails_when_late(hunt_, {line}, delay))
+          hunt_.confirm(late->trial, late->seen);
+      }
+    }
+  }
+
+ private:
+  void settle(Places places, Duration delay, Late late) {
+    minimise_places(places, delay, late);
+    if (places.size() > 1) replace_by_one(places, delay, late);
+    if (hunt_.over()) return;
+    if (places.size() == 1)
+      if (auto line = last_failing_line(places.front(), delay))
+        if (hunt_.over() || hunt_.confirm(line->trial, line->seen)) return;
+    hunt_.confirm(late.trial, late.seen);
+  }
+
+  void minimise_places(Places& places, Duration delay, Late& late) {
+    if (places.size() < 2) return;
+    hunt_.say(
+        fmt::format("fails with {} places late: taking away what is not needed", places.size()));
+    const Places all = places;
+    minimise(all.size(), [&](const std::vector<size_t>& numbers) {
+      Places some;
+      for (const size_t number : numbers) some.push_back(all[number]);
+      auto smaller = fails_when_late(hunt_, some, delay);
+      if (!smaller) return false;
+      late = std::move(*smaller);
+      places = some;
+      return true;
+    });
+  }
+
+  // What several delays add up to, a longer one may do alone.
+  void replace_by_one(Places& places, Duration& delay, Late& late) {
+    const Duration sum = delay * most_delays_in_a_thread(places);
+    for (const Place& place : Places(places)) {
+      auto alone = fails_when_late(hunt_, {place}, sum);
+      if (!alone) continue;
+      late = std::move(*alone);
+      places = {place};
+      delay = sum;
+      return;
+    }
+  }
+
+  // The boundary of FlakeSync's critical region, which begins at the entry. By halving, because it
+  // only makes the place more telling: a line that is not reached leaves it less so, not wrong.
+  std::optional<Late> last_failing_line(const Place& entry, Duration delay) {
+    const ConcurrentFunction* function = function_of(entry);
+    if (function == nullptr || function->lines.size() < 2) return std::nullopt;
+    hunt_.say(fmt::format("{} late is enough: looking for the last line of it where it matters",
+                          to_string(entry.site)));
+    std::optional<Late> last;
+    size_t first = 0, end = function->lines.size();
+    while (first < end && !hunt_.over()) {
+      const size_t middle = (first + end) / 2;
+      auto late = fails_when_late(hunt_, {line_of(*function, middle, entry)}, delay);
+      if (late)
+        first = middle + 1, last = std::move(late);
+      else
+        end = middle;
+    }
+    return last;
+  }
+
+  const ConcurrentFunction* function_of(const Place& entry) const {
+    for (const ConcurrentFunction& function : functions_)
+      if (function.entries.front().site == entry.site) return &function;
+    return nullptr;
+  }
+
+  static Place line_of(const ConcurrentFunction& function, size_t number, const Place& entry) {
+    Place line = entry;
+    line.site = SiteName();
+    line.site.image = entry.site.image;
+    line.site.file = function.file;
+    line.site.line = function.lines[number];
+    return line;
+  }
+
+  // How far a function is from the failing line: nothing when the line is in it.
+  int distance_of(const ConcurrentFunction& function) const {
+    const auto& failure = hunt_.options().wanted.failure;
+    if (!failure || function.lines.empty() || base_name(failure->file) != base_name(function.file))
+      return INT32_MAX;
+    if (failure->line < function.lines.front()) return function.lines.front() - failure->line;
+    return std::max(0, failure->line - function.lines.back());
+  }
+
+  // Each line in the thread that came first, then again in the next ones.
+  Places lines_to_try() const {
+    std::vector<const ConcurrentFunction*> functions;
+    for (const ConcurrentFunction& function : functions_) functions.push_back(&function);
+    std::ranges::stable_sort(functions, {}, [&](const auto* one) { return distance_of(*one); });
+    Places lines;
+    for (size_t thread = 0; thread < most_threads_of_a_line; ++thread)
+      for (const ConcurrentFunction* function : functions)
+        if (thread < function->entries.size()) add_lines(lines, *function, thread);
+    if (lines.size() > most_lines) lines.resize(most_lines);
+    return lines;
+  }
+
+  void add_lines(Places& lines, const ConcurrentFunction& function, size_t thread) const {
+    const auto before = static_cast<std::ptrdiff_t>(lines.size());
+    for (size_t i = 0; i < function.lines.size(); ++i)
+      lines.push_back(line_of(function, i, function.entries[thread]));
+    if (distance_of(function) != 0) return;
+    const int failing = hunt_.options().wanted.failure->line;
+    std::stable_sort(lines.begin() + before, lines.end(), [&](const Place& a, const Place& b) {
+      return std::abs(a.site.line - failing) < std::abs(b.site.line - failing);
+    });
+  }
+
+  Hunt& hunt_;
+  const std::vector<ConcurrentFunction> functions_;
+};
+
+}  // namespace
+
+void search_functions(Hunt& hunt) {
+  std::vector<ConcurrentFunction> functions = find_concurrent_functions(hunt);
+  if (hunt.over()) return;
+  if (functions.empty()) {
+    hunt.say("no function of the project runs while another thread is alive: nothing to delay");
+    return;
+  }
+  hunt.say(fmt::format("{} functions run while another thread is alive", functions.size()));
+  FunctionSearch search(hunt, std::move(functions));
+  search.try_entries();
+  if (!hunt.over()) search.try_lines();
+}
+
+}  // namespace unflake
