@@ -144,7 +144,7 @@ class Reproduction {
     options.groups_off = std::move(*off);
     options.budget = command_.budget.value_or(options.budget);
     options.delays.most = command_.most_delay.value_or(options.delays.most);
-    options.initial_delay = command_.initial_delay.value_or(options.initial_delay);
+    options.initial_delay = command_.initial_delay;
     options.order = *order_from(command_.order);
     options.seed = command_.seed;
     options.profile_runs = command_.profile_runs;
@@ -279,7 +279,8 @@ int reproduce_command(const Words& words) {
   add_duration(app, "--budget", command.budget, "for the search [5m]");
   add_duration(app, "--max-delay", command.most_delay, "no thread is made later than this [10s]");
   add_duration(app, "--initial-delay", command.initial_delay,
-               "the first delay of bisection, one-by-one and ddmin [5s]");
+               "the first delay of bisection, one-by-one and ddmin [four times as long as the test "
+               "runs, at most 5s]");
   app.add_option("--order", command.order, "of guided: turns, nearest, appearance or random")
       ->check(CLI::IsMember({"turns", "nearest", "appearance", "random"}));
   app.add_option("--seed", command.seed, "for what is random");

@@ -19,8 +19,7 @@ std::string name_of(const std::vector<Place>& places) {
 // when it fails, and is confirmed itself only when neither half does alone: what fails once by
 // chance is not believed, and what needs both halves is not lost.
 bool explore(Hunt& hunt, const std::vector<Place>& places) {
-  const Trial trial =
-      delay_all(hunt, places, hunt.options().initial_delay, "late at " + name_of(places));
+  const Trial trial = delay_all(hunt, places, hunt.initial_delay(), "late at " + name_of(places));
   const auto seen = hunt.observe(trial);
   if (!seen || !seen->hit) return false;
   if (places.size() > 1) {
@@ -38,7 +37,7 @@ bool explore(Hunt& hunt, const std::vector<Place>& places) {
 void search_bisection(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   if (places.empty()) return;
-  const Trial all = delay_all(hunt, places, hunt.options().initial_delay, "");
+  const Trial all = delay_all(hunt, places, hunt.initial_delay(), "");
   hunt.say(fmt::format("all {} places late at once by {}; the halves of what fails follow",
                        places.size(), format_duration(all.plan.interventions.front().duration)));
   explore(hunt, places);

@@ -19,7 +19,7 @@ struct Hit {
 };
 
 std::optional<Hit> try_all(Hunt& hunt, const std::vector<Place>& places) {
-  Trial trial = delay_all(hunt, places, hunt.options().initial_delay,
+  Trial trial = delay_all(hunt, places, hunt.initial_delay(),
                           fmt::format("late at {} places together", places.size()));
   auto seen = hunt.observe(trial);
   if (!seen || !seen->hit) return std::nullopt;

@@ -67,6 +67,14 @@ const TracedEvent* most_alike(const Trace& trace, const TracedStack& wanted) {
   return best_score >= 0.5 ? best : nullptr;
 }
 
+// A failure that some profiling run showed, whose stack helps to find its place in a passing run.
+const TracedFailure* recorded_failure(const Profile& profile, const Wanted& wanted) {
+  for (const ExperimentResult& run : profile.runs)
+    if (run.trace && !run.trace->failures.empty() && wanted.matches(run.outcome))
+      return &run.trace->failures.front();
+  return nullptr;
+}
+
 }  // namespace
 
 Duration end_of(const Trace& trace) {
@@ -106,6 +114,11 @@ FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
     if (const TracedEvent* event = most_alike(trace, recorded->stack))
       return {event->thread, event->exit, "the call whose stack is most like the failure's"};
   return {no_index, end_of(trace), "not known, so the whole test counts"};
+}
+
+FailurePoint find_failure_point(const Trace& trace, const Hunt& hunt) {
+  const Wanted& wanted = hunt.options().wanted;
+  return find_failure_point(trace, wanted, recorded_failure(hunt.profile(), wanted));
 }
 
 }  // namespace unflake

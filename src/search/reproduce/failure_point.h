@@ -17,6 +17,9 @@ struct FailurePoint {
 FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
                                 const TracedFailure* recorded = nullptr);
 
+// With what the hunt is after, and the stack of that failure if a profiling run showed it.
+FailurePoint find_failure_point(const Trace& trace, const Hunt& hunt);
+
 Duration end_of(const Trace& trace);
 
 }  // namespace unflake

@@ -8,14 +8,6 @@
 namespace unflake {
 namespace {
 
-// A failure that some profiling run showed, whose stack helps to find its place in a passing run.
-const TracedFailure* recorded_failure(const Profile& profile, const Wanted& wanted) {
-  for (const ExperimentResult& run : profile.runs)
-    if (run.trace && !run.trace->failures.empty() && wanted.matches(run.outcome))
-      return &run.trace->failures.front();
-  return nullptr;
-}
-
 std::string key_of(const Intervention& delay) {
   return to_string(delay) + delay.executable;
 }
@@ -46,9 +38,7 @@ std::vector<Candidate> all_candidates(const Hunt& hunt, const FailurePoint& fail
 void search_guided(Hunt& hunt) {
   const ExperimentResult* model = hunt.profile().model();
   if (model == nullptr) return;
-  const FailurePoint failure =
-      find_failure_point(*model->trace, hunt.options().wanted,
-                         recorded_failure(hunt.profile(), hunt.options().wanted));
+  const FailurePoint failure = find_failure_point(*model->trace, hunt);
   const std::vector<Candidate> candidates = all_candidates(hunt, failure);
   hunt.say(fmt::format("{} delays from a {} run, one per run; failure point: {}", candidates.size(),
                        model->outcome.failed() ? "failing" : "passing", failure.how));

@@ -182,6 +182,12 @@ bool Hunt::run_baseline() {
   return true;
 }
 
+Duration Hunt::initial_delay() const {
+  const Duration computed =
+      std::clamp<Duration>(4 * profile_.longest, options_.delays.least * 2, 5s);
+  return options_.initial_delay.value_or(computed);
+}
+
 void Hunt::begin(std::string strategy) {
   strategy_ = std::move(strategy);
 }

@@ -44,9 +44,9 @@ std::string_view to_string(Order order);
 struct HuntOptions {
   Wanted wanted;
   Duration budget{std::chrono::minutes(5)};
-  Duration timeout{std::chrono::minutes(10)};       // of a profiling run
-  Duration time_offset{std::chrono::seconds(2)};    // what a run may take beyond what is expected
-  Duration initial_delay{std::chrono::seconds(5)};  // FlakeRake's initial sleep
+  Duration timeout{std::chrono::minutes(10)};     // of a profiling run
+  Duration time_offset{std::chrono::seconds(2)};  // what a run may take beyond what is expected
+  std::optional<Duration> initial_delay;          // FlakeRake's initial sleep, 5 s in the paper
   int profile_runs = 5;
   DelayLimits delays;
   Order order = Order::turns;
@@ -112,6 +112,10 @@ class Hunt {
   const Profile& profile() const { return profile_; }
   // The test fails by itself in most runs, so that the search is for a plan under which it passes.
   bool is_inverted() const { return inverted_; }
+
+  // The first delay of strategies that delay many places at once; unless the user chose it, long
+  // enough to outlast the whole test several times.
+  Duration initial_delay() const;
 
   // Names the strategy whose trials follow.
   void begin(std::string strategy);

@@ -7,7 +7,7 @@ namespace unflake {
 
 void search_one_by_one(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
-  const Duration delay = hunt.options().initial_delay;
+  const Duration delay = hunt.initial_delay();
   hunt.say(fmt::format("{} places, one per run, each late by {} because any of them alone may do",
                        places.size(), format_duration(delay)));
   for (const Place& place : places) {
