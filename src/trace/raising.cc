@@ -367,7 +367,8 @@ class Raiser {
     }
   }
 
-  // Lines that were inlined from elsewhere are not among them: the first one tells the own file.
+  // Those of the first project file there: its own, or of what was inlined into a template of a
+  // system header.
   void add_lines(TracedFunction& function, const RawImage& raw) {
     const auto image = code_.image(raw);
     if (!image) return;
@@ -375,13 +376,15 @@ class Raiser {
         std::ranges::lower_bound(image->functions(), function.address, {}, &Function::start);
     if (known == image->functions().end() || known->start != function.address) return;
     auto row = std::ranges::lower_bound(image->lines(), known->start, {}, &LineRow::address);
-    const auto file = row == image->lines().end() ? uint32_t{} : row->file;
+    std::optional<uint32_t> file;
     std::set<int> lines;
-    for (; row != image->lines().end() && row->address - known->start < known->size; ++row)
-      if (row->file == file && row->line > 0 && lines.size() < most_lines_of_a_function)
-        lines.insert(row->line);
-    if (lines.empty() || file >= image->files().size()) return;
-    function.file = memory_.sites.files().short_name(image->files()[file]);
+    for (; row != image->lines().end() && row->address - known->start < known->size; ++row) {
+      if (row->line <= 0 || lines.size() >= most_lines_of_a_function) continue;
+      if (!file && code_.policy().is_project_file(image->files()[row->file])) file = row->file;
+      if (file == row->file) lines.insert(row->line);
+    }
+    if (!file) return;
+    function.file = memory_.sites.files().short_name(image->files()[*file]);
     function.lines.assign(lines.begin(), lines.end());
   }
 

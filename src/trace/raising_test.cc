@@ -204,6 +204,23 @@ TEST_F(Raising, One_shot_probes_that_were_hit_are_executed_functions) {
   EXPECT_EQ(trace.functions[0].name, "called");
 }
 
+TEST_F(Raising, An_executed_function_has_the_lines_of_its_project_file) {
+  image_->set(0x200, {frame("called", "/src/a.cc", 7, 0x200)});
+  image_->functions_ = {{"called()", "called", 0x200, 0x40, "/src/a.cc", 7},
+                        {"next()", "next", 0x240, 0x10, "/src/a.cc", 20}};
+  image_->files_ = {"/usr/include/c++/12/thread", "/src/a.cc", "/src/b.cc"};
+  image_->lines_ = {{0x200, 0, 99}, {0x204, 1, 9}, {0x210, 1, 7}, {0x220, 2, 50},
+                    {0x230, 1, 9},  {0x238, 1, 0}, {0x240, 1, 20}};
+  plan_.images = {{"/build/server_test", "", true, {}}};
+  plan_.probes = {{make_address(0, 0x200), 0, none, 1, {}, 0, probe_one_shot, 0, {}}};
+  plan_.probe_names.resize(1);
+  memory_.probe_hits()[0] = 1;
+  const Trace trace = raised();
+  ASSERT_EQ(trace.functions.size(), 1u);
+  EXPECT_EQ(trace.functions[0].file, "a.cc");
+  EXPECT_THAT(trace.functions[0].lines, ElementsAre(7, 9));
+}
+
 TEST_F(Raising, No_process_means_that_the_agent_was_not_loaded) {
   FakeMemory nothing;
   const Trace trace = raise(nothing.read(), plan_, code_, test_);
