@@ -101,6 +101,8 @@ class Explainer {
     pair.first = moment_of(*order_, order_->points[pair_->first]);
     pair.second = moment_of(*order_, order_->points[pair_->second]);
     pair.same_object = pair_->same_object;
+    if (pair.second.passing_is_bound && pair.second.passing < pair.first.passing)
+      pair.second.passing = std::nullopt;
     found_.pair = std::move(pair);
     found_.wait = covering_wait(*order_, *pair_);
   }

@@ -34,6 +34,7 @@ struct Moment {
   std::optional<SourcePlace> caller;  // the line of the failing function from which it was reached
   std::string api;
   std::optional<Duration> passing, failing;  // since the run's start; nothing: it did not happen
+  bool passing_is_bound = false;             // the passing run was there at that time or later
 };
 
 // Two moments that came in this order when the test passed and in the other when it failed: `first`

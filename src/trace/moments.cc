@@ -125,7 +125,7 @@ Moment moment_of(const EventOrder& order, const Point& point) {
   moment.failing = point.failing_at;
   if (point.kind == Point::Kind::failure) {
     moment.place = place_of(*main_failure(*order.failing));
-    moment.passing = std::nullopt;
+    moment.passing_is_bound = true;
   }
   describe_call(moment, order, point);
   return moment;
