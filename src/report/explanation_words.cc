@@ -15,7 +15,7 @@ namespace {
 constexpr size_t longest_quote = 100;
 constexpr int lines_around = 2;
 
-std::string place_text(const SourcePlace& place) {
+std::string place_text(const CodePlace& place) {
   if (place.file.empty()) return place.function.empty() ? "?" : place.function;
   return place.line > 0 ? fmt::format("{}:{}", base_name(place.file), place.line)
                         : base_name(place.file);
@@ -65,12 +65,12 @@ class Wording {
         one_line(fmt::format("{}: {}", to_string(next.kind), join(next.evidence, "; ")));
   }
 
-  std::string line_at(const SourcePlace& place) const {
+  std::string line_at(const CodePlace& place) const {
     if (!report_.source || place.file.empty() || place.line <= 0) return "";
     return std::string(trim(report_.source(place.file, place.line)));
   }
 
-  std::string with_text(const SourcePlace& place) const {
+  std::string with_text(const CodePlace& place) const {
     const std::string text = shorten(line_at(place), longest_quote);
     return text.empty() ? place_text(place) : fmt::format("{} (`{}`)", place_text(place), text);
   }
@@ -157,7 +157,7 @@ class Wording {
     if (found_.failure) add_quotation("failure", found_.failure->place);
   }
 
-  void add_quotation(const std::string& role, const SourcePlace& place) {
+  void add_quotation(const std::string& role, const CodePlace& place) {
     if (place.file.empty() || place.line <= 0) return;
     for (size_t i = 0; i < places_.size(); ++i)
       if (places_[i].file == place.file && places_[i].line == place.line) {
@@ -174,7 +174,7 @@ class Wording {
     words_.quotations.push_back(std::move(quotation));
   }
 
-  void add_line(Quotation& quotation, const SourcePlace& place, int number) const {
+  void add_line(Quotation& quotation, const CodePlace& place, int number) const {
     const std::string text = report_.source ? report_.source(place.file, number) : "";
     if (text.empty() && number != place.line) return;
     if (text.empty() && quotation.lines.empty()) return;
@@ -185,7 +185,7 @@ class Wording {
   const Repro& repro_;
   const Explanation& found_;
   ExplanationWords words_;
-  std::vector<SourcePlace> places_;  // of the quotations
+  std::vector<CodePlace> places_;  // of the quotations
 };
 
 }  // namespace

@@ -94,7 +94,8 @@ class Matcher {
     if (call.passing) point.passing_from = point.passing_to = call.passing->enter;
     if (call.failing) point.failing_at = call.failing->enter;
     order_.points.push_back(point);
-    if ((order_.traits_of(point) & protocol::api_wait) == 0) return;
+    // Who asked for a lock first is who has it first, mostly: one point says enough.
+    if (!(order_.traits_of(point) & protocol::api_wait) || order_.group_of(point) == "lock") return;
     point.kind = Point::Kind::end;
     point.passing_from = point.passing_to = point.failing_at = std::nullopt;
     if (call.passing && !call.passing->unfinished)

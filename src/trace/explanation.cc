@@ -88,7 +88,7 @@ class Explainer {
       found_.failure->what = Moment::What::failure;
     }
     if (!found_.failure) return;
-    SourcePlace& place = found_.failure->place;
+    CodePlace& place = found_.failure->place;
     if (place.file.empty())
       place = {repro_.failure.file, repro_.failure.line, repro_.failure.function};
   }

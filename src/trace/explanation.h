@@ -17,11 +17,11 @@ struct ObservedRun {
   std::vector<ThreadAtTimeout> thread_stacks;  // when it ran out of time
 };
 
-struct SourcePlace {
+struct CodePlace {
   std::string file;  // as full as the trace knows it
   int line = 0;      // 0: not known
   std::string function;
-  bool operator==(const SourcePlace&) const = default;
+  bool operator==(const CodePlace&) const = default;
 };
 
 // What one thread does at one moment.
@@ -30,8 +30,8 @@ struct Moment {
   What what = What::call;
   std::string thread;
   std::string started_by;  // "main at pool.cc:31"; empty for a process's first thread
-  SourcePlace place;
-  std::optional<SourcePlace> caller;  // the line of the failing function from which it was reached
+  CodePlace place;
+  std::optional<CodePlace> caller;  // the line of the failing function from which it was reached
   std::string api;
   std::optional<Duration> passing, failing;  // since the run's start; nothing: it did not happen
   bool passing_is_bound = false;             // the passing run was there at that time or later
@@ -48,7 +48,7 @@ struct FlippedPair {
 struct Lateness {
   std::string thread;
   std::string started_by;
-  SourcePlace place;
+  CodePlace place;
   std::string site;      // as the plan names it
   std::string position;  // "before", "after", "at the start of the thread, before"
   Duration longest{};    // that one delay took in the run with the plan

@@ -55,8 +55,8 @@ class PairSearch {
 
   void keep_latest(std::vector<size_t>& numbers, size_t most) const {
     const Duration end = failure_time();
-    std::erase_if(numbers, [&](size_t number) {
-      return order_.points[number].failing_at.value_or(Duration{}) > end;
+    std::erase_if(numbers, [&](size_t number) {  // under a plan that helps, the first come later
+      return !order_.plan_is_passing && order_.points[number].failing_at.value_or(Duration{}) > end;
     });
     std::ranges::stable_sort(numbers, std::greater(), [&](size_t number) {
       return order_.points[number].failing_at.value_or(Duration{});

@@ -20,7 +20,7 @@ const Frame* frame_at(const TracedStack& stack, const SiteName& site) {
   return nullptr;
 }
 
-const Frame* frame_of_function(const TracedStack& stack, const SourcePlace& function) {
+const Frame* frame_of_function(const TracedStack& stack, const CodePlace& function) {
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source)
       if (!source.function.empty() && source.function == function.function &&
@@ -29,8 +29,8 @@ const Frame* frame_of_function(const TracedStack& stack, const SourcePlace& func
   return nullptr;
 }
 
-SourcePlace place_of(const TracedFailure& failure) {
-  SourcePlace place{failure.file, failure.line, ""};
+CodePlace place_of(const TracedFailure& failure) {
+  CodePlace place{failure.file, failure.line, ""};
   for (const TracedFrame& frame : failure.stack.frames)
     for (const Frame& source : frame.source) {
       if (source.file.empty() || source.function.empty()) continue;
@@ -42,20 +42,20 @@ SourcePlace place_of(const TracedFailure& failure) {
 }
 
 // The event's own stack is the surest source for its file.
-SourcePlace place_of(const Trace& trace, const TracedEvent& event, const SiteName& site) {
+CodePlace place_of(const Trace& trace, const TracedEvent& event, const SiteName& site) {
   if (event.stack < trace.stacks.size())
     if (const Frame* frame = frame_at(trace.stacks[event.stack], site))
       return {frame->file, frame->line, frame->function};
   return place_of(trace, site);
 }
 
-std::optional<SourcePlace> caller_of(const EventOrder& order, const Trace& trace,
-                                     const TracedEvent& event, const SourcePlace& own) {
+std::optional<CodePlace> caller_of(const EventOrder& order, const Trace& trace,
+                                   const TracedEvent& event, const CodePlace& own) {
   const TracedFailure* failure = main_failure(*order.failing);
   if (!failure || event.stack >= trace.stacks.size()) return std::nullopt;
   const Frame* frame = frame_of_function(trace.stacks[event.stack], place_of(*failure));
   if (!frame || (frame->line == own.line && frame->file == own.file)) return std::nullopt;
-  return SourcePlace{frame->file, frame->line, frame->function};
+  return CodePlace{frame->file, frame->line, frame->function};
 }
 
 Moment::What what_of(Point::Kind kind) {
@@ -84,7 +84,7 @@ void describe_call(Moment& moment, const EventOrder& order, const Point& point) 
 
 }  // namespace
 
-std::string short_place(const SourcePlace& place) {
+std::string short_place(const CodePlace& place) {
   if (place.file.empty()) return place.function;
   return place.line > 0 ? fmt::format("{}:{}", base_name(place.file), place.line)
                         : base_name(place.file);
@@ -107,7 +107,7 @@ std::string started_by(const Trace& trace, uint32_t thread) {
   return place == name ? parent : fmt::format("{} at {}", parent, place);
 }
 
-SourcePlace place_of(const Trace& trace, const SiteName& site) {
+CodePlace place_of(const Trace& trace, const SiteName& site) {
   for (const TracedStack& stack : trace.stacks)
     if (const Frame* frame = frame_at(stack, site))
       return {frame->file, frame->line, frame->function};

@@ -12,10 +12,10 @@ Moment moment_of(const EventOrder& order, const Point& point);
 std::string started_by(const Trace& trace, uint32_t thread);
 
 // Where a site is, with the file's full name when a stack of the trace has it.
-SourcePlace place_of(const Trace& trace, const SiteName& site);
+CodePlace place_of(const Trace& trace, const SiteName& site);
 
 // "queue.cc:57", else the function.
-std::string short_place(const SourcePlace& place);
+std::string short_place(const CodePlace& place);
 
 // The failure of a trace that names its outcome; nullptr: none was captured.
 const TracedFailure* main_failure(const Trace& trace);
