@@ -10,12 +10,6 @@ using Position = Intervention::Position;
 using Threads = Intervention::Threads;
 using Visits = Intervention::Visits;
 
-// Without spaces, so that it can be read back.
-std::string duration_word(Duration duration) {
-  if (duration.count() % 1000 == 0) return fmt::format("{}ms", duration.count() / 1000);
-  return fmt::format("{}us", duration.count());
-}
-
 std::string place_text(const Intervention& intervention) {
   std::string text = to_string(intervention.site);
   if (intervention.position == Position::after) text += ":after";

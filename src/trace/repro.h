@@ -53,6 +53,7 @@ struct Repro {
   OutcomeKind outcome = OutcomeKind::fail;
   Failure failure;
   std::string signature;
+  SiteContext failing_line;  // what stands where the failure is; empty when it has no line
 
   Plan plan;
   std::vector<SiteContext> sites;   // where the plan's interventions are, in their order

@@ -56,4 +56,9 @@ std::string format_duration(Duration duration) {
   return fmt::format("{}h {:02}m", seconds / 3600, seconds % 3600 / 60);
 }
 
+std::string duration_word(Duration duration) {
+  if (duration.count() % 1000 == 0) return fmt::format("{}ms", duration.count() / 1000);
+  return fmt::format("{}us", duration.count());
+}
+
 }  // namespace unflake

@@ -16,4 +16,7 @@ Result<Duration> parse_duration(std::string_view text);
 // Three significant digits in the unit that reads best: "80 us", "12.3 ms", "4.56 s", "3m 20s".
 std::string format_duration(Duration duration);
 
+// Exact and without blanks, so that it can be read back: "200ms", "80us".
+std::string duration_word(Duration duration);
+
 }  // namespace unflake

@@ -1,0 +1,134 @@
+#include "trace/program_code.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "symbols/demangle.h"
+#include "trace/file_names.h"
+#include "util/base_name.h"
+
+namespace unflake {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t largest_source = 16 << 20;
+
+bool is_end_of(const std::string& path, const std::string& end) {
+  return path.ends_with(end) &&
+         (path.size() == end.size() || end[0] == '/' || path[path.size() - end.size() - 1] == '/');
+}
+
+std::vector<std::string> lines_of_file(const std::string& path) {
+  std::vector<std::string> lines;
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > largest_source)
+    return lines;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+class ProgramCode {
+ public:
+  ProgramCode(const Trace& trace, const ProjectCodeRules& rules)
+      : policy_(rules), root_(rules.root) {
+    if (!trace.processes.empty() && trace.processes.front().executable < trace.images.size())
+      own_ = trace.images[trace.processes.front().executable].path;
+    for (const TracedImage& image : trace.images)
+      if (image.is_project) open(image.path);
+  }
+
+  const CodeView::Lines& source(const std::string& file) {
+    const auto [known, is_new] = sources_.try_emplace(file);
+    if (is_new) known->second = read(file);
+    return known->second;
+  }
+
+  const std::vector<FunctionPlace>& functions(const std::string& image) {
+    const auto [known, is_new] = functions_.try_emplace(image);
+    const Image* code = is_new ? find(image) : nullptr;
+    if (!code) return known->second;
+    for (const Function& function : code->functions())
+      if (!function.file.empty() && policy_.is_project_file(function.file))
+        known->second.push_back(
+            {qualified_name(function.name), names_.short_name(function.file), function.line});
+    return known->second;
+  }
+
+  std::vector<CodeLine> lines(const std::string& image, const std::string& file) {
+    const Image* code = find(image);
+    std::vector<CodeLine> found;
+    if (!code) return found;
+    std::set<uint32_t> numbers;  // of the file
+    for (uint32_t i = 0; i < code->files().size(); ++i)
+      if (is_end_of(code->files()[i], file)) numbers.insert(i);
+    std::map<int, uint64_t> first_address;
+    for (const LineRow& row : code->lines())
+      if (numbers.contains(row.file) && row.line > 0)
+        first_address.try_emplace(row.line, row.address);
+    for (const auto& [line, address] : first_address) {
+      const std::vector<Frame> frames = code->frames_at(address);
+      if (!frames.empty()) found.push_back({line, frames.front().function});
+    }
+    return found;
+  }
+
+ private:
+  void open(const std::string& path) {
+    auto image = Image::open(path);
+    if (!image) return;
+    for (const std::string& file : (*image)->files())
+      if (policy_.is_project_file(file)) files_.insert(file);
+    images_.push_back(std::move(*image));
+    names_.add({files_.begin(), files_.end()});
+  }
+
+  const Image* find(const std::string& name) const {
+    for (const auto& image : images_)
+      if (name.empty() ? image->path() == own_ : base_name(image->path()) == name)
+        return image.get();
+    return nullptr;
+  }
+
+  // A build elsewhere, or one that shortens its paths, leaves names that are below the root here.
+  CodeView::Lines read(const std::string& file) const {
+    for (const std::string& path : files_) {
+      if (!is_end_of(path, file)) continue;
+      const bool is_absolute = path.starts_with('/');
+      if (auto lines = lines_of_file(is_absolute ? path : root_ + "/" + path); !lines.empty())
+        return lines;
+    }
+    return lines_of_file(file.starts_with('/') ? file : root_ + "/" + file);
+  }
+
+  const ProjectCode policy_;
+  const std::string root_;
+  std::string own_;  // the test's own executable
+  std::vector<std::shared_ptr<const Image>> images_;
+  std::set<std::string> files_;
+  FileNames names_;
+  std::map<std::string, CodeView::Lines> sources_;
+  std::map<std::string, std::vector<FunctionPlace>> functions_;
+};
+
+}  // namespace
+
+CodeView program_code(const Trace& trace, const ProjectCodeRules& rules) {
+  const auto code = std::make_shared<ProgramCode>(trace, rules);
+  CodeView view;
+  view.source = [code](const std::string& file) -> const CodeView::Lines& {
+    return code->source(file);
+  };
+  view.functions = [code](const std::string& image) -> const std::vector<FunctionPlace>& {
+    return code->functions(image);
+  };
+  view.lines = [code](const std::string& image, const std::string& file) {
+    return code->lines(image, file);
+  };
+  return view;
+}
+
+}  // namespace unflake
