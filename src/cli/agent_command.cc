@@ -92,7 +92,7 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words) 
   if (!config) return config.error();
   LocalOptions local;
   local.grace = config->settings.grace.value_or(local.grace);
-  local.project_code = config->code.rules(project->root);
+  local.project_code = project_code_ = config->code.rules(project->root);
   functions_ = options.functions;
   functions_.insert(functions_.end(), config->code.functions.begin(), config->code.functions.end());
   auto executor = LocalExecutor::create(local, interrupts_);
@@ -115,9 +115,10 @@ OneTest::~OneTest() {
       (void)run(fixture.test, {}, false);
 }
 
-Result<ExperimentResult> OneTest::run(std::shared_ptr<const Test> test, const Plan& plan,
-                                      bool keep) {
+Result<ExperimentResult> OneTest::run(std::shared_ptr<const Test> test, const Plan& plan, bool keep,
+                                      const Conditions& conditions) {
   Experiment experiment{test, plan, {}, keep};
+  experiment.conditions = conditions;
   experiment.timeout = timeout_.value_or(test->timeout.value_or(default_timeout_));
   return executor_->run(experiment);
 }
@@ -135,9 +136,14 @@ Result<void> OneTest::set_up() {
   return {};
 }
 
-Result<ExperimentResult> OneTest::run(const Plan& plan) {
+Result<std::unique_ptr<AgentRun>> OneTest::prepare(const Plan& plan) {
   if (auto done = set_up(); !done) return done.error();
-  auto result = run(test_, plan, false);
+  return executor_->prepare(*test_, plan);
+}
+
+Result<ExperimentResult> OneTest::run(const Plan& plan, const Conditions& conditions) {
+  if (auto done = set_up(); !done) return done.error();
+  auto result = run(test_, plan, false, conditions);
   if (result && plan.agent && result->process.end == ProcessResult::End::not_started)
     return usage_error(result->process.error);
   return result;

@@ -35,14 +35,19 @@ class OneTest {
   const Test& test() const { return *test_; }
   // Whose entries are sites too.
   const std::vector<std::string>& functions() const { return functions_; }
-  Result<ExperimentResult> run(const Plan& plan);
+  const ProjectCodeRules& project_code() const { return project_code_; }
+  Result<ExperimentResult> run(const Plan& plan, const Conditions& conditions = {});
+  // A run that somebody else starts, with its fixtures set up: under a debugger.
+  Result<std::unique_ptr<AgentRun>> prepare(const Plan& plan);
+  Launcher& launcher() { return *executor_; }
   // The signal that asked unflake to stop; 0: none did.
   int stop_signal() const { return interrupts_.stop_signal(); }
 
  private:
   OneTest() = default;
   Result<void> select(const OneTestOptions& options, const Words& words);
-  Result<ExperimentResult> run(std::shared_ptr<const Test> test, const Plan& plan, bool keep);
+  Result<ExperimentResult> run(std::shared_ptr<const Test> test, const Plan& plan, bool keep,
+                               const Conditions& conditions = {});
   Result<void> set_up();
 
   Interrupts interrupts_;
@@ -50,6 +55,7 @@ class OneTest {
   std::shared_ptr<const Test> test_;
   std::vector<PlannedTest> fixtures_;
   std::vector<std::string> functions_;
+  ProjectCodeRules project_code_;
   std::optional<Duration> timeout_;
   Duration default_timeout_{};
   bool is_set_up_ = false;

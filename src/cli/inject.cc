@@ -5,10 +5,9 @@
 #include "cli/agent_command.h"
 #include "cli/commands.h"
 #include "cli/inject_words.h"
+#include "cli/intervention_totals.h"
 #include "cli/page.h"
-#include "report/table.h"
 #include "report/trace_text.h"
-#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -42,65 +41,6 @@ struct InjectCommand {
   InjectWords words;
   int runs = 1;
 };
-
-struct Totals {
-  int runs = 0;
-  int failed = 0;
-  int failed_by_itself = 0;  // runs in which nothing fired
-  std::vector<TracedIntervention> interventions;
-};
-
-void add(Totals& totals, const ExperimentResult& result) {
-  ++totals.runs;
-  totals.failed += result.outcome.failed();
-  bool fired = false;
-  const auto& states = result.trace->interventions;
-  totals.interventions.resize(std::max(totals.interventions.size(), states.size()));
-  for (size_t i = 0; i < states.size(); ++i) {
-    TracedIntervention& total = totals.interventions[i];
-    total.visits += states[i].visits;
-    total.fired += states[i].fired;
-    total.let_go += states[i].let_go;
-    total.added += states[i].added;
-    fired = fired || states[i].fired > 0;
-  }
-  totals.failed_by_itself += result.outcome.failed() && !fired;
-}
-
-std::string interventions_text(const std::vector<NamedIntervention>& all, const Totals& totals) {
-  Table table({"INTERVENTION", "VISITS", "FIRED", "TIME ADDED", "LET GO"});
-  for (size_t i = 0; i < all.size() && i < totals.interventions.size(); ++i) {
-    const TracedIntervention& state = totals.interventions[i];
-    const Intervention& what = all[i].intervention;
-    const bool is_hold = what.action == Intervention::Action::hold;
-    const bool is_watch = what.action == Intervention::Action::watch;
-    table.add({(is_watch ? "watch " : "") + all[i].text, std::to_string(state.visits),
-               is_watch ? "-" : std::to_string(state.fired),
-               is_watch ? "-" : format_duration(state.added),
-               is_hold ? std::to_string(state.let_go) : "-"});
-  }
-  return table.text();
-}
-
-// A delay that never fired proves nothing, and must not look as if it did.
-std::string verdict_text(const std::vector<NamedIntervention>& all, const Totals& totals,
-                         const Style& style) {
-  std::string text = fmt::format("\n{} of {} failed\n", totals.failed, counted(totals.runs, "run"));
-  const auto note = [&](const std::string& words) {
-    text += fmt::format("{}: {}\n", style.paint(Tone::doubtful, "note"), words);
-  };
-  if (totals.failed_by_itself > 0)
-    note(fmt::format("{} failed although nothing had fired: the test fails by itself too",
-                     counted(totals.failed_by_itself, "run")));
-  for (size_t i = 0; i < all.size() && i < totals.interventions.size(); ++i) {
-    const TracedIntervention& state = totals.interventions[i];
-    if (state.fired > 0) continue;
-    const std::string why =
-        state.visits > 0 ? "none of its visits was the one asked for" : "no such thread came there";
-    note(fmt::format("{} never fired: {}", one_line(all[i].text), why));
-  }
-  return text;
-}
 
 class Injection {
  public:
@@ -144,19 +84,22 @@ class Injection {
   Result<int> run_all(Plan plan, const std::vector<NamedIntervention>& interventions) {
     plan.events = plan.stacks = false;  // recording them would make the threads later than asked
     tell("with interventions:\n");
-    Totals totals;
+    InterventionTotals totals;
+    std::vector<std::string> texts;
+    for (const NamedIntervention& named : interventions) texts.push_back(named.text);
     for (int i = 0; i < command_.runs; ++i) {
       const auto result = one_->run(plan);
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
       if (!result) return result.error();
-      add(totals, *result);
+      totals.add(*result);
       tell_run(*result);
     }
-    tell("\n" + interventions_text(interventions, totals) +
-         verdict_text(interventions, totals, style_));
-    if (totals.failed == 0) return static_cast<int>(ExitCode::success);
-    return static_cast<int>(totals.failed == totals.runs ? ExitCode::test_failed
-                                                         : ExitCode::flaky_only);
+    tell("\n" + totals.table(plan.interventions, texts) +
+         fmt::format("\n{} of {} failed\n", totals.failed(), counted(totals.runs(), "run")) +
+         totals.doubts(plan.interventions, texts, style_));
+    if (totals.failed() == 0) return static_cast<int>(ExitCode::success);
+    return static_cast<int>(totals.failed() == totals.runs() ? ExitCode::test_failed
+                                                             : ExitCode::flaky_only);
   }
 
   // The output and the stack of a failure are shown once.

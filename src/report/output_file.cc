@@ -59,6 +59,7 @@ Result<void> write_and_rename(const std::string& temporary, int fd, const std::s
                               std::string_view content) {
   open_to_others(fd);
   if (const Result<void> written = write_all(fd, path, content); !written) return written;
+  if (::fsync(fd) != 0) return cannot("write the file", path, errno);
   if (::rename(temporary.c_str(), path.c_str()) != 0)
     return cannot("replace the file", path, errno);
   return {};

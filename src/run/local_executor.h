@@ -39,6 +39,12 @@ class LocalExecutor : public Executor, public Launcher {
 
   ProcessResult launch(const Command& command, Duration timeout) override;
 
+  // A run under the agent that somebody else starts, with what earlier runs here have shown. It is
+  // good for one process, and as long as the result lives.
+  Result<std::unique_ptr<AgentRun>> prepare(const Test& test, const Plan& plan) {
+    return agents_.prepare(test, plan);
+  }
+
  private:
   struct Ordered {
     Ticket ticket = 0;

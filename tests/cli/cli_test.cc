@@ -98,6 +98,7 @@ class CliCase : public testing::Test {
     command.env = {{"PATH", UNFLAKE_BIN ":" + path},
                    {"FIXTURES", UNFLAKE_FIXTURES},
                    {"ZOO", UNFLAKE_ZOO},
+                   {"CASES", UNFLAKE_CLI_CASES},
                    {"HOME", folder_},
                    {"LC_ALL", "C.UTF-8"},
                    {"TMPDIR", folder_},

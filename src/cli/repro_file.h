@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "cli/project.h"
+#include "trace/repro.h"
+
+namespace unflake {
+
+// Writes a repro to `.unflake/repro/` and returns its path. An older file of the same test and
+// signature is replaced; one of another failure never is.
+Result<std::string> save_repro(const Project& project, const Repro& repro);
+
+// The file that a user means: a path, or the bare name of one in `.unflake/repro/`.
+Result<std::string> find_repro(const Project& project, const std::string& word);
+
+Result<Repro> load_repro(const std::string& path);
+
+}  // namespace unflake
