@@ -10,6 +10,7 @@ constexpr CommandEntry table[] = {
     {"trace", "which threads and timing calls a test has", trace_command},
     {"inject", "make a thread of a test late, on purpose, and see what happens", inject_command},
     {"replay", "make a recorded failure happen again, also after an edit", replay_command},
+    {"explain", "why a recorded failure happens, and what to do about it", explain_command},
     {"doctor", "what this machine can do and what is missing", doctor_command},
 };
 
