@@ -35,8 +35,8 @@ text.rate { fill: var(--faint); text-anchor: end; font-size: 11px; } text.lane {
 .life { stroke: var(--faint); stroke-width: 1.5; } text.call { fill: var(--paper); font-size: 11px; pointer-events: none; }
 .delay { fill: var(--delay); } .sleep { fill: var(--sleep); } .lock { fill: var(--lock); } .signal { fill: var(--signal); }
 .io { fill: var(--io); } .thread { fill: var(--thread); } .other { fill: var(--other); }
-.failure line { stroke: var(--bad); stroke-dasharray: 4 3; } .failure path { stroke: var(--bad); stroke-width: 3.5; }
-.link { stroke: var(--mark); stroke-width: 2; } .mark circle { fill: var(--paper); stroke: var(--mark); stroke-width: 2; }
+.failure line { stroke: var(--bad); stroke-dasharray: 4 3; } .failure path { stroke: var(--bad); stroke-width: 2.5; }
+.link { stroke: var(--mark); stroke-width: 2; opacity: .7; } .mark circle { fill: var(--paper); stroke: var(--mark); stroke-width: 2; }
 .mark text { text-anchor: middle; font-weight: 700; font-size: 11px; }
 .slack { fill: var(--delay); opacity: .25; } .curve { fill: none; stroke: var(--lock); stroke-width: 1.5; }
 .point line { stroke: var(--lock); } .point circle { fill: var(--lock); }

@@ -159,11 +159,7 @@ class Wording {
 
   void add_quotation(const std::string& role, const CodePlace& place) {
     if (place.file.empty() || place.line <= 0) return;
-    for (size_t i = 0; i < places_.size(); ++i)
-      if (places_[i].file == place.file && places_[i].line == place.line) {
-        words_.quotations[i].title = role + ", " + words_.quotations[i].title;
-        return;
-      }
+    if (joins_another(role, place)) return;
     Quotation quotation;
     quotation.title = fmt::format("{}: {}", role, place_text(place));
     if (!place.function.empty()) quotation.title += " in " + place.function;
@@ -172,6 +168,23 @@ class Wording {
       add_line(quotation, place, i);
     places_.push_back(place);
     words_.quotations.push_back(std::move(quotation));
+  }
+
+  // Two places a line apart are read together.
+  bool joins_another(const std::string& role, const CodePlace& place) {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      if (places_[i].file != place.file) continue;
+      Quotation& known = words_.quotations[i];
+      const auto line = std::ranges::find(known.lines, place.line, &QuotedLine::number);
+      const bool is_same = places_[i].line == place.line;
+      if (!is_same && line == known.lines.end()) continue;
+      if (line != known.lines.end()) line->is_meant = true;
+      known.title =
+          one_line(is_same ? fmt::format("{}, {}", role, known.title)
+                           : fmt::format("{}; {}: line {}", known.title, role, place.line));
+      return true;
+    }
+    return false;
   }
 
   void add_line(Quotation& quotation, const CodePlace& place, int number) const {

@@ -81,7 +81,7 @@ class Drawing {
   void begin() {
     put("<svg class=\"timeline\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{} "
         "run\">\n",
-        label_width + plot_width + 10, height() + 8, is_passing_ ? "passing" : "failing");
+        label_width + plot_width + 30, height() + 8, is_passing_ ? "passing" : "failing");
   }
 
   void draw_axis() {
@@ -168,11 +168,12 @@ class Drawing {
     for (const TracedFailure& failure : trace_.failures) {
       const auto lane = lane_of(failure.thread);
       if (!lane || !is_seen(failure.at) || failure.kind == "thrown before") continue;
-      const double x = x_of(failure.at), y = y_of(*lane) + lane_height / 2;
+      const double x = x_of(failure.at);
       put("<g class=\"failure\"><title>{0}</title><line x1=\"{1:.1f}\" x2=\"{1:.1f}\" "
           "y1=\"{2:.0f}\" "
-          "y2=\"{3:.1f}\"/><path d=\"M{4:.1f} {5:.1f}l12 12m0 -12l-12 12\"/></g>\n",
-          html_text(failure_line(failure, trace_)), x, axis_height - 6, height(), x - 6, y - 6);
+          "y2=\"{3:.1f}\"/><path d=\"M{4:.1f} {5:.0f}l8 8m0 -8l-8 8\"/></g>\n",
+          html_text(failure_line(failure, trace_)), x, axis_height - 6, height(), x - 4,
+          axis_height - 9);
     }
   }
 
