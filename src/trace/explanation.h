@@ -31,7 +31,7 @@ struct Moment {
   std::string thread;
   std::string started_by;  // "main at pool.cc:31"; empty for a process's first thread
   CodePlace place;
-  std::optional<CodePlace> caller;  // the line of the failing function from which it was reached
+  std::optional<CodePlace> caller;  // the failing function's line, or else the next one above
   std::string api;
   std::optional<Duration> passing, failing;  // since the run's start; nothing: it did not happen
   bool passing_is_bound = false;             // the passing run was there at that time or later

@@ -91,9 +91,21 @@ class PairSearch {
     return one->object != 0 && one->object == two->object && process_of(a) == process_of(b);
   }
 
-  bool only_looks(const Point& point) const {
-    const std::string_view group = order_.group_of(point);
-    return group == "clock" || group == "yield" || group == "random";
+  // What tells no more than the call before it.
+  bool says_little(const Point& point) const {
+    const TracedSite* site = order_.site_of(point);
+    if (!site) return false;
+    return site->group == "clock" || site->group == "yield" || site->group == "random" ||
+           site->name.api.find("unlock") != std::string::npos;
+  }
+
+  // One lets the other go on. A mutex does that for everybody.
+  bool hands_over(const Point& first, const Point& second) const {
+    const auto wakes = [&](const Point& from, const Point& to) {
+      return order_.traits_of(from) & protocol::api_wakes &&
+             order_.traits_of(to) & protocol::api_wait;
+    };
+    return order_.group_of(first) != "lock" && (wakes(first, second) || wakes(second, first));
   }
 
   static int between(const std::vector<Duration>& times, Duration from, Duration to) {
@@ -104,16 +116,12 @@ class PairSearch {
   // The object that both are about decides first, then how near to the failure it happened.
   int score(const Point& first, const Point& second, bool same_object) const {
     int score = same_object ? 40 : 0;
-    const auto hands_over = [&](const Point& from, const Point& to) {
-      return order_.traits_of(from) & protocol::api_wakes &&
-             order_.traits_of(to) & protocol::api_wait;
-    };
-    if (same_object && (hands_over(first, second) || hands_over(second, first))) score += 15;
+    if (same_object && hands_over(first, second)) score += 15;
     if (second.kind == Point::Kind::failure) score += 20;
     if (order_.failure && second.thread == order_.points[*order_.failure].thread) score += 10;
     if (first.kind == Point::Kind::thread_end) score -= 5;
     for (const Point* point : {&first, &second})
-      if (only_looks(*point)) score -= 25;
+      if (says_little(*point)) score -= 25;
     const Duration end = order_.failure ? failure_time() : Duration::max();
     score -= std::min(20, between(failing_times_[second.thread], *second.failing_at, end));
     score -= std::min(

@@ -49,11 +49,30 @@ CodePlace place_of(const Trace& trace, const TracedEvent& event, const SiteName&
   return place_of(trace, site);
 }
 
+bool is_own(const Trace& trace, const TracedFrame& frame, const Frame& source) {
+  const bool is_system = frame.image < trace.images.size() && !trace.images[frame.image].is_project;
+  return !is_system && source.line > 0 && !source.file.empty() && !source.file.starts_with("/usr/");
+}
+
+// The next line of the project's own further up.
+const Frame* frame_above(const Trace& trace, const TracedStack& stack, const CodePlace& own) {
+  bool passed = false;
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source) {
+      const bool is_here = source.file == own.file && source.line == own.line;
+      if (passed && !is_here && is_own(trace, frame, source)) return &source;
+      passed = passed || is_here;
+    }
+  return nullptr;
+}
+
 std::optional<CodePlace> caller_of(const EventOrder& order, const Trace& trace,
                                    const TracedEvent& event, const CodePlace& own) {
+  if (event.stack >= trace.stacks.size()) return std::nullopt;
+  const TracedStack& stack = trace.stacks[event.stack];
   const TracedFailure* failure = main_failure(*order.failing);
-  if (!failure || event.stack >= trace.stacks.size()) return std::nullopt;
-  const Frame* frame = frame_of_function(trace.stacks[event.stack], place_of(*failure));
+  const Frame* frame = failure ? frame_of_function(stack, place_of(*failure)) : nullptr;
+  if (!frame) frame = frame_above(trace, stack, own);
   if (!frame || (frame->line == own.line && frame->file == own.file)) return std::nullopt;
   return CodePlace{frame->file, frame->line, frame->function};
 }
