@@ -13,6 +13,11 @@ struct Clues {
   const EventOrder* order = nullptr;  // when both are there
   std::optional<PointPair> pair;
   const Explanation* found = nullptr;  // what is known besides the causes
+
+  const Point* first() const { return pair ? &order->points[pair->first] : nullptr; }
+  const Point* second() const { return pair ? &order->points[pair->second] : nullptr; }
+  bool failed_like(OutcomeKind kind) const;
+  bool crashed() const;
 };
 
 // Every root cause for which there is evidence, the best one first; `unknown` when there is none.

@@ -201,6 +201,40 @@ TEST(Explanation, Of_a_late_thread_that_fails_at_its_own_clock_is_exact_timing) 
   EXPECT_FALSE(found.pair);
 }
 
+TEST(Explanation, Of_a_thread_that_measures_how_long_the_late_one_took_is_exact_timing) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call("main", "clock_test.cc:10:clock_gettime", 0.5, 0.5)
+      .call(worker, "clock_test.cc:5:nanosleep", 1, 11)
+      .asks_for(10)
+      .call("main", "clock_test.cc:11:pthread_join", 1, 11.5)
+      .call("main", "clock_test.cc:12:clock_gettime", 11.6, 11.6);
+  failing.call("main", "clock_test.cc:10:clock_gettime", 0.5, 0.5)
+      .delay(worker, "clock_test.cc:5:nanosleep", 1, 101)
+      .call(worker, "clock_test.cc:5:nanosleep", 101, 111)
+      .asks_for(10)
+      .call("main", "clock_test.cc:11:pthread_join", 1, 111.5)
+      .call("main", "clock_test.cc:12:clock_gettime", 111.6, 111.6)
+      .fails("main", "clock_test.cc", 13, 111.7);
+  EXPECT_EQ(best(explain_pair(repro_at("clock_test.cc:5:nanosleep", worker), passing, failing)),
+            CauseKind::exact_timing);
+}
+
+TEST(Explanation, Of_two_threads_that_sleep_while_a_third_checks_is_about_ordering) {
+  constexpr const char* other = "post.cc:23#1";
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  for (TraceBuilder* builder : {&passing, &failing})
+    builder->thread(other, "main", 1)
+        .call(other, "post.cc:37:nanosleep", 2, 20)
+        .asks_for(18)
+        .call(other, "post.cc:19:pthread_mutex_lock", 20.1, 20.2, 0xa);
+  passing.call(worker, "post.cc:18:pthread_mutex_lock", 6, 6.1, 0xa);
+  failing.delay(worker, "post.cc:18:pthread_mutex_lock", 6, 106)
+      .call(worker, "post.cc:18:pthread_mutex_lock", 106, 106.1, 0xa)
+      .fails("main", "post_test.cc", 45, 107);
+  EXPECT_EQ(best(explain_pair(repro_at("post.cc:18:pthread_mutex_lock", worker), passing, failing)),
+            CauseKind::ordering);
+}
+
 TEST(Explanation, Of_a_crash_after_a_destructor_is_a_teardown_race) {
   TraceBuilder passing = two_threads(), failing = two_threads();
   passing.call(worker, "post.cc:24:pthread_mutex_lock", 2, 2.1, 0xa)

@@ -115,6 +115,10 @@ const TracedFailure* main_failure(const Trace& trace) {
   return found == trace.failures.end() ? nullptr : &*found;
 }
 
+std::string name_of_thread(const Trace& trace, uint32_t thread) {
+  return thread < trace.threads.size() ? trace.threads[thread].name.text : "a thread";
+}
+
 // A thread is named after the place that started it.
 std::string started_by(const Trace& trace, uint32_t thread) {
   if (thread >= trace.threads.size()) return "";

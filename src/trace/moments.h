@@ -11,6 +11,9 @@ Moment moment_of(const EventOrder& order, const Point& point);
 // "main at pool.cc:31"; empty for a process's first thread.
 std::string started_by(const Trace& trace, uint32_t thread);
 
+// A thread's name, or "a thread" when it is not known.
+std::string name_of_thread(const Trace& trace, uint32_t thread);
+
 // Where a site is, with the file's full name when a stack of the trace has it.
 CodePlace place_of(const Trace& trace, const SiteName& site);
 
