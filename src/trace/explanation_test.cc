@@ -181,6 +181,22 @@ TEST(Explanation, Of_a_signal_before_the_wait_is_a_lost_wakeup) {
   EXPECT_EQ(found.pair->second.place.line, 30);
 }
 
+TEST(Explanation, Of_a_signal_after_which_nobody_waits_any_more_is_a_lost_wakeup) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  for (TraceBuilder* builder : {&passing, &failing})
+    builder->call("main", "post_test.cc:51:nanosleep", 2, 42)
+        .asks_for(40)
+        .call("main", "post.cc:18:pthread_cond_signal", 42.1, 42.2, 0xc);
+  passing.call(worker, "post.cc:27:pthread_mutex_lock", 3, 3.1, 0xa)
+      .call(worker, "post.cc:29:pthread_cond_wait", 3.2, 42.5, 0xc);
+  failing.delay(worker, "post.cc:27:pthread_mutex_lock", 3, 103)
+      .call(worker, "post.cc:27:pthread_mutex_lock", 103, 103.1, 0xa)
+      .fails("main", "post_test.cc", 56, 110);
+  const Explanation found =
+      explain_pair(repro_at("post.cc:27:pthread_mutex_lock", worker), passing, failing);
+  EXPECT_EQ(best(found), CauseKind::lost_wakeup);
+}
+
 TEST(Explanation, Of_a_late_thread_that_fails_at_its_own_clock_is_exact_timing) {
   TraceBuilder passing, failing;
   passing.thread("main")

@@ -50,8 +50,8 @@ CodePlace place_of(const Trace& trace, const TracedEvent& event, const SiteName&
 }
 
 bool is_own(const Trace& trace, const TracedFrame& frame, const Frame& source) {
-  const bool is_system = frame.image < trace.images.size() && !trace.images[frame.image].is_project;
-  return !is_system && source.line > 0 && !source.file.empty() && !source.file.starts_with("/usr/");
+  const bool is_project = frame.image < trace.images.size() && trace.images[frame.image].is_project;
+  return is_project && source.line > 0 && !source.file.empty() && !source.file.starts_with("/usr/");
 }
 
 // The next line of the project's own further up.

@@ -82,6 +82,16 @@ const TracedEvent* missed_signal(const Trace& trace, const TracedEvent& wait) {
 
 }  // namespace
 
+// When it failed, nobody waited yet when the signal came: it is forgotten, whatever the waiter
+// does.
+bool signal_overtook_wait(const Clues& clues) {
+  if (!clues.pair || !clues.pair->same_object) return false;
+  return clues.first()->kind == Point::Kind::begin &&
+         forgets_signals(clues.order->group_of(*clues.first())) &&
+         clues.order->traits_of(*clues.first()) & protocol::api_wait &&
+         clues.order->traits_of(*clues.second()) & protocol::api_wakes;
+}
+
 Evidence lost_wakeup(const Clues& clues) {
   if (!clues.order) return {};
   for (const Point& point : clues.order->points) {
@@ -101,6 +111,11 @@ Evidence lost_wakeup(const Clues& clues) {
                          name_of_thread(clues.failing->trace, wait.thread), place),
              wait.unfinished ? "the wait never ended" : "the wait ended at its time-out"}};
   }
+  if (signal_overtook_wait(clues))
+    return {0.93,
+            {fmt::format("the signal at {} came before anybody waited at {}",
+                         short_place(clues.found->pair->second.place),
+                         short_place(clues.found->pair->first.place))}};
   return {};
 }
 
