@@ -82,8 +82,8 @@ const TracedEvent* missed_signal(const Trace& trace, const TracedEvent& wait) {
 
 }  // namespace
 
-// When it failed, nobody waited yet when the signal came: it is forgotten, whatever the waiter
-// does.
+// The signal came when nobody waited. With a predicate that does no harm, so it is a hint and no
+// proof.
 bool signal_overtook_wait(const Clues& clues) {
   if (!clues.pair || !clues.pair->same_object) return false;
   return clues.first()->kind == Point::Kind::begin &&
@@ -112,7 +112,7 @@ Evidence lost_wakeup(const Clues& clues) {
              wait.unfinished ? "the wait never ended" : "the wait ended at its time-out"}};
   }
   if (signal_overtook_wait(clues))
-    return {0.93,
+    return {0.62,
             {fmt::format("the signal at {} came before anybody waited at {}",
                          short_place(clues.found->pair->second.place),
                          short_place(clues.found->pair->first.place))}};
