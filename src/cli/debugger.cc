@@ -27,7 +27,9 @@ Result<std::string> tool(const std::string& name) {
       fmt::format("install it (on Debian: apt install {}), or put it into PATH", name));
 }
 
-// What a framework has to be told so that a failing check stops in a debugger.
+// What a framework has to be told so that a failing check stops in a debugger. Nothing here may
+// lead it to the test on another way (as gtest_catch_exceptions=0 does): threads are named by the
+// stacks that start them.
 struct Stops {
   std::vector<std::string> arguments;
   std::vector<EnvChange> environment;
@@ -38,7 +40,7 @@ Stops stops_for(Framework framework, FailureKind failure) {
   Stops stops;
   switch (framework) {
     case Framework::gtest:
-      stops.environment = {{"GTEST_BREAK_ON_FAILURE", "1"}, {"GTEST_CATCH_EXCEPTIONS", "0"}};
+      stops.environment = {{"GTEST_BREAK_ON_FAILURE", "1"}};
       break;
     case Framework::catch2:
       stops.arguments = {"--break"};
@@ -164,14 +166,13 @@ Result<int> record_with_rr(const Test& test, const AgentRun& run, Launcher& laun
   const auto rr = tool("rr");
   if (!rr) return rr.error();
   if (const auto works = check_rr(*rr, launcher); !works) return works.error();
-  std::vector<std::string> words = {*rr, "record"};
   const auto env = tool("env");
   if (!env) return env.error();
-  words.push_back(*env);
-  for (const EnvChange& change : environment_of(test, run)) {
+  std::vector<std::string> words = {*rr, "record", *env};
+  const std::vector<EnvChange> changes = environment_of(test, run);
+  for (const EnvChange& change : changes)
     if (!change.value) words.insert(words.end(), {"-u", change.name});
-  }
-  for (const EnvChange& change : environment_of(test, run))
+  for (const EnvChange& change : changes)
     if (change.value) words.push_back(change.name + "=" + *change.value);
   words.insert(words.end(), test.command.argv.begin(), test.command.argv.end());
   return run_in_foreground(words, test.command.cwd);

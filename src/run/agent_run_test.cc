@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "run/local_executor.h"
+#include "trace/program_code.h"
+#include "trace/relocation.h"
 
 namespace unflake {
 namespace {
@@ -74,6 +76,42 @@ TEST_F(AgentRuns, A_plan_acts_on_what_an_earlier_run_has_shown) {
   ASSERT_EQ(result.trace->interventions.size(), 1u);
   EXPECT_EQ(result.trace->interventions[0].fired, 3u);
   EXPECT_GE(result.trace->interventions[0].added, Duration(3ms));
+}
+
+TEST_F(AgentRuns, Sites_and_threads_are_described_by_their_source_and_found_by_it) {
+  const ExperimentResult profile = run(profile_);
+  const CodeView code = program_code(*profile.trace, {});
+  Repro repro;
+  for (const char* site : {"handover.cc:17:pthread_mutex_lock", "handover.cc:18", "Box::put()"}) {
+    Intervention delay;
+    delay.site = *parse_site(site);
+    delay.threads = Intervention::Threads::named;
+    delay.thread.text = "handover.cc:56#2";
+    repro.plan.interventions.push_back(delay);
+  }
+  repro.failure = {FailureKind::assertion, "handover.cc", 58, "", "", ""};
+  describe_sites(repro, *profile.trace, code);
+  EXPECT_EQ(repro.sites[0], (SiteContext{"(anonymous namespace)::Box::put", 1,
+                                         "const std::lock_guard lock(mutex_);",
+                                         "void put(int value) {", "value_ = value;"}));
+  EXPECT_EQ(repro.sites[1].text, "value_ = value;");
+  EXPECT_EQ(repro.sites[2].text, "void put(int value) {");
+  EXPECT_THAT(repro.spawns[0].text, HasSubstr("pool.emplace_back"));
+  EXPECT_THAT(repro.spawns[0].function, HasSubstr("Handover_Uses_a_pool_Test::TestBody"));
+  EXPECT_EQ(repro.failing_line.text, "EXPECT_NE(box.look(), 0);");
+
+  const Relocation same = relocate(repro, *profile.trace, code);
+  EXPECT_TRUE(same.notes.empty());
+  EXPECT_NE(same.plan.interventions[0].thread.name, 0u);
+
+  repro.plan.interventions[0].site.line = 7;  // as if ten lines had been inserted since
+  repro.plan.interventions[1].site.line = 8;
+  for (Intervention& delay : repro.plan.interventions) delay.thread.text = "handover.cc:46#2";
+  const Relocation moved = relocate(repro, *profile.trace, code);
+  EXPECT_TRUE(moved.is_complete());
+  EXPECT_EQ(to_string(moved.plan.interventions[0].site), "handover.cc:17:pthread_mutex_lock");
+  EXPECT_EQ(to_string(moved.plan.interventions[1].site), "handover.cc:18");
+  EXPECT_EQ(moved.plan.interventions[2].thread.text, "handover.cc:56#2");
 }
 
 TEST_F(AgentRuns, A_plan_with_an_unknown_site_is_not_started_and_says_why) {

@@ -1,17 +1,20 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace unflake {
 
-// A function of project code; the file as sites name it.
+// Where a function of project code begins; the file as sites name it.
 struct FunctionPlace {
-  std::string name;  // qualified, without parameters
   std::string file;
   int line = 0;
 };
+
+// By qualified name, without parameters; overloads and instances have the same.
+using FunctionPlaces = std::multimap<std::string, FunctionPlace>;
 
 // A line that has code of its own, and the function that it is in.
 struct CodeLine {
@@ -24,7 +27,7 @@ struct CodeView {
   using Lines = std::vector<std::string>;
   // A file's text by its name or path; empty when it cannot be read.
   std::function<const Lines&(const std::string& file)> source;
-  std::function<const std::vector<FunctionPlace>&(const std::string& image)> functions;
+  std::function<const FunctionPlaces&(const std::string& image)> functions;
   std::function<std::vector<CodeLine>(const std::string& image, const std::string& file)> lines;
 };
 

@@ -47,14 +47,14 @@ class ProgramCode {
     return known->second;
   }
 
-  const std::vector<FunctionPlace>& functions(const std::string& image) {
+  const FunctionPlaces& functions(const std::string& image) {
     const auto [known, is_new] = functions_.try_emplace(image);
     const Image* code = is_new ? find(image) : nullptr;
     if (!code) return known->second;
     for (const Function& function : code->functions())
       if (!function.file.empty() && policy_.is_project_file(function.file))
-        known->second.push_back(
-            {qualified_name(function.name), names_.short_name(function.file), function.line});
+        known->second.emplace(qualified_name(function.name),
+                              FunctionPlace{names_.short_name(function.file), function.line});
     return known->second;
   }
 
@@ -111,7 +111,7 @@ class ProgramCode {
   std::set<std::string> files_;
   FileNames names_;
   std::map<std::string, CodeView::Lines> sources_;
-  std::map<std::string, std::vector<FunctionPlace>> functions_;
+  std::map<std::string, FunctionPlaces> functions_;
 };
 
 }  // namespace
@@ -122,7 +122,7 @@ CodeView program_code(const Trace& trace, const ProjectCodeRules& rules) {
   view.source = [code](const std::string& file) -> const CodeView::Lines& {
     return code->source(file);
   };
-  view.functions = [code](const std::string& image) -> const std::vector<FunctionPlace>& {
+  view.functions = [code](const std::string& image) -> const FunctionPlaces& {
     return code->functions(image);
   };
   view.lines = [code](const std::string& image, const std::string& file) {

@@ -98,9 +98,9 @@ class CodePlaces {
   // Of the file, and of the files that its function may have gone to.
   std::vector<SourcePlace> lines(const SiteName& wanted, const SiteContext& context) const {
     std::set<std::string> files{wanted.file};
-    for (const FunctionPlace& function : code_.functions(wanted.image))
-      if (!context.function.empty() && unqualified(function.name) == unqualified(context.function))
-        files.insert(function.file);
+    for (const auto& [name, place] : code_.functions(wanted.image))
+      if (!context.function.empty() && unqualified(name) == unqualified(context.function))
+        files.insert(place.file);
     std::vector<SourcePlace> places;
     for (const std::string& file : files)
       for (const CodeLine& line : code_.lines(wanted.image, file)) {
@@ -115,11 +115,10 @@ class CodePlaces {
 
   std::vector<SourcePlace> functions(const SiteName& wanted) const {
     std::vector<SourcePlace> places;
-    for (const FunctionPlace& function : code_.functions(wanted.image)) {
+    for (const auto& [function, place] : code_.functions(wanted.image)) {
       SiteName name = wanted;
-      name.function = function.name;
-      places.push_back(
-          {name, context_at(code_, wanted.image, function.file, function.line, function.name)});
+      name.function = function;
+      places.push_back({name, context_at(code_, wanted.image, place.file, place.line, function)});
     }
     return places;
   }
@@ -206,8 +205,8 @@ class Relocator {
   }
 
   bool has_function(const SiteName& site, const SiteContext& context) const {
-    return std::ranges::any_of(code_.functions(site.image), [&](const FunctionPlace& function) {
-      return function.name == context.function || names_function(site.function, function.name);
+    return std::ranges::any_of(code_.functions(site.image), [&](const auto& function) {
+      return function.first == context.function || names_function(site.function, function.first);
     });
   }
 

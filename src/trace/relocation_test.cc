@@ -58,9 +58,7 @@ class Program {
       const auto found = sources_.find(file);
       return found == sources_.end() ? none : found->second;
     };
-    view.functions = [this](const std::string&) -> const std::vector<FunctionPlace>& {
-      return functions_;
-    };
+    view.functions = [this](const std::string&) -> const FunctionPlaces& { return functions_; };
     view.lines = [this](const std::string&, const std::string& file) {
       std::vector<CodeLine> lines;
       for (size_t i = 0; i < sources_.at(file).size(); ++i)
@@ -75,14 +73,19 @@ class Program {
     for (size_t i = 0; i < sources_[file].size(); ++i) {
       const std::string& line = sources_[file][i];
       if (!line.starts_with("void ")) continue;
-      functions_.push_back({line.substr(5, line.find('(') - 5), file, static_cast<int>(i) + 1});
+      functions_.emplace(line.substr(5, line.find('(') - 5),
+                         FunctionPlace{file, static_cast<int>(i) + 1});
     }
   }
 
   std::string function_at(const std::string& file, int line) const {
     std::string name;
-    for (const FunctionPlace& function : functions_)
-      if (function.file == file && function.line <= line) name = function.name;
+    int nearest = 0;
+    for (const auto& [function, place] : functions_) {
+      if (place.file != file || place.line > line || place.line < nearest) continue;
+      name = function;
+      nearest = place.line;
+    }
     return name;
   }
 
@@ -114,7 +117,7 @@ class Program {
   }
 
   std::map<std::string, CodeView::Lines> sources_;
-  std::vector<FunctionPlace> functions_;
+  FunctionPlaces functions_;
   Trace trace_;
 };
 

@@ -128,9 +128,10 @@ SiteContext context_at(const CodeView& code, const std::string& image, const std
   SiteContext context;
   context.function = function;
   int nearest = std::numeric_limits<int>::max();
-  for (const FunctionPlace& place : code.functions(image))  // overloads have one name
-    if (place.name == function && place.file == file && place.line <= line)
-      nearest = std::min(nearest, line - place.line);
+  const auto [first, last] = code.functions(image).equal_range(function);
+  for (auto place = first; place != last; ++place)
+    if (place->second.file == file && place->second.line <= line)
+      nearest = std::min(nearest, line - place->second.line);
   if (nearest != std::numeric_limits<int>::max()) context.lines_into_function = nearest;
   const CodeView::Lines& lines = code.source(file);
   const auto text = [&](int number) {
