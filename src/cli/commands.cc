@@ -12,6 +12,7 @@ constexpr CommandEntry table[] = {
     {"reproduce", "make a failure happen on demand, and measure how late is too late",
      reproduce_command},
     {"replay", "make a recorded failure happen again, also after an edit", replay_command},
+    {"explain", "why a recorded failure happens, and what to do about it", explain_command},
     {"doctor", "what this machine can do and what is missing", doctor_command},
 };
 

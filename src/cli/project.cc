@@ -54,7 +54,7 @@ Result<Project> find_project() {
 void make_folder(const Project& project) {
   std::error_code failed;
   if (fs::create_directory(project.root + "/.unflake", failed))
-    std::ofstream(project.path(".gitignore")) << "history.db*\n";
+    std::ofstream(project.path(".gitignore")) << "history.db*\nexplain/\n";
 }
 
 Surroundings survey(const Project& project, Launcher& launcher) {

@@ -1,16 +1,14 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <set>
 
-#include "cli/agent_command.h"
 #include "cli/commands.h"
 #include "cli/debugger.h"
 #include "cli/page.h"
+#include "cli/recorded.h"
 #include "cli/replay_result.h"
 #include "cli/repro_file.h"
 #include "report/trace_text.h"
-#include "suite/program.h"
 #include "trace/program_code.h"
 #include "util/text.h"
 
@@ -42,32 +40,6 @@ struct ReplayCommand {
   OneTestOptions one;
 };
 
-std::string absolute_target(const Project& project, const ReplayCommand& command,
-                            const Repro& repro) {
-  if (!command.target.empty()) return absolute_path(command.target);
-  if (repro.target_path.empty() || repro.target_path[0] == '/') return repro.target_path;
-  return project.root + "/" + repro.target_path;
-}
-
-// The words with which a user would name the test to another command.
-void name_test(const std::string& path, const Repro& repro, OneTestOptions& options, Words& words) {
-  std::error_code ignored;
-  options.target.include_disabled = true;
-  options.target.target_name = repro.test.target;
-  options.timeout = repro.timeout;
-  if (repro.framework == Framework::command) {
-    words.command = repro.target_argv.empty() ? std::vector<std::string>{path} : repro.target_argv;
-    if (words.command[0].find('/') != std::string::npos) words.command[0] = path;
-    words.has_command = true;
-    return;
-  }
-  const bool is_ctest = std::filesystem::is_directory(path, ignored);
-  options.target.words = {path, repro.test.name};
-  options.target.framework = to_string(is_ctest ? Framework::ctest : repro.framework);
-  options.target.open_cases = is_ctest && repro.framework != Framework::ctest;
-  if (!is_ctest) options.target.test_args = repro.target_argv;
-}
-
 class Replay {
  public:
   explicit Replay(ReplayCommand& command)
@@ -75,9 +47,7 @@ class Replay {
 
   Result<int> operator()() {
     if (auto loaded = load(); !loaded) return loaded.error();
-    Words words;
-    name_test(absolute_target(project_, command_, repro_), repro_, command_.one, words);
-    auto one = OneTest::find(command_.one, words);
+    auto one = find_recorded_test(project_, repro_, command_.target, command_.one);
     if (!one) return one.error();
     one_ = std::move(*one);
     if (auto found = find_sites(); !found) return found.error();
@@ -104,19 +74,11 @@ class Replay {
     return {};
   }
 
-  Plan profile_plan() const {
-    Plan plan;
-    plan.agent = plan.events = plan.stacks = true;  // the names of sites come from stacks
-    plan.system_calls = repro_.plan.system_calls;
-    plan.groups_off = repro_.plan.groups_off;
-    return plan;
-  }
-
   // Not every run comes to every call, so a few are made before something counts as gone.
   Result<void> find_sites() {
     Trace seen;
     for (int i = 0; i < most_profile_runs; ++i) {
-      const auto result = one_->run(profile_plan());
+      const auto result = one_->run(profile_plan(repro_));
       if (one_->stop_signal() != 0) return {};
       if (!result) return result.error();
       if (i == 0) {

@@ -14,23 +14,17 @@ namespace {
 // Keys in the order in which they are set: stable files, and "ph" where people look for it.
 using Json = nlohmann::ordered_json;
 
-class Writer {
+constexpr int most_pids = 4'194'304;  // the kernel's own bound: runs do not share numbers
+
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The list of events, whoever adds to it.
+class EventList {
  public:
-  Writer(const Trace& trace, Sink& sink) : trace_(trace), sink_(sink) {}
-
-  void operator()() {
+  explicit EventList(Sink& sink) : sink_(sink) {
     sink_.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-    write_names();
-    for (const TracedEvent& event : trace_.events) write(call(event));
-    for (const TracedFailure& failure : trace_.failures) write(failure_mark(failure));
-    sink_.write("\n],\"otherData\":");
-    sink_.write(dump(losses()));
-    sink_.write("}\n");
-  }
-
- private:
-  static std::string dump(const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 
   void write(const Json& event) {
@@ -39,32 +33,64 @@ class Writer {
     sink_.write(dump(event));
   }
 
+  void end(const Json& other_data) {
+    sink_.write("\n],\"otherData\":");
+    sink_.write(dump(other_data));
+    sink_.write("}\n");
+  }
+
+ private:
+  Sink& sink_;
+  bool first_ = true;
+};
+
+class Writer {
+ public:
+  Writer(const Trace& trace, EventList& list, std::string prefix = "", int first_pid = 0)
+      : trace_(trace), list_(list), prefix_(std::move(prefix)), first_pid_(first_pid) {}
+
+  void operator()() {
+    write_names();
+    for (const TracedEvent& event : trace_.events) list_.write(call(event));
+    for (const TracedFailure& failure : trace_.failures) list_.write(failure_mark(failure));
+  }
+
+  Json losses() const {
+    Json json = {{"format", 1}, {"drops", Json::object()}, {"problems", Json::array()}};
+    for (const Drops& drops : trace_.drops) json["drops"][drops.what] = drops.count;
+    for (const std::string& problem : trace_.problems)
+      json["problems"].push_back(printable(problem));
+    return json;
+  }
+
+ private:
   int pid_of(const TracedThread& thread) const {
-    return thread.process < trace_.processes.size() ? trace_.processes[thread.process].pid : 0;
+    return first_pid_ +
+           (thread.process < trace_.processes.size() ? trace_.processes[thread.process].pid : 0);
   }
 
   // The row of a thread. Thread ids come again, numbers in the trace do not.
   void add_row(Json& event, uint32_t thread) const {
     const bool known = thread < trace_.threads.size();
-    event["pid"] = known ? pid_of(trace_.threads[thread]) : 0;
+    event["pid"] = known ? pid_of(trace_.threads[thread]) : first_pid_;
     event["tid"] = known ? thread + 1 : 0;
   }
 
   void write_names() {
     for (const TracedProcess& process : trace_.processes)
-      write({{"ph", "M"},
-             {"name", "process_name"},
-             {"pid", process.pid},
-             {"args", {{"name", printable(process.name)}}}});
+      list_.write({{"ph", "M"},
+                   {"name", "process_name"},
+                   {"pid", first_pid_ + process.pid},
+                   {"args", {{"name", prefix_ + printable(process.name)}}}});
     for (uint32_t i = 0; i < trace_.threads.size(); ++i) {
       Json name = {{"ph", "M"}, {"name", "thread_name"}};
       add_row(name, i);
       name["args"] = {{"name", printable(trace_.threads[i].name.text)}};
-      write(name);
+      list_.write(name);
       Json order = {{"ph", "M"}, {"name", "thread_sort_index"}};
       add_row(order, i);
       order["args"] = {{"sort_index", i}};
-      write(order);
+      list_.write(order);
     }
   }
 
@@ -119,23 +145,30 @@ class Writer {
     return json;
   }
 
-  Json losses() const {
-    Json json = {{"format", 1}, {"drops", Json::object()}, {"problems", Json::array()}};
-    for (const Drops& drops : trace_.drops) json["drops"][drops.what] = drops.count;
-    for (const std::string& problem : trace_.problems)
-      json["problems"].push_back(printable(problem));
-    return json;
-  }
-
   const Trace& trace_;
-  Sink& sink_;
-  bool first_ = true;
+  EventList& list_;
+  const std::string prefix_;
+  const int first_pid_;
 };
 
 }  // namespace
 
 void write_chrome_trace(const Trace& trace, Sink& sink) {
-  Writer(trace, sink)();
+  EventList list(sink);
+  Writer writer(trace, list);
+  writer();
+  list.end(writer.losses());
+}
+
+void write_chrome_traces(const std::vector<NamedTrace>& runs, Sink& sink) {
+  EventList list(sink);
+  Json losses = {{"format", 1}, {"runs", Json::object()}};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Writer writer(*runs[i].trace, list, runs[i].name + ": ", static_cast<int>(i + 1) * most_pids);
+    writer();
+    losses["runs"][runs[i].name] = writer.losses();
+  }
+  list.end(losses);
 }
 
 }  // namespace unflake

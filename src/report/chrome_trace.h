@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "report/sink.h"
 #include "trace/trace.h"
 
@@ -8,5 +11,14 @@ namespace unflake {
 // Writes the trace in the Chrome trace format, which Perfetto and chrome://tracing open: a row per
 // thread with its calls, failures as marks. Written event by event: a trace may be large.
 void write_chrome_trace(const Trace& trace, Sink& sink);
+
+// A run among others in one file.
+struct NamedTrace {
+  std::string name;  // in front of its processes' names
+  const Trace* trace = nullptr;
+};
+
+// The same for several runs side by side, each in processes of its own and from the same zero.
+void write_chrome_traces(const std::vector<NamedTrace>& runs, Sink& sink);
 
 }  // namespace unflake

@@ -1,0 +1,239 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "cli/commands.h"
+#include "cli/page.h"
+#include "cli/recorded.h"
+#include "cli/repro_file.h"
+#include "report/chrome_trace.h"
+#include "report/explanation_html.h"
+#include "report/explanation_json.h"
+#include "report/explanation_text.h"
+#include "report/output_file.h"
+#include "trace/program_code.h"
+#include "trace/relocation.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr const char* help =
+    R"(Says why a test is flaky: which thread has to come where before which other one, what the
+test relies on instead of waiting for it, and what kind of repair helps. It compares a passing run
+with one that fails under the plan of a repro file, which `unflake reproduce` has written.
+
+  unflake explain server_test_Server.Accepts-8c7b35ab
+  unflake explain FILE --html why.html       where to write the page with both timelines
+  unflake explain FILE --chrome both.json    every call of both runs, for ui.perfetto.dev
+
+Exit code 0: explained; 1: one of the two runs could not be made, and the explanation is what the
+file and the other run tell; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N.)";
+
+struct ExplainCommand {
+  std::string file, target;
+  std::string html, chrome;
+  bool json = false;
+  int tries = 20;
+  OneTestOptions one;
+};
+
+class StringSink : public Sink {
+ public:
+  void write(std::string_view bytes) override { text += bytes; }
+  std::string text;
+};
+
+ObservedRun observed(const ExperimentResult& result) {
+  ObservedRun run;
+  if (result.trace) run.trace = *result.trace;
+  run.outcome = result.outcome;
+  run.thread_stacks = result.process.thread_stacks;
+  return run;
+}
+
+class Explaining {
+ public:
+  explicit Explaining(ExplainCommand& command) : command_(command) {}
+
+  Result<int> operator()() {
+    if (auto loaded = load(); !loaded) return loaded.error();
+    if (auto ready = prepare_files(); !ready) return ready.error();
+    if (auto made = make_runs(); !made) return made.error();
+    if (one_ && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
+    return report();
+  }
+
+ private:
+  Result<void> load() {
+    const auto project = find_project();
+    if (!project) return project.error();
+    project_ = *project;
+    const auto path = find_repro(project_, command_.file);
+    if (!path) return path.error();
+    auto repro = load_repro(*path);
+    if (!repro) return repro.error();
+    repro_ = std::move(*repro);
+    if (!command_.html.empty() || command_.json) return {};
+    command_.html =
+        project_.path("explain/" + std::filesystem::path(*path).stem().string() + ".html");
+    make_folder(project_);
+    return {};
+  }
+
+  Result<void> prepare_files() const {
+    for (const std::string& path : {command_.html, command_.chrome})
+      if (!path.empty())
+        if (auto ready = prepare_output_file(path); !ready) return ready.error();
+    return {};
+  }
+
+  // A test that cannot be run any more is still explained, with what the file knows.
+  Result<void> make_runs() {
+    auto one = find_recorded_test(project_, repro_, command_.target, command_.one);
+    if (!one) {
+      notes_.push_back("the test cannot be run: " + to_string(one.error()));
+      return {};
+    }
+    one_ = std::move(*one);
+    if (auto made = run_without_plan(); !made || one_->stop_signal() != 0) return made;
+    if (!relocation_.is_complete()) {
+      for (const Relocated& note : relocation_.notes) notes_.push_back(note.text);
+      return {};
+    }
+    repro_.plan.interventions = relocation_.plan.interventions;
+    if (auto made = run_with_plan(true); !made || with_plan() || one_->stop_signal() != 0)
+      return made;
+    if (auto made = run_with_plan(false); !made) return made;
+    if (with_plan())
+      notes_.push_back(
+          "with stacks recorded the run under the plan ends differently: this one was "
+          "made without them");
+    else
+      tell_missing(repro_.passes_under_plan ? "pass" : "fail as recorded", "under the plan");
+    return {};
+  }
+
+  void tell_missing(const std::string& what, const std::string& how) {
+    notes_.push_back(
+        fmt::format("the test did not {} in {} {}", what, counted(command_.tries, "run"), how));
+  }
+
+  std::optional<ObservedRun>& with_plan() { return repro_.passes_under_plan ? passing_ : failing_; }
+  std::optional<ObservedRun>& without_plan() {
+    return repro_.passes_under_plan ? failing_ : passing_;
+  }
+
+  bool is_wanted(const ExperimentResult& result, bool failing) const {
+    return failing ? is_same_failure(repro_, result.outcome, code_)
+                   : result.outcome.kind == OutcomeKind::pass;
+  }
+
+  // The same runs teach where the plan's sites and threads are now.
+  Result<void> run_without_plan() {
+    Trace seen;
+    for (int i = 0; i < command_.tries; ++i) {
+      const auto result = one_->run(profile_plan(repro_));
+      if (one_->stop_signal() != 0) return {};
+      if (!result) return result.error();
+      if (i == 0) {
+        seen = *result->trace;
+        code_ = program_code(seen, one_->project_code());
+      }
+      add_names(seen, *result->trace);
+      relocation_ = relocate(repro_, seen, code_);
+      if (!without_plan() && is_wanted(*result, repro_.passes_under_plan))
+        without_plan() = observed(*result);
+      if (without_plan() && relocation_.is_complete()) return {};
+    }
+    if (!without_plan())
+      tell_missing(repro_.passes_under_plan ? "fail as recorded" : "pass", "without the plan");
+    return {};
+  }
+
+  Result<void> run_with_plan(bool stacks) {
+    Plan plan = relocation_.plan;
+    plan.agent = plan.events = true;
+    plan.stacks = stacks;
+    plan.extra_functions.clear();
+    for (int i = 0; i < command_.tries && !with_plan(); ++i) {
+      const auto result = one_->run(plan, repro_.conditions);
+      if (one_->stop_signal() != 0) return {};
+      if (!result) return result.error();
+      if (is_wanted(*result, !repro_.passes_under_plan)) with_plan() = observed(*result);
+    }
+    return {};
+  }
+
+  std::string source_line(const std::string& file, int line) const {
+    if (!code_.source || line <= 0) return "";
+    const CodeView::Lines& lines = code_.source(file);
+    return static_cast<size_t>(line) <= lines.size() ? lines[static_cast<size_t>(line) - 1] : "";
+  }
+
+  Result<int> report() {
+    const ObservedRun* passing = passing_ ? &*passing_ : nullptr;
+    const ObservedRun* failing = failing_ ? &*failing_ : nullptr;
+    const Explanation explanation = explain(repro_, passing, failing);
+    const ExplanationReport report{
+        repro_,  explanation,
+        passing, failing,
+        notes_,  [this](const std::string& file, int line) { return source_line(file, line); }};
+    if (auto written = write_files(report); !written) return written.error();
+    Page page;
+    page.print("{}", command_.json ? explanation_json(report)
+                                   : explanation_text(report, style_for(command_.one.colour)));
+    if (!command_.json) page.print("\nBoth timelines are in {}\n", printable(command_.html));
+    if (const int failed = page.write_out(); failed != 0) return failed;
+    return static_cast<int>(passing && failing ? ExitCode::success : ExitCode::test_failed);
+  }
+
+  Result<void> write_files(const ExplanationReport& report) const {
+    if (!command_.html.empty())
+      if (auto written = replace_file(command_.html, explanation_html(report)); !written)
+        return written;
+    if (command_.chrome.empty()) return {};
+    std::vector<NamedTrace> runs;
+    if (report.passing) runs.push_back({"passing run", &report.passing->trace});
+    if (report.failing) runs.push_back({"failing run", &report.failing->trace});
+    StringSink sink;
+    write_chrome_traces(runs, sink);
+    return replace_file(command_.chrome, sink.text);
+  }
+
+  ExplainCommand& command_;
+  Project project_;
+  Repro repro_;
+  std::unique_ptr<OneTest> one_;
+  CodeView code_;
+  Relocation relocation_;
+  std::optional<ObservedRun> passing_, failing_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+int explain_command(const Words& words) {
+  ExplainCommand command;
+  CommandLine line("explain", help);
+  CLI::App& app = line.app();
+  app.add_option("file", command.file, "the repro's file, or its name in .unflake/repro")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--html", command.html, "where to write the page [.unflake/explain/NAME.html]")
+      ->type_name("OUT");
+  app.add_option("--chrome", command.chrome, "write both runs as a Chrome trace")->type_name("OUT");
+  app.add_flag("--json", command.json, "JSON instead of text");
+  app.add_option("-n,--tries", command.tries, "runs to make until one passes, or fails [20]")
+      ->check(CLI::Range(1, 100'000));
+  app.add_option("--target", command.target, "another executable or build folder with the test")
+      ->type_name("PATH");
+  app.add_option("--color", command.one.colour, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command.one.configuration.add_to(app);
+  if (const auto done = line.parse(words)) return *done;
+  const auto code = Explaining(command)();
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace unflake

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "trace/repro.h"
+
+namespace unflake {
+
+// How often the test fails at which delay, with 95 % intervals and the slack as a band. Empty when
+// nothing was measured.
+std::string dose_svg(const Repro& repro);
+
+}  // namespace unflake

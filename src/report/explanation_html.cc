@@ -1,0 +1,161 @@
+#include "report/explanation_html.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "report/dose_svg.h"
+#include "report/html_text.h"
+#include "report/style.h"
+#include "report/timeline_svg.h"
+
+namespace unflake {
+namespace {
+
+constexpr const char* style_sheet = R"css(
+:root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #59636e; --line: #d1d9e0;
+  --card: #f6f8fa; --bad: #c62828; --delay: #e8710a; --sleep: #8250df; --lock: #0969da;
+  --signal: #1a7f37; --io: #0e7c86; --thread: #6e7781; --other: #a9b1ba; --mark: #b4236a; }
+@media (prefers-color-scheme: dark) { :root { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1;
+  --line: #3d444d; --card: #161b22; --bad: #ff7b72; --delay: #ffa657; --sleep: #bc8cff; --lock: #58a6ff;
+  --signal: #3fb950; --io: #39c5cf; --thread: #9aa4ae; --other: #59636e; --mark: #ff7bb5; } }
+body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.35rem; margin: 0; overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
+p, li { overflow-wrap: anywhere; } ul { margin: .3rem 0; padding-left: 1.2rem; }
+code, pre { font: 13px/1.45 ui-monospace, monospace; }
+.failed { color: var(--bad); } .faint { color: var(--faint); }
+.cause { border: 1px solid var(--line); border-left: .35rem solid var(--mark); background: var(--card);
+  border-radius: .4rem; padding: .6rem 1rem; margin: 1rem 0; } .cause h2 { margin: 0; }
+figure { margin: .6rem 0; } figcaption { font-weight: 600; margin-bottom: .2rem; }
+svg { width: 100%; height: auto; background: var(--card); border: 1px solid var(--line); border-radius: .4rem; }
+svg.dose { max-width: 46rem; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+.grid { stroke: var(--line); } text.tick { fill: var(--faint); text-anchor: middle; font-size: 11px; }
+text.rate { fill: var(--faint); text-anchor: end; font-size: 11px; } text.lane { text-anchor: end; }
+.life { stroke: var(--faint); stroke-width: 1.5; } text.call { fill: var(--paper); font-size: 11px; pointer-events: none; }
+.delay { fill: var(--delay); } .sleep { fill: var(--sleep); } .lock { fill: var(--lock); } .signal { fill: var(--signal); }
+.io { fill: var(--io); } .thread { fill: var(--thread); } .other { fill: var(--other); }
+.failure line { stroke: var(--bad); stroke-dasharray: 4 3; } .failure path { stroke: var(--bad); stroke-width: 2.5; }
+.link { stroke: var(--mark); stroke-width: 2; opacity: .7; } .mark circle { fill: var(--paper); stroke: var(--mark); stroke-width: 2; }
+.mark text { text-anchor: middle; font-weight: 700; font-size: 11px; }
+.slack { fill: var(--delay); opacity: .25; } .curve { fill: none; stroke: var(--lock); stroke-width: 1.5; }
+.point line { stroke: var(--lock); } .point circle { fill: var(--lock); }
+.key span { display: inline-block; margin-right: 1rem; } .key i { display: inline-block; width: .8rem; height: .8rem;
+  border-radius: .2rem; margin-right: .3rem; vertical-align: -.1rem; background: currentColor; }
+pre { background: var(--card); border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .8rem; overflow-x: auto; }
+pre b { display: block; color: var(--mark); font-weight: 600; } pre span { display: block; }
+)css";
+
+class PageWriter {
+ public:
+  explicit PageWriter(const ExplanationReport& report)
+      : report_(report), words_(words_of(report)) {}
+
+  std::string operator()() {
+    begin();
+    cause();
+    list("What happens", words_.story);
+    timelines();
+    for (const Quotation& quotation : words_.quotations) quote(quotation);
+    figures();
+    list("The plan", words_.plan);
+    list("Notes", words_.notes);
+    return text_ + "</body>\n</html>\n";
+  }
+
+ private:
+  template <class... Args>
+  void put(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+  }
+
+  void begin() {
+    put("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+        "<title>{0}: {1}</title>\n<style>{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n"
+        "<p class=\"failed\">{3}</p>\n",
+        html_text(words_.test), html_text(words_.cause), style_sheet, html_text(words_.failure));
+  }
+
+  void cause() {
+    put("<section class=\"cause\"><h2>Root cause: {}</h2>\n", html_text(words_.cause));
+    items(words_.evidence);
+    if (!words_.runner_up.empty())
+      put("<p class=\"faint\">Or else {}</p>\n", html_text(words_.runner_up));
+    put("<p><b>What to do.</b> {}</p></section>\n", html_text(words_.advice));
+  }
+
+  void items(const std::vector<std::string>& lines) {
+    put("<ul>\n");
+    for (const std::string& line : lines) put("<li>{}</li>\n", html_text(line));
+    put("</ul>\n");
+  }
+
+  void list(const char* heading, const std::vector<std::string>& lines) {
+    if (lines.empty()) return;
+    put("<h2>{}</h2>\n", heading);
+    items(lines);
+  }
+
+  void timelines() {
+    if (!report_.passing && !report_.failing) return;
+    put("<h2>The two runs</h2>\n<p class=\"key\">");
+    for (const auto& [kind, name] :
+         {std::pair("delay", "delay of the plan"), std::pair("sleep", "sleep"),
+          std::pair("lock", "lock"), std::pair("signal", "condition, semaphore"),
+          std::pair("io", "sockets, files"), std::pair("thread", "threads, processes"),
+          std::pair("other", "other calls"), std::pair("bad", "failure")})
+      put("<span><i style=\"color:var(--{})\"></i>{}</span>", kind, name);
+    put("<span>1: critical point</span><span>2: barrier point</span></p>\n");
+    const TimelineFrame whole = whole_frame(report_);
+    const TimelineFrame near = frame_around_pair(report_, whole);
+    if (near.from != whole.from || near.to != whole.to) both(near, ", around the pair");
+    both(whole, "");
+    if (whole.threads_left_out > 0)
+      put("<p class=\"faint\">{} not shown</p>\n",
+          counted(static_cast<long long>(whole.threads_left_out), "thread"));
+  }
+
+  void both(const TimelineFrame& frame, const char* part) {
+    if (report_.passing) one("passing run", WhichRun::passing, frame, part);
+    if (report_.failing) one("failing run", WhichRun::failing, frame, part);
+  }
+
+  void one(const char* name, WhichRun which, const TimelineFrame& frame, const char* part) {
+    const Timeline timeline = timeline_svg(report_, which, frame);
+    put("<figure><figcaption>{}{}</figcaption>\n{}", name, part, timeline.svg);
+    if (timeline.left_out > 0)
+      put("<p class=\"faint\">the {} longest calls are drawn, {} shorter ones are not</p>\n",
+          timeline.drawn, timeline.left_out);
+    put("</figure>\n");
+  }
+
+  void quote(const Quotation& quotation) {
+    if (quotation.lines.empty()) return;
+    put("<h2>{}</h2>\n<pre>", html_text(quotation.title));
+    for (const QuotedLine& line : quotation.lines)
+      put("<{0}>{1:>5}  {2}</{0}>", line.is_meant ? "b" : "span", line.number,
+          html_text(line.text));
+    put("</pre>\n");
+  }
+
+  void figures() {
+    const std::string chart = dose_svg(report_.repro);
+    if (words_.figures.empty() && chart.empty()) return;
+    list("Figures", words_.figures);
+    if (!chart.empty())
+      put("<figure><figcaption>failures by delay</figcaption>\n{}</figure>\n", chart);
+  }
+
+  const ExplanationReport& report_;
+  const ExplanationWords words_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string explanation_html(const ExplanationReport& report) {
+  return PageWriter(report)();
+}
+
+}  // namespace unflake

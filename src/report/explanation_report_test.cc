@@ -1,0 +1,224 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/chrome_trace.h"
+#include "report/dose_svg.h"
+#include "report/explanation_html.h"
+#include "report/explanation_json.h"
+#include "report/explanation_text.h"
+#include "report/html_text.h"
+#include "report/timeline_svg.h"
+#include "support/trace_builder.h"
+
+namespace unflake {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* worker = "post.cc:22#1";
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// A worker delivers while the test sleeps; under the plan it delivers too late.
+class ExplanationReports : public testing::Test {
+ protected:
+  ExplanationReports() {
+    repro_.test = {"post_test", "Post.Delivers"};
+    repro_.failure.file = "post_test.cc";
+    repro_.failure.line = 45;
+    repro_.failure.expression = "delivered() == 1";
+    Intervention delay;
+    delay.site = parse_site("post.cc:24:pthread_mutex_lock").value();
+    delay.threads = Intervention::Threads::named;
+    delay.thread.text = worker;
+    delay.duration = std::chrono::milliseconds(100);
+    repro_.plan.interventions = {delay};
+    repro_.with_plan = {20, 20};
+    repro_.without_plan = {1, 50};
+    repro_.slack = Slack{Duration(6'000), Duration(8'000)};
+    repro_.doses = {{Duration(5'000), {0, 10}}, {Duration(10'000), {9, 10}}};
+    make_runs();
+  }
+
+  void make_runs() {
+    TraceBuilder passing, failing;
+    for (TraceBuilder* builder : {&passing, &failing})
+      builder->thread("main").thread(thread_, "main", 1, 110);
+    passing.call(thread_, "post.cc:24:pthread_mutex_lock", 5, 5.1, 0xa);
+    failing.delay(thread_, "post.cc:24:pthread_mutex_lock", 5, 105)
+        .call(thread_, "post.cc:24:pthread_mutex_lock", 105, 105.1, 0xa);
+    for (TraceBuilder* builder : {&passing, &failing})
+      builder->call("main", "post_test.cc:44:nanosleep", 2, 12)
+          .asks_for(10)
+          .call("main", "post.cc:30:pthread_mutex_lock", 12.1, 12.2, 0xa);
+    failing.fails("main", "post_test.cc", 45, 12.3);
+    passing_.trace = passing.trace();
+    failing_.trace = failing.trace();
+    failing_.outcome.kind = OutcomeKind::fail;
+  }
+
+  ExplanationReport report() {
+    explanation_ = explain(repro_, &passing_, &failing_);
+    return {repro_, explanation_, &passing_, &failing_, notes_, [](const std::string&, int line) {
+              return line == 24 ? std::string("  std::lock_guard lock(mutex_);") : std::string();
+            }};
+  }
+
+  std::string html() { return explanation_html(report()); }
+  std::string text() { return explanation_text(report(), Style(false)); }
+
+  std::string thread_ = worker;
+  Repro repro_;
+  ObservedRun passing_, failing_;
+  std::vector<std::string> notes_;
+  Explanation explanation_;
+};
+
+TEST_F(ExplanationReports, The_text_says_who_must_come_first) {
+  EXPECT_THAT(text(), HasSubstr("thread `post.cc:22#1` (started by main at post.cc:22) must reach "
+                                "post.cc:24 (`std::lock_guard lock(mutex_);`) before main reaches "
+                                "post.cc:30"));
+}
+
+TEST_F(ExplanationReports, The_text_says_how_long_was_waited_for_what) {
+  EXPECT_THAT(text(), HasSubstr("main waited 10.0 ms (sleep at post_test.cc:44, asked for 10.0 ms) "
+                                "for what took 3.00 ms when the test passed"));
+}
+
+TEST_F(ExplanationReports, The_text_has_cause_figures_plan_and_advice) {
+  const std::string all = text();
+  for (const char* part :
+       {"root cause: async wait", "or else ordering", "20 of 20 runs", "1 of 50 runs",
+        "slack: a delay of 6.00 ms still passes", "Wait for the condition itself",
+        "post.cc:24:pthread_mutex_lock@post.cc:22#1=100ms"})
+    EXPECT_THAT(all, HasSubstr(part));
+}
+
+TEST_F(ExplanationReports, Source_lines_are_quoted_with_their_numbers) {
+  EXPECT_THAT(text(), HasSubstr(">    24 |   std::lock_guard lock(mutex_);"));
+  EXPECT_THAT(html(), HasSubstr("<b>   24    std::lock_guard lock(mutex_);</b>"));
+}
+
+TEST_F(ExplanationReports, The_page_says_what_the_text_says) {
+  const ExplanationWords words = words_of(report());
+  const std::string page = html();
+  for (const auto* lines : {&words.story, &words.evidence, &words.figures, &words.plan})
+    for (const std::string& line : *lines) EXPECT_THAT(page, HasSubstr(html_text(line)));
+}
+
+TEST_F(ExplanationReports, The_page_needs_nothing_else) {
+  const std::string page = html();
+  for (const char* part : {"<script", "http:", "https:", "src=", "href=", "url(", "@import"})
+    EXPECT_THAT(page, Not(HasSubstr(part)));
+  EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
+}
+
+TEST_F(ExplanationReports, The_page_draws_both_runs_the_delay_the_failure_and_the_pair) {
+  const std::string page = html();
+  EXPECT_GE(count_of(page, "<svg class=\"timeline\""), 2u);
+  EXPECT_THAT(page, HasSubstr("<rect class=\"delay\""));
+  EXPECT_THAT(page, HasSubstr("<g class=\"failure\""));
+  EXPECT_THAT(page, HasSubstr("<line class=\"link\""));
+  EXPECT_EQ(count_of(page, "<svg class=\"dose\""), 1u);
+  EXPECT_THAT(page, HasSubstr("9 of 10 runs failed, 95 % interval"));
+}
+
+TEST_F(ExplanationReports, Nothing_from_a_test_is_markup) {
+  thread_ = "</script><b x=\"'&\x1b\x01\xff#1";
+  repro_.test.name = "<img src=x onerror=alert(1)>";
+  repro_.failure.expression = "\"><svg onload=alert(1)>";
+  notes_ = {"</body>"};
+  make_runs();
+  const std::string page = html();
+  for (const char* part : {"</script", "<b x", "<img", "<svg onload", "\x1b", "\x01", "\xff"})
+    EXPECT_THAT(page, Not(HasSubstr(part)));
+  EXPECT_EQ(count_of(page, "</body>"), 1u);
+}
+
+TEST_F(ExplanationReports, Names_of_a_megabyte_are_cut) {
+  repro_.test.name = std::string(1 << 20, 'x');
+  thread_ = std::string(1 << 20, 'y');
+  make_runs();
+  EXPECT_LT(html().size(), 200'000u);
+  EXPECT_LT(text().size(), 50'000u);
+}
+
+TEST_F(ExplanationReports, Of_many_calls_the_page_draws_some_and_says_so) {
+  TraceBuilder busy;
+  busy.thread("main").thread(thread_, "main", 1);
+  for (int i = 0; i < 5'000; ++i) busy.call("main", "a.cc:1:read", 0.02 * i, 0.02 * i + 0.01);
+  passing_.trace = busy.trace();
+  const std::string page = html();
+  EXPECT_LT(count_of(page, "<rect"), 4'000u);
+  EXPECT_THAT(page, HasSubstr("the 1500 longest calls are drawn, 3500 shorter ones are not"));
+}
+
+TEST_F(ExplanationReports, Of_many_threads_the_ones_that_matter_are_drawn) {
+  TraceBuilder busy;
+  for (int i = 0; i < 60; ++i) busy.thread("pool.cc:1#" + std::to_string(i));
+  busy.thread("main").thread(thread_, "main", 1);
+  busy.call(thread_, "post.cc:24:pthread_mutex_lock", 5, 5.1, 0xa)
+      .call("main", "post.cc:30:pthread_mutex_lock", 12.1, 12.2, 0xa);
+  passing_.trace = busy.trace();
+  const TimelineFrame frame = whole_frame(report());
+  EXPECT_EQ(frame.lanes.size(), 24u);
+  EXPECT_EQ(frame.threads_left_out, 38u);
+  EXPECT_THAT(frame.lanes, testing::IsSupersetOf({std::string("main"), thread_}));
+}
+
+TEST_F(ExplanationReports, Are_the_same_every_time) {
+  EXPECT_EQ(html(), html());
+  EXPECT_EQ(explanation_json(report()), explanation_json(report()));
+}
+
+TEST_F(ExplanationReports, Are_made_without_any_run) {
+  explanation_ = explain(repro_, nullptr, nullptr);
+  const ExplanationReport nothing{repro_, explanation_, nullptr, nullptr, {}, nullptr};
+  EXPECT_THAT(explanation_text(nothing, Style(true)), HasSubstr("no failing run"));
+  EXPECT_THAT(explanation_html(nothing), Not(HasSubstr("<svg class=\"timeline\"")));
+  EXPECT_TRUE(nlohmann::json::parse(explanation_json(nothing))["critical"].is_null());
+}
+
+TEST_F(ExplanationReports, The_JSON_names_cause_and_both_points) {
+  const auto json = nlohmann::json::parse(explanation_json(report()));
+  EXPECT_EQ(json["causes"][0]["cause"], "async wait");
+  EXPECT_EQ(json["critical"]["place"]["line"], 24);
+  EXPECT_EQ(json["barrier"]["thread"], "main");
+  EXPECT_EQ(json["wait"]["asked_us"], 10'000);
+}
+
+TEST_F(ExplanationReports, Two_runs_of_one_Chrome_trace_share_no_process) {
+  class TextSink : public Sink {
+   public:
+    void write(std::string_view bytes) override { text += bytes; }
+    std::string text;
+  } sink;
+  write_chrome_traces({{"passing run", &passing_.trace}, {"failing run", &failing_.trace}}, sink);
+  std::map<std::string, int> pids;
+  const auto json = nlohmann::json::parse(sink.text);
+  for (const auto& event : json["traceEvents"])
+    if (event["name"] == "process_name") pids[event["args"]["name"]] = event["pid"];
+  ASSERT_EQ(pids.size(), 2u);
+  EXPECT_NE(pids["passing run: test"], pids["failing run: test"]);
+}
+
+TEST(DoseChart, Without_measurements_is_nothing) {
+  EXPECT_EQ(dose_svg(Repro()), "");
+}
+
+TEST(AxisStep, Gives_a_handful_of_marks) {
+  for (const double length : {1.0, 7.0, 35.0, 99.0, 1234.0, 2e6}) {
+    EXPECT_LE(length / axis_step(length), 10) << length;
+    EXPECT_GE(length / axis_step(length), 2) << length;
+  }
+}
+
+}  // namespace
+}  // namespace unflake

@@ -1,0 +1,215 @@
+#include "report/timeline_svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "report/html_text.h"
+#include "report/trace_text.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr size_t most_events = 1500;
+constexpr double label_width = 190, plot_width = 990, lane_height = 30, axis_height = 26;
+constexpr size_t label_characters = 27;
+
+const char* class_of(const TracedEvent& event, const TracedSite& site) {
+  if (event.is_intervention) return "delay";
+  if (site.group == "sleep") return "sleep";
+  if (site.group == "lock") return "lock";
+  if (site.group == "condition" || site.group == "semaphore" || site.group == "futex" ||
+      site.group == "barrier")
+    return "signal";
+  if (site.group == "thread" || site.group == "process") return "thread";
+  if (site.group == "socket" || site.group == "file" || site.group == "poll" ||
+      site.group == "queue")
+    return "io";
+  return "other";
+}
+
+class Drawing {
+ public:
+  Drawing(const ExplanationReport& report, WhichRun which, const TimelineFrame& frame)
+      : report_(report),
+        is_passing_(which == WhichRun::passing),
+        trace_((is_passing_ ? report.passing : report.failing)->trace),
+        frame_(frame) {}
+
+  Timeline operator()() {
+    begin();
+    draw_axis();
+    for (size_t i = 0; i < frame_.lanes.size(); ++i) draw_lane(i);
+    draw_events();
+    draw_failures();
+    if (report_.explanation.pair) draw_pair(*report_.explanation.pair);
+    timeline_.svg += "</svg>\n";
+    return std::move(timeline_);
+  }
+
+ private:
+  template <class... Args>
+  void put(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(timeline_.svg), format, std::forward<Args>(args)...);
+  }
+
+  double x_of(Duration time) const {
+    const double part = static_cast<double>((time - frame_.from).count()) /
+                        static_cast<double>((frame_.to - frame_.from).count());
+    return label_width + plot_width * std::clamp(part, 0.0, 1.0);
+  }
+
+  bool is_seen(Duration time) const { return time >= frame_.from && time <= frame_.to; }
+
+  double y_of(size_t lane) const { return axis_height + lane_height * static_cast<double>(lane); }
+  double height() const { return y_of(frame_.lanes.size()); }
+
+  std::optional<size_t> lane_of(const std::string& thread) const {
+    const auto found = std::ranges::find(frame_.lanes, thread);
+    if (found == frame_.lanes.end()) return std::nullopt;
+    return static_cast<size_t>(found - frame_.lanes.begin());
+  }
+
+  std::optional<size_t> lane_of(uint32_t thread) const {
+    if (thread >= trace_.threads.size()) return std::nullopt;
+    return lane_of(trace_.threads[thread].name.text);
+  }
+
+  void begin() {
+    put("<svg class=\"timeline\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{} "
+        "run\">\n",
+        label_width + plot_width + 30, height() + 8, is_passing_ ? "passing" : "failing");
+  }
+
+  void draw_axis() {
+    const double from = static_cast<double>(frame_.from.count());
+    const double to = static_cast<double>(frame_.to.count());
+    const double step = axis_step(to - from);
+    for (int i = 0; i <= 10; ++i) {
+      const double time = (std::floor(from / step) + i) * step;
+      if (time < from || time > to) continue;
+      const Duration at(static_cast<int64_t>(time));
+      put("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.0f}\" y2=\"{2:.1f}\"/>"
+          "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3:.0f}\">{4}</text>\n",
+          x_of(at), axis_height - 6, height(), axis_height - 11, format_duration(at));
+    }
+  }
+
+  void draw_lane(size_t lane) {
+    const std::string& name = frame_.lanes[lane];
+    put("<text class=\"lane\" x=\"{:.0f}\" y=\"{:.1f}\"><title>{}</title>{}</text>\n",
+        label_width - 8, y_of(lane) + lane_height / 2 + 4, html_text(name),
+        html_text(shorten(name, label_characters)));
+    for (const TracedThread& thread : trace_.threads) {
+      if (thread.name.text != name) continue;
+      const Duration end = thread.ended == Duration::zero() ? last_seen() : thread.ended;
+      if (end < frame_.from || thread.started > frame_.to) continue;
+      put("<line class=\"life\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n",
+          x_of(thread.started), x_of(end), middle_of(lane));
+    }
+  }
+
+  Duration last_seen() const {
+    Duration last{};
+    for (const TracedEvent& event : trace_.events) last = std::max(last, event.exit);
+    return last;
+  }
+
+  // Delays always, and the longest calls: short ones would be drawn over each other.
+  std::vector<const TracedEvent*> chosen_events() {
+    std::vector<const TracedEvent*> events;
+    for (const TracedEvent& event : trace_.events)
+      if (event.site < trace_.sites.size() && event.enter <= frame_.to &&
+          event.exit >= frame_.from && lane_of(event.thread))
+        events.push_back(&event);
+    std::ranges::stable_sort(events, [](const TracedEvent* a, const TracedEvent* b) {
+      if (a->is_intervention != b->is_intervention) return a->is_intervention;
+      return a->exit - a->enter > b->exit - b->enter;
+    });
+    timeline_.drawn = std::min(events.size(), most_events);
+    timeline_.left_out = events.size() - timeline_.drawn;
+    events.resize(timeline_.drawn);
+    std::ranges::stable_sort(events, {}, [](const TracedEvent* event) { return event->enter; });
+    return events;
+  }
+
+  void draw_events() {
+    for (const TracedEvent* event : chosen_events()) draw_event(*event);
+  }
+
+  void draw_event(const TracedEvent& event) {
+    const TracedSite& site = trace_.sites[event.site];
+    const double left = x_of(event.enter);
+    const double width = std::max(2.0, x_of(event.exit) - left);
+    const char* kind = class_of(event, site);
+    const double y = y_of(*lane_of(event.thread)) + 5;
+    put("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" "
+        "rx=\"2\"><title>{}</title></rect>\n",
+        kind, left, y, width, lane_height - 10, tooltip(event, site));
+    const std::string label = event.is_intervention ? "delay" : site.name.api;
+    if (width > 7.0 * static_cast<double>(label.size()) + 6)
+      put("<text class=\"call\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + 4, y + 14,
+          html_text(label, 60));
+  }
+
+  static std::string tooltip(const TracedEvent& event, const TracedSite& site) {
+    std::string text = event.is_intervention ? "delay of the plan at " : "";
+    text += fmt::format("{}, {} for {}", to_string(site.name), format_duration(event.enter),
+                        format_duration(event.exit - event.enter));
+    if (event.timed_out) text += ", ran out";
+    if (event.unfinished) text += ", never ended";
+    return html_text(text + " (" + site.location + ")");
+  }
+
+  void draw_failures() {
+    for (const TracedFailure& failure : trace_.failures) {
+      const auto lane = lane_of(failure.thread);
+      if (!lane || !is_seen(failure.at) || failure.kind == "thrown before") continue;
+      const double x = x_of(failure.at);
+      put("<g class=\"failure\"><title>{0}</title><line x1=\"{1:.1f}\" x2=\"{1:.1f}\" "
+          "y1=\"{2:.0f}\" "
+          "y2=\"{3:.1f}\"/><path d=\"M{4:.1f} {5:.0f}l8 8m0 -8l-8 8\"/></g>\n",
+          html_text(failure_line(failure, trace_)), x, axis_height - 6, height(), x - 4,
+          axis_height - 9);
+    }
+  }
+
+  void draw_pair(const FlippedPair& pair) {
+    const auto time_of = [&](const Moment& moment) {
+      return is_passing_ ? moment.passing : moment.failing;
+    };
+    const auto one = time_of(pair.first), two = time_of(pair.second);
+    const auto first = lane_of(pair.first.thread), second = lane_of(pair.second.thread);
+    if (one && two && first && second && is_seen(*two))
+      put("<line class=\"link\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n",
+          x_of(*one), middle_of(*first), x_of(*two), middle_of(*second));
+    if (one && first) draw_mark(*one, *first, 1, "the critical point");
+    if (two && second) draw_mark(*two, *second, 2, "the barrier point");
+  }
+
+  double middle_of(size_t lane) const { return y_of(lane) + lane_height / 2; }
+
+  void draw_mark(Duration at, size_t lane, int number, const char* title) {
+    if (!is_seen(at)) return;
+    put("<g class=\"mark\"><title>{0}, {1}</title><circle cx=\"{2:.1f}\" cy=\"{3:.1f}\" r=\"8\"/>"
+        "<text x=\"{2:.1f}\" y=\"{4:.1f}\">{5}</text></g>\n",
+        title, format_duration(at), x_of(at), middle_of(lane), middle_of(lane) + 4, number);
+  }
+
+  const ExplanationReport& report_;
+  const bool is_passing_;
+  const Trace& trace_;
+  const TimelineFrame& frame_;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+Timeline timeline_svg(const ExplanationReport& report, WhichRun which, const TimelineFrame& frame) {
+  return Drawing(report, which, frame)();
+}
+
+}  // namespace unflake

@@ -1,0 +1,195 @@
+#include "trace/event_order.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "protocol/agent_protocol.h"
+
+namespace unflake {
+namespace {
+
+const protocol::ApiFacts* facts_of(std::string_view api) {
+  static const auto table = [] {
+    std::unordered_map<std::string_view, const protocol::ApiFacts*> facts;
+    for (const protocol::ApiFacts& one : protocol::api_facts) facts.emplace(one.name, &one);
+    return facts;
+  }();
+  const auto found = table.find(api);
+  return found == table.end() ? nullptr : found->second;
+}
+
+Duration end_of(const Trace& trace) {
+  Duration last{};
+  for (const TracedEvent& event : trace.events) last = std::max(last, event.exit);
+  for (const TracedThread& thread : trace.threads) last = std::max(last, thread.ended);
+  return last;
+}
+
+class Matcher {
+ public:
+  Matcher(const Trace& passing, const Trace& failing, bool plan_is_passing) {
+    order_.passing = &passing;
+    order_.failing = &failing;
+    order_.plan_is_passing = plan_is_passing;
+  }
+
+  EventOrder operator()() {
+    number_threads(*order_.passing, &OrderedThread::passing, passing_threads_);
+    number_threads(*order_.failing, &OrderedThread::failing, failing_threads_);
+    add_calls(*order_.passing, passing_threads_, &Call::passing);
+    add_calls(*order_.failing, failing_threads_, &Call::failing);
+    for (const Call& call : calls_) add_points(call);
+    for (uint32_t i = 0; i < order_.threads.size(); ++i) add_end(i);
+    find_lateness();
+    add_failure();
+    return std::move(order_);
+  }
+
+ private:
+  struct Call {
+    uint32_t thread = no_index;
+    const TracedEvent* passing = nullptr;
+    const TracedEvent* failing = nullptr;
+  };
+
+  // Threads of two processes may have the same name: their numbers tell them apart.
+  void number_threads(const Trace& trace, uint32_t OrderedThread::*side,
+                      std::vector<uint32_t>& numbers) {
+    std::map<std::string, int> seen;
+    for (uint32_t i = 0; i < trace.threads.size(); ++i) {
+      const std::string& name = trace.threads[i].name.text;
+      const auto [known, is_new] =
+          names_.try_emplace({name, ++seen[name]}, static_cast<uint32_t>(order_.threads.size()));
+      if (is_new) order_.threads.push_back({name, no_index, no_index, {}});
+      order_.threads[known->second].*side = i;
+      numbers.push_back(known->second);
+    }
+  }
+
+  void add_calls(const Trace& trace, const std::vector<uint32_t>& threads,
+                 const TracedEvent* Call::*side) {
+    std::vector<uint32_t> sites;
+    for (const TracedSite& site : trace.sites)
+      sites.push_back(sites_.try_emplace(to_string(site.name), static_cast<uint32_t>(sites_.size()))
+                          .first->second);
+    std::map<std::pair<uint32_t, uint32_t>, uint64_t> visits;
+    for (const TracedEvent& event : trace.events) {
+      if (event.is_intervention || event.thread >= threads.size() || event.site >= sites.size())
+        continue;
+      const uint32_t thread = threads[event.thread], site = sites[event.site];
+      const auto [known, is_new] =
+          numbers_.try_emplace({thread, site, ++visits[{thread, site}]}, calls_.size());
+      if (is_new) calls_.push_back({thread, nullptr, nullptr});
+      calls_[known->second].*side = &event;
+    }
+  }
+
+  void add_points(const Call& call) {
+    Point point;
+    point.thread = call.thread;
+    point.passing = call.passing;
+    point.failing = call.failing;
+    if (call.passing) point.passing_from = point.passing_to = call.passing->enter;
+    if (call.failing) point.failing_at = call.failing->enter;
+    order_.points.push_back(point);
+    // Who asked for a lock first is who has it first, mostly: one point says enough.
+    if (!(order_.traits_of(point) & protocol::api_wait) || order_.group_of(point) == "lock") return;
+    point.kind = Point::Kind::end;
+    point.passing_from = point.passing_to = point.failing_at = std::nullopt;
+    if (call.passing && !call.passing->unfinished)
+      point.passing_from = point.passing_to = call.passing->exit;
+    if (call.failing && !call.failing->unfinished) point.failing_at = call.failing->exit;
+    if (point.passing_from || point.failing_at) order_.points.push_back(point);
+  }
+
+  static std::optional<Duration> end_in(const Trace& trace, uint32_t thread) {
+    if (thread >= trace.threads.size() || trace.threads[thread].ended == Duration::zero())
+      return std::nullopt;
+    return trace.threads[thread].ended;
+  }
+
+  void add_end(uint32_t number) {
+    const OrderedThread& thread = order_.threads[number];
+    Point point;
+    point.kind = Point::Kind::thread_end;
+    point.thread = number;
+    point.passing_from = point.passing_to = end_in(*order_.passing, thread.passing);
+    point.failing_at = end_in(*order_.failing, thread.failing);
+    if (point.passing_from || point.failing_at) order_.points.push_back(point);
+  }
+
+  void find_lateness() {
+    const auto& numbers = order_.plan_is_passing ? passing_threads_ : failing_threads_;
+    for (const TracedEvent& event : order_.with_plan().events) {
+      if (!event.is_intervention || event.thread >= numbers.size()) continue;
+      auto& from = order_.threads[numbers[event.thread]].late_from;
+      from = std::min(from.value_or(event.enter), event.enter);
+    }
+  }
+
+  // The passing run was at the failing line somewhere between two calls that are known.
+  void add_failure() {
+    const auto& failures = order_.failing->failures;
+    const auto found = std::ranges::find_if(
+        failures, [](const TracedFailure& one) { return one.kind != "thrown before"; });
+    if (found == failures.end() || found->thread >= failing_threads_.size()) return;
+    Point point;
+    point.kind = Point::Kind::failure;
+    point.thread = failing_threads_[found->thread];
+    point.failing_at = found->at;
+    Duration from{};
+    for (const Point& other : order_.points)
+      if (other.thread == point.thread && other.failing_at && *other.failing_at <= found->at)
+        from = std::max(from, other.passing_from.value_or(from));
+    Duration to = end_of(*order_.passing);
+    for (const Point& other : order_.points)
+      if (other.thread == point.thread && other.passing_from && *other.passing_from > from)
+        to = std::min(to, *other.passing_from);
+    if (order_.threads[point.thread].passing != no_index) {
+      point.passing_from = from;
+      point.passing_to = std::max(from, to);
+    }
+    order_.failure = order_.points.size();
+    order_.points.push_back(point);
+  }
+
+  EventOrder order_;
+  std::vector<uint32_t> passing_threads_, failing_threads_;  // their numbers in the order
+  std::map<std::pair<std::string, int>, uint32_t> names_;
+  std::unordered_map<std::string, uint32_t> sites_;
+  std::map<std::tuple<uint32_t, uint32_t, uint64_t>, size_t> numbers_;  // thread, site, visit
+  std::vector<Call> calls_;
+};
+
+}  // namespace
+
+uint16_t traits_of_api(std::string_view api) {
+  const protocol::ApiFacts* facts = facts_of(api);
+  return facts ? facts->traits : 0;
+}
+
+const TracedSite* EventOrder::site_of(const Point& point) const {
+  if (point.passing && point.passing->site < passing->sites.size())
+    return &passing->sites[point.passing->site];
+  if (point.failing && point.failing->site < failing->sites.size())
+    return &failing->sites[point.failing->site];
+  return nullptr;
+}
+
+uint16_t EventOrder::traits_of(const Point& point) const {
+  const TracedSite* site = site_of(point);
+  return site ? traits_of_api(site->name.api) : 0;
+}
+
+std::string_view EventOrder::group_of(const Point& point) const {
+  const TracedSite* site = site_of(point);
+  return site ? std::string_view(site->group) : std::string_view();
+}
+
+EventOrder order_events(const Trace& passing, const Trace& failing, bool plan_is_passing) {
+  return Matcher(passing, failing, plan_is_passing)();
+}
+
+}  // namespace unflake

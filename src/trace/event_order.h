@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trace/trace.h"
+
+namespace unflake {
+
+// A moment of a thread that both runs may have: the begin or the end of a call, the thread's end,
+// or the failure. Calls are the same when thread, site and number of the visit are.
+struct Point {
+  enum class Kind { begin, end, thread_end, failure };
+  Kind kind = Kind::begin;
+  uint32_t thread = no_index;            // in EventOrder::threads
+  const TracedEvent* passing = nullptr;  // the call; nullptr: not made
+  const TracedEvent* failing = nullptr;
+  // Only bounds are known of when a passing run was where the other one failed.
+  std::optional<Duration> passing_from, passing_to;
+  std::optional<Duration> failing_at;
+};
+
+struct OrderedThread {
+  std::string name;
+  uint32_t passing = no_index;  // in the traces
+  uint32_t failing = no_index;
+  std::optional<Duration> late_from;  // when the plan's first delay began, in the run under it
+};
+
+// Two runs of one test, point by point.
+struct EventOrder {
+  const Trace* passing = nullptr;
+  const Trace* failing = nullptr;
+  bool plan_is_passing = false;  // the passing run is the one with interventions
+  std::vector<OrderedThread> threads;
+  std::vector<Point> points;  // by thread, each thread's in its own order
+  std::optional<size_t> failure;
+
+  const Trace& with_plan() const { return plan_is_passing ? *passing : *failing; }
+  const TracedSite* site_of(const Point& point) const;
+  uint16_t traits_of(const Point& point) const;  // of its API: protocol::ApiTraits
+  std::string_view group_of(const Point& point) const;
+};
+
+EventOrder order_events(const Trace& passing, const Trace& failing, bool plan_is_passing);
+
+// The pair of points that most likely decides: `first` came before `second` in the passing run and
+// not in the failing one, and one of the two is behind a delay of the plan.
+struct PointPair {
+  size_t first = 0, second = 0;
+  bool same_object = false;
+};
+
+std::optional<PointPair> flipped_pair(const EventOrder& order);
+
+// What the API of a site can do, and the group that it is in; 0 and "" for lines and functions.
+uint16_t traits_of_api(std::string_view api);
+
+}  // namespace unflake

@@ -1,0 +1,157 @@
+#include "trace/moments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "util/base_name.h"
+
+namespace unflake {
+namespace {
+
+bool is_at(const Frame& frame, const SiteName& site) {
+  return frame.line == site.line && !site.file.empty() && frame.file.ends_with(site.file);
+}
+
+const Frame* frame_at(const TracedStack& stack, const SiteName& site) {
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source)
+      if (is_at(source, site)) return &source;
+  return nullptr;
+}
+
+const Frame* frame_of_function(const TracedStack& stack, const CodePlace& function) {
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source)
+      if (!source.function.empty() && source.function == function.function &&
+          source.file == function.file)
+        return &source;
+  return nullptr;
+}
+
+CodePlace place_of(const TracedFailure& failure) {
+  CodePlace place{failure.file, failure.line, ""};
+  for (const TracedFrame& frame : failure.stack.frames)
+    for (const Frame& source : frame.source) {
+      if (source.file.empty() || source.function.empty()) continue;
+      const bool same = base_name(source.file) == base_name(failure.file);
+      if (failure.file.empty() || (same && source.line == failure.line))
+        return {source.file, source.line, source.function};
+    }
+  return place;
+}
+
+// The event's own stack is the surest source for its file.
+CodePlace place_of(const Trace& trace, const TracedEvent& event, const SiteName& site) {
+  if (event.stack < trace.stacks.size())
+    if (const Frame* frame = frame_at(trace.stacks[event.stack], site))
+      return {frame->file, frame->line, frame->function};
+  return place_of(trace, site);
+}
+
+bool is_own(const Trace& trace, const TracedFrame& frame, const Frame& source) {
+  const bool is_project = frame.image < trace.images.size() && trace.images[frame.image].is_project;
+  return is_project && source.line > 0 && !source.file.empty() && !source.file.starts_with("/usr/");
+}
+
+// The next line of the project's own further up.
+const Frame* frame_above(const Trace& trace, const TracedStack& stack, const CodePlace& own) {
+  bool passed = false;
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source) {
+      const bool is_here = source.file == own.file && source.line == own.line;
+      if (passed && !is_here && is_own(trace, frame, source)) return &source;
+      passed = passed || is_here;
+    }
+  return nullptr;
+}
+
+std::optional<CodePlace> caller_of(const EventOrder& order, const Trace& trace,
+                                   const TracedEvent& event, const CodePlace& own) {
+  if (event.stack >= trace.stacks.size()) return std::nullopt;
+  const TracedStack& stack = trace.stacks[event.stack];
+  const TracedFailure* failure = main_failure(*order.failing);
+  const Frame* frame = failure ? frame_of_function(stack, place_of(*failure)) : nullptr;
+  if (!frame) frame = frame_above(trace, stack, own);
+  if (!frame || (frame->line == own.line && frame->file == own.file)) return std::nullopt;
+  return CodePlace{frame->file, frame->line, frame->function};
+}
+
+Moment::What what_of(Point::Kind kind) {
+  switch (kind) {
+    case Point::Kind::begin:
+      return Moment::What::call;
+    case Point::Kind::end:
+      return Moment::What::return_from_call;
+    case Point::Kind::thread_end:
+      return Moment::What::thread_end;
+    case Point::Kind::failure:
+      return Moment::What::failure;
+  }
+  return Moment::What::call;
+}
+
+void describe_call(Moment& moment, const EventOrder& order, const Point& point) {
+  const TracedSite* site = order.site_of(point);
+  if (!site) return;
+  const Trace& trace = point.passing ? *order.passing : *order.failing;
+  const TracedEvent& event = point.passing ? *point.passing : *point.failing;
+  moment.api = site->name.api;
+  moment.place = place_of(trace, event, site->name);
+  moment.caller = caller_of(order, trace, event, moment.place);
+}
+
+}  // namespace
+
+std::string short_place(const CodePlace& place) {
+  if (place.file.empty()) return place.function;
+  return place.line > 0 ? fmt::format("{}:{}", base_name(place.file), place.line)
+                        : base_name(place.file);
+}
+
+const TracedFailure* main_failure(const Trace& trace) {
+  const auto found = std::ranges::find_if(
+      trace.failures, [](const TracedFailure& one) { return one.kind != "thrown before"; });
+  return found == trace.failures.end() ? nullptr : &*found;
+}
+
+std::string name_of_thread(const Trace& trace, uint32_t thread) {
+  return thread < trace.threads.size() ? trace.threads[thread].name.text : "a thread";
+}
+
+// A thread is named after the place that started it.
+std::string started_by(const Trace& trace, uint32_t thread) {
+  if (thread >= trace.threads.size()) return "";
+  const TracedThread& one = trace.threads[thread];
+  if (one.parent >= trace.threads.size()) return "";
+  const std::string& name = one.name.text;
+  const std::string place = name.substr(0, std::min(name.find('#'), name.find('~')));
+  const std::string& parent = trace.threads[one.parent].name.text;
+  return place == name ? parent : fmt::format("{} at {}", parent, place);
+}
+
+CodePlace place_of(const Trace& trace, const SiteName& site) {
+  for (const TracedStack& stack : trace.stacks)
+    if (const Frame* frame = frame_at(stack, site))
+      return {frame->file, frame->line, frame->function};
+  return {site.file, site.line, site.function};
+}
+
+Moment moment_of(const EventOrder& order, const Point& point) {
+  const OrderedThread& thread = order.threads[point.thread];
+  Moment moment;
+  moment.what = what_of(point.kind);
+  moment.thread = thread.name;
+  moment.started_by = thread.passing != no_index ? started_by(*order.passing, thread.passing)
+                                                 : started_by(*order.failing, thread.failing);
+  moment.passing = point.passing_from;
+  moment.failing = point.failing_at;
+  if (point.kind == Point::Kind::failure) {
+    moment.place = place_of(*main_failure(*order.failing));
+    moment.passing_is_bound = true;
+  }
+  describe_call(moment, order, point);
+  return moment;
+}
+
+}  // namespace unflake
