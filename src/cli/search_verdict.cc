@@ -50,7 +50,10 @@ Lines always_fails_lines(const Hunt& hunt) {
 
 size_t threads_seen(const Profile& profile) {
   std::set<std::string> names;
-  for (const Place& place : profile.places) names.insert(place.executable + place.thread.text);
+  for (const ExperimentResult& run : profile.runs)
+    if (run.trace)
+      for (const TracedThread& thread : run.trace->threads)
+        names.insert(fmt::format("{} {}", thread.process, thread.name.text));
   return names.size();
 }
 

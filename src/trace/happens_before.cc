@@ -2,35 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string_view>
 
-#include "protocol/agent_protocol.h"
+#include "trace/api_traits.h"
 
 namespace unflake {
 namespace {
 
-using protocol::api_facts;
-
 constexpr size_t none = SIZE_MAX;
-
-uint16_t traits_of(const TracedSite& site) {
-  return site.api < std::size(api_facts) ? api_facts[site.api].traits : 0;
-}
-
-bool is_untimed_wait(const TracedSite& site, const TracedEvent& event) {
-  const uint16_t traits = traits_of(site);
-  const bool has_limit = (traits & protocol::api_timed) != 0 && event.value >= 0;
-  return (traits & protocol::api_wait) != 0 && !has_limit;
-}
-
-bool can_wake(const TracedSite& site) {
-  return (traits_of(site) & protocol::api_wakes) != 0;
-}
-
-bool is_creation(const TracedSite& site) {
-  return site.name.api == "pthread_create" || site.name.api == "thrd_create";
-}
 
 bool is_join(const TracedSite& site) {
   return site.name.api == "pthread_join" || site.name.api == "thrd_join";
@@ -95,7 +73,7 @@ class EdgeReplay {
   void find_children() {
     std::map<uint32_t, std::vector<size_t>> creations;
     for (size_t i = 0; i < trace_.events.size(); ++i)
-      if (is_known(trace_.events[i]) && is_creation(site_of(i)) && trace_.events[i].result == 0)
+      if (is_known(trace_.events[i]) && makes_thread(site_of(i)) && trace_.events[i].result == 0)
         creations[trace_.events[i].thread].push_back(i);
     std::map<uint32_t, size_t> used;
     for (uint32_t child = 0; child < trace_.threads.size(); ++child) {

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "protocol/agent_protocol.h"
+#include "trace/api_traits.h"
 #include "trace/happens_before.h"
 #include "util/base_name.h"
 
@@ -23,17 +23,9 @@ constexpr size_t most_single_visits = 6;      // of one place
 constexpr Duration most_per_run = 5s;         // more than this in delays of one place: halve them
 constexpr Duration long_wait = 1ms;           // what a thread must have waited to count as woken
 
-uint16_t traits_of(const TracedSite& site) {
-  return site.api < std::size(protocol::api_facts) ? protocol::api_facts[site.api].traits : 0;
-}
-
+// A lock that is taken is no sign that anybody else went on.
 bool may_block(const TracedSite& site) {
-  return (traits_of(site) & protocol::api_wait) != 0 && site.group != "lock" &&
-         site.group != "once";
-}
-
-bool makes_thread(const TracedSite& site) {
-  return site.name.api == "pthread_create" || site.name.api == "thrd_create";
+  return may_wait(site) && site.group != "lock" && site.group != "once";
 }
 
 bool makes_process(const TracedSite& site) {
@@ -272,7 +264,7 @@ class Finder {
   // none that no delay may outlast.
   Duration asked_time(size_t number, bool unused_timeouts) const {
     const TracedEvent& asked = event(number);
-    if ((traits_of(site_of(number)) & protocol::api_timed) == 0 || asked.value <= 0) return {};
+    if (!takes_time(site_of(number)) || asked.value <= 0) return {};
     const auto value = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(asked.value));
     if (value * 5 / 4 > limits_.most) return {};
     const bool ran_out = asked.timed_out || site_of(number).group == "sleep";

@@ -302,8 +302,7 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   found.elapsed = elapsed();
   found.candidates = std::max(1, coverage_.search_runs);
   found.passes_under_plan = inverted_;
-  // A hang is only believed when it lasts.
-  found.timeout = timeout_for(trial) * (hit.result.outcome.kind == OutcomeKind::timeout ? 2 : 1);
+  found.timeout = timeout_for(trial);
   for (int look = 1; found.with_plan.runs < most_confirming_runs; ++look) {
     const int runs = std::max(group_of_runs, 2 * found.with_plan.runs);
     if (!confirm_until(runs, trial, found)) return false;
@@ -333,7 +332,9 @@ void Hunt::keep(Found found) {
 
 bool Hunt::confirm_until(int runs, const Trial& trial, Found& found) {
   while (found.with_plan.runs < runs) {
-    auto result = run(trial, found.timeout, Purpose::confirm);
+    // A hang is only believed when it lasts.
+    const bool longer = found.outcome.kind == OutcomeKind::timeout && found.with_plan.runs == 0;
+    auto result = run(trial, found.timeout * (longer ? 3 : 1), Purpose::confirm);
     if (!result) return false;
     ++coverage_.confirming_runs;
     ++found.with_plan.runs;

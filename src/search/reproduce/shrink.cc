@@ -17,6 +17,7 @@ using Visits = Intervention::Visits;
 constexpr int runs_to_keep = 5;  // that a smaller plan must all fail
 constexpr int most_steps = 14;
 constexpr int most_runs_per_dose = 12;
+constexpr Duration longest_measurement = 20s;
 constexpr Duration finest = 1ms;
 constexpr double finest_ratio = 1.1;
 
@@ -70,7 +71,10 @@ void drop_visits(Hunt& hunt, Found& found) {
 class Titration {
  public:
   Titration(Hunt& hunt, Found& found)
-      : hunt_(hunt), found_(found), fails_(longest_delay(found.trial.plan)) {}
+      : hunt_(hunt),
+        found_(found),
+        began_(hunt.elapsed()),
+        fails_(longest_delay(found.trial.plan)) {}
 
   void operator()() {
     note(fails_, found_.with_plan);
@@ -101,7 +105,8 @@ class Titration {
     trial.plan = with_longest_delay(trial.plan, delay);
     SequentialTest test(0.3, 0.7, 0.05, most_runs_per_dose);
     while (test.verdict() == SequentialTest::Verdict::undecided) {
-      const auto comes = hunt_.measure(trial, found_);
+      const bool has_time = hunt_.elapsed() - began_ < longest_measurement;
+      const auto comes = has_time ? hunt_.measure(trial, found_) : std::nullopt;
       if (!comes) return false;
       test.add(*comes);
     }
@@ -112,6 +117,7 @@ class Titration {
 
   Hunt& hunt_;
   Found& found_;
+  const Duration began_;
   Duration passes_{}, fails_;
   std::map<Duration, Count> doses_;
 };

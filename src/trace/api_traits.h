@@ -1,0 +1,17 @@
+#pragma once
+
+#include "trace/trace.h"
+
+namespace unflake {
+
+// What a call can do, as data/timing-apis.toml has it. A line or a function can do nothing.
+bool may_wait(const TracedSite& site);
+bool takes_time(const TracedSite& site);
+bool can_wake(const TracedSite& site);
+
+bool makes_thread(const TracedSite& site);
+
+// Whether only somebody else could end this wait.
+bool is_untimed_wait(const TracedSite& site, const TracedEvent& event);
+
+}  // namespace unflake
