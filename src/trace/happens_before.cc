@@ -4,11 +4,10 @@
 #include <map>
 
 #include "trace/api_traits.h"
+#include "trace/creations.h"
 
 namespace unflake {
 namespace {
-
-constexpr size_t none = SIZE_MAX;
 
 bool is_join(const TracedSite& site) {
   return site.name.api == "pthread_join" || site.name.api == "thrd_join";
@@ -20,7 +19,7 @@ bool is_wait_for_process(const TracedSite& site) {
 
 struct Moment {
   Duration at{};
-  size_t event = none;
+  size_t event = no_event;
   bool is_end = false;
 };
 
@@ -69,24 +68,11 @@ class EdgeReplay {
     return all;
   }
 
-  // A thread's creations and its children are in the same order.
   void find_children() {
-    std::map<uint32_t, std::vector<size_t>> creations;
-    for (size_t i = 0; i < trace_.events.size(); ++i)
-      if (is_known(trace_.events[i]) && makes_thread(site_of(i)) && trace_.events[i].result == 0)
-        creations[trace_.events[i].thread].push_back(i);
-    std::map<uint32_t, size_t> used;
-    for (uint32_t child = 0; child < trace_.threads.size(); ++child) {
-      const TracedThread& thread = trace_.threads[child];
-      const bool same_process = thread.parent < trace_.threads.size() &&
-                                trace_.threads[thread.parent].process == thread.process;
-      const auto& made = creations[thread.parent];
-      size_t& next = used[thread.parent];
-      if (!same_process || next >= made.size()) continue;
-      creation_of_[child] = made[next];
-      child_of_handle_[trace_.events[made[next]].object].push_back(child);
-      ++next;
-    }
+    creation_of_ = find_creations(trace_);
+    for (uint32_t child = 0; child < creation_of_.size(); ++child)
+      if (creation_of_[child] != no_event)
+        child_of_handle_[trace_.events[creation_of_[child]].object].push_back(child);
   }
 
   // A semaphore that is taken more often than it was posted began with some.
@@ -119,8 +105,8 @@ class EdgeReplay {
 
   void start(uint32_t thread) {
     started_[thread] = true;
-    if (const auto creation = creation_of_.find(thread); creation != creation_of_.end()) {
-      join(clocks_[thread], result_.begin_[creation->second]);
+    if (const size_t creation = creation_of_[thread]; creation != no_event) {
+      join(clocks_[thread], result_.begin_[creation]);
     } else if (const uint32_t parent = trace_.threads[thread].parent; parent < clocks_.size()) {
       join(clocks_[thread], clocks_[parent]);
     }
@@ -197,7 +183,7 @@ class EdgeReplay {
   std::vector<Clock> clocks_;
   std::vector<uint32_t> begun_;
   std::vector<bool> started_;
-  std::map<uint32_t, size_t> creation_of_;
+  std::vector<size_t> creation_of_;  // per thread
   std::map<uint64_t, std::vector<uint32_t>> child_of_handle_;
   std::map<uint64_t, std::vector<size_t>> wakes_;  // by object
   std::map<uint64_t, Semaphore> semaphores_;

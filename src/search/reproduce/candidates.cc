@@ -7,6 +7,7 @@
 #include <set>
 
 #include "trace/api_traits.h"
+#include "trace/creations.h"
 #include "trace/happens_before.h"
 #include "util/base_name.h"
 
@@ -40,7 +41,12 @@ struct Visited {
 class Finder {
  public:
   Finder(const Trace& trace, const FailurePoint& failure, const DelayLimits& limits)
-      : trace_(trace), failure_(failure), limits_(limits), order_(trace), end_(end_of(trace)) {
+      : trace_(trace),
+        failure_(failure),
+        limits_(limits),
+        order_(trace),
+        creations_(find_creations(trace)),
+        end_(end_of(trace)) {
     if (failure.thread < trace.threads.size()) failing_ = failure.thread;
     by_thread_.resize(trace.threads.size());
     for (size_t i = 0; i < trace.events.size(); ++i)
@@ -75,25 +81,11 @@ class Finder {
     return image < trace_.images.size() ? base_name(trace_.images[image].path) : "";
   }
 
-  // The event of its creator that began this thread.
-  const TracedEvent* creation_of(uint32_t child) const {
-    const uint32_t parent = thread(child).parent;
-    if (parent >= by_thread_.size()) return nullptr;
-    const bool forked = thread(parent).process != thread(child).process;
-    const TracedEvent* last = nullptr;
-    for (const size_t number : by_thread_[parent])
-      if ((forked ? site_of(number).name.api == "fork" : makes_thread(site_of(number))) &&
-          event(number).enter <= thread(child).started)
-        last = &event(number);
-    return last;
-  }
-
   void add_start(uint32_t child) {
-    const TracedEvent* creation = creation_of(child);
-    if (creation == nullptr) return;
+    if (creations_[child] == no_event) return;
     const Duration at = thread(child).started;
     if (is_too_late(at)) return;
-    Candidate candidate = candidate_for(child, trace_.sites[creation->site].name, Position::start);
+    Candidate candidate = candidate_for(child, site_of(creations_[child]).name, Position::start);
     candidate.at = at;
     candidate.flips = flips_of_start(child);
     candidate.starts_burst = true;
@@ -275,6 +267,7 @@ class Finder {
   const FailurePoint& failure_;
   const DelayLimits& limits_;
   const HappensBefore order_;
+  const std::vector<size_t> creations_;  // per thread
   const Duration end_;
   uint32_t failing_ = 0;                        // the first thread, when it is not known
   std::vector<std::vector<size_t>> by_thread_;  // numbers of events

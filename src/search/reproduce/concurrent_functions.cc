@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "util/base_name.h"
 
@@ -50,6 +51,15 @@ bool has_company(const Trace& trace, const TracedEvent& event) {
   return false;
 }
 
+// What stood on the stack of a call was being executed, however early it was entered.
+std::set<std::string> functions_on_stack(const Trace& trace, const TracedEvent& event) {
+  std::set<std::string> names;
+  if (event.stack >= trace.stacks.size()) return names;
+  for (const TracedFrame& frame : trace.stacks[event.stack].frames)
+    if (!frame.source.empty()) names.insert(frame.source.back().function);
+  return names;
+}
+
 class Finder {
  public:
   Finder(Hunt& hunt, std::vector<Executed> executed) : hunt_(hunt), executed_(std::move(executed)) {
@@ -63,10 +73,35 @@ class Finder {
       const size_t first = round % chunks * most_watched;
       watch(first, std::min(executed_.size(), first + most_watched));
     }
+    for (const ExperimentResult& run : hunt_.profile().runs)
+      if (run.trace) learn_stacks(*run.trace);
     return in_order();
   }
 
  private:
+  void learn_stacks(const Trace& trace) {
+    for (const TracedEvent& event : trace.events) {
+      if (event.thread >= trace.threads.size() || !has_company(trace, event)) continue;
+      const ThreadName& thread = trace.threads[event.thread].name;
+      for (const std::string& function : functions_on_stack(trace, event))
+        for (const Executed& executed : executed_)
+          if (executed.function.name == function) add_entry(executed.entry, thread, event.enter);
+    }
+  }
+
+  void add_entry(const SiteName& site, const ThreadName& thread, Duration first) {
+    ConcurrentFunction& function = found_[to_string(site)];
+    const auto is_same = [&](const Place& place) { return place.thread == thread; };
+    if (std::ranges::any_of(function.entries, is_same)) return;
+    Place place;
+    place.site = site;
+    place.thread = thread;
+    place.group = "probe";
+    place.visits = 1;
+    place.first = first;
+    function.entries.push_back(std::move(place));
+  }
+
   // A function that cannot be watched must not take the others with it.
   void watch(size_t first, size_t end) {
     if (first == end || ++looks_ > most_looks) return;

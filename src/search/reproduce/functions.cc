@@ -65,38 +65,38 @@ class FunctionSearch {
   FunctionSearch(Hunt& hunt, std::vector<ConcurrentFunction> functions)
       : hunt_(hunt), functions_(std::move(functions)) {}
 
-  void try_entries() {
-    const Duration leave = hunt_.left() / 2;  // for lines
+  // Lines at once behind the entries, and not after the longest delay of these: two accesses to
+  // plain memory with no call between them race at lines only.
+  void operator()() {
     const std::vector<Places> groups = groups_of(functions_);
-    for (Duration delay = shortest_delay; delay <= longest_delay; delay *= 2) {
-      hunt_.say(fmt::format("their entries late by {}", format_duration(delay)));
-      for (const Places& group : groups) {
-        if (hunt_.over() || hunt_.left() < leave) return;
-        if (!has_room(hunt_, group, delay)) continue;
-        if (auto late = fails_when_late(hunt_, group, delay)) settle(group, delay, *late);
-      }
-    }
-  }
-
-  // Two accesses to plain memory with no call between them race at lines only.
-  void try_lines() {
     const Places lines = lines_to_try();
-    if (lines.empty()) return;
-    const Duration usual = std::clamp<Duration>(2 * hunt_.profile().average, shortest_delay, 1s);
-    for (Duration delay = usual; delay <= longest_delay; delay *= 4) {
-      hunt_.say(
-          fmt::format("{} lines of these functions, one per run, late by {}: no call need be "
-                      "between two accesses that race",
-                      lines.size(), format_duration(delay)));
-      for (const Place& line : lines) {
-        if (hunt_.over() || !has_room(hunt_, {line}, delay)) return;
-        if (auto late = fails_when_late(hunt_, {line}, delay))
-          hunt_.confirm(late->trial, late->seen);
-      }
+    const Duration longest = std::min(longest_delay, hunt_.options().delays.most);
+    for (Duration delay = shortest_delay; delay <= longest && !hunt_.over(); delay *= 2) {
+      try_entries(groups, delay);
+      try_lines(lines, delay);
     }
   }
 
  private:
+  void try_entries(const std::vector<Places>& groups, Duration delay) {
+    hunt_.say(fmt::format("their entries late by {}", format_duration(delay)));
+    for (const Places& group : groups) {
+      if (hunt_.over()) return;
+      if (!has_room(hunt_, group, delay)) continue;
+      if (auto late = fails_when_late(hunt_, group, delay)) settle(group, delay, *late);
+    }
+  }
+
+  void try_lines(const Places& lines, Duration delay) {
+    if (lines.empty() || hunt_.over()) return;
+    hunt_.say(fmt::format("{} lines of them late by {}, one per run", lines.size(),
+                          format_duration(delay)));
+    for (const Place& line : lines) {
+      if (hunt_.over() || !has_room(hunt_, {line}, delay)) return;
+      if (auto late = fails_when_late(hunt_, {line}, delay)) hunt_.confirm(late->trial, late->seen);
+    }
+  }
+
   void settle(Places places, Duration delay, Late late) {
     minimise_places(places, delay, late);
     if (places.size() > 1) replace_by_one(places, delay, late);
@@ -218,9 +218,7 @@ void search_functions(Hunt& hunt) {
     return;
   }
   hunt.say(fmt::format("{} functions run while another thread is alive", functions.size()));
-  FunctionSearch search(hunt, std::move(functions));
-  search.try_entries();
-  if (!hunt.over()) search.try_lines();
+  FunctionSearch(hunt, std::move(functions))();
 }
 
 }  // namespace unflake

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "search/reproduce/candidates.h"
@@ -12,12 +13,25 @@ std::string key_of(const Intervention& delay) {
   return to_string(delay) + delay.executable;
 }
 
+// A time-out that nobody had to wait for leaves no trace: what seemed long enough may not be.
+void add_longer(std::vector<Candidate>& candidates, const DelayLimits& limits) {
+  const size_t all = candidates.size();
+  for (size_t i = 0; i < all; ++i) {
+    if (candidates[i].single_visit || candidates[i].flips == Candidate::Flips::nothing) continue;
+    Candidate longer = candidates[i];
+    longer.delay.duration = std::min(longer.delay.duration * 4, limits.most);
+    longer.why += ", longer";
+    candidates.push_back(std::move(longer));
+  }
+}
+
 // The model run first, then what only other runs have shown.
 std::vector<Candidate> all_candidates(const Hunt& hunt, const FailurePoint& failure) {
   const DelayLimits& limits = hunt.options().delays;
   const ExperimentResult* model = hunt.profile().model();
   std::vector<Candidate> all = find_candidates(*model->trace, failure, limits);
   arrange(all, hunt.options().order, hunt.options().seed);
+  add_longer(all, limits);
   std::set<std::string> known;
   for (const Candidate& candidate : all)
     known.insert(to_string(candidate.delay.site) + "@" + candidate.delay.thread.text);

@@ -44,7 +44,8 @@ std::vector<Pair> pairs_of(const std::vector<Candidate>& delays) {
 
 Trial both_late(const Hunt& hunt, const Candidate& first, const Candidate& second, int longer) {
   Trial trial{hunt.base_plan(), {}, first.why + " and " + second.why};
-  const Duration delay = std::max(first.delay.duration, second.delay.duration);
+  const Duration delay =
+      std::max({first.delay.duration, second.delay.duration, hunt.options().delays.least * 3});
   trial.plan.interventions = {first.delay, second.delay};
   trial.plan.interventions[0].duration = delay;
   trial.plan.interventions[1].duration = delay * longer;

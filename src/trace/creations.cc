@@ -1,0 +1,64 @@
+#include "trace/creations.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <string>
+
+#include "trace/api_traits.h"
+
+namespace unflake {
+namespace {
+
+struct Spawn {
+  std::string place;  // as in thread names
+  size_t ordinal = 0;
+};
+
+Spawn spawn_of(const ThreadName& name) {
+  Spawn spawn{name.text.substr(0, name.text.rfind('#')), 0};
+  const size_t number = name.text.rfind('#');
+  if (number != std::string::npos)
+    std::from_chars(name.text.data() + number + 1, name.text.data() + name.text.size(),
+                    spawn.ordinal);
+  if (const size_t path = spawn.place.rfind('~'); path != std::string::npos)
+    spawn.place.resize(path);
+  return spawn;
+}
+
+std::string place_of(const TracedSite& site) {
+  SiteName place = site.name;
+  place.api.clear();
+  place.nth = 1;
+  return to_string(place);
+}
+
+bool begins_somebody(const TracedSite& site) {
+  return makes_thread(site) || site.name.api == "fork";
+}
+
+}  // namespace
+
+std::vector<size_t> find_creations(const Trace& trace) {
+  std::map<std::pair<uint32_t, std::string>, std::vector<size_t>> creations;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const TracedEvent& event = trace.events[i];
+    if (event.site < trace.sites.size() && begins_somebody(trace.sites[event.site]))
+      creations[{event.thread, place_of(trace.sites[event.site])}].push_back(i);
+  }
+  std::vector<size_t> found(trace.threads.size(), no_event);
+  std::map<std::pair<uint32_t, std::string>, std::vector<std::pair<size_t, size_t>>> children;
+  for (size_t i = 0; i < trace.threads.size(); ++i) {
+    if (trace.threads[i].parent >= trace.threads.size()) continue;
+    const Spawn spawn = spawn_of(trace.threads[i].name);
+    children[{trace.threads[i].parent, spawn.place}].emplace_back(spawn.ordinal, i);
+  }
+  for (auto& [place, born] : children) {
+    std::ranges::sort(born);
+    const auto& made = creations[place];
+    for (size_t i = 0; i < std::min(born.size(), made.size()); ++i) found[born[i].second] = made[i];
+  }
+  return found;
+}
+
+}  // namespace unflake
