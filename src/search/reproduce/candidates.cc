@@ -279,7 +279,10 @@ class Finder {
 
 std::vector<Candidate> find_candidates(const Trace& trace, const FailurePoint& failure,
                                        const DelayLimits& limits) {
-  return Finder(trace, failure, limits)();
+  std::vector<Candidate> found = Finder(trace, failure, limits)();
+  std::vector<Candidate> of_classes = class_candidates(found);
+  std::ranges::move(of_classes, std::back_inserter(found));
+  return found;
 }
 
 }  // namespace unflake

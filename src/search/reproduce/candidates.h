@@ -19,7 +19,11 @@ struct Candidate {
     failure_point,  // the failing thread gets to the failure without it
   };
 
+  // Whom it is for. Of a class (all that one place has started), whoever comes there first.
+  enum class Kind { first_of_class, thread, all_of_class };
+
   Intervention delay;
+  Kind kind = Kind::thread;
   uint32_t thread = no_index;  // of the trace
   std::string thread_class;
   Duration at{};  // when the passing run came there
@@ -34,6 +38,9 @@ struct Candidate {
 // everything pass that could.
 std::vector<Candidate> find_candidates(const Trace& trace, const FailurePoint& failure,
                                        const DelayLimits& limits);
+
+// The same for classes of threads, where a class has several.
+std::vector<Candidate> class_candidates(const std::vector<Candidate>& candidates);
 
 void arrange(std::vector<Candidate>& candidates, Order order, uint64_t seed);
 

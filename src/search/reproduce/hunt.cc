@@ -44,6 +44,10 @@ std::string site_text(const Intervention& intervention) {
   return to_string(place);
 }
 
+double rate_of(const Found& found) {
+  return static_cast<double>(found.with_plan.hits) / std::max(found.with_plan.runs, 1);
+}
+
 std::string headline_of(const Outcome& outcome) {
   if (outcome.failures.empty()) return std::string(to_string(outcome.kind));
   return headline(outcome.failures.front());
@@ -203,8 +207,9 @@ bool Hunt::is_hit(const Outcome& outcome) const {
 }
 
 bool Hunt::has_found(const std::string& signature) const {
-  return std::ranges::any_of(
-      found_, [&](const Found& found) { return found.outcome.signature == signature; });
+  return std::ranges::any_of(found_, [&](const Found& found) {
+    return found.is_reliable() && found.outcome.signature == signature;
+  });
 }
 
 uint64_t Hunt::visits_of(const Intervention& intervention) const {
@@ -327,7 +332,13 @@ void Hunt::keep(Found found) {
   const auto failed = std::ranges::find_if(
       baseline_, [&](const Outcome& outcome) { return options_.wanted.matches(outcome); });
   if (inverted_ && failed != baseline_.end()) found.outcome = *failed;
-  found_.push_back(std::move(found));
+  const auto weaker = std::ranges::find_if(found_, [&](const Found& other) {
+    return other.outcome.signature == found.outcome.signature;
+  });
+  if (weaker == found_.end())
+    found_.push_back(std::move(found));
+  else if (rate_of(*weaker) < rate_of(found))
+    *weaker = std::move(found);
 }
 
 bool Hunt::confirm_until(int runs, const Trial& trial, Found& found) {
@@ -357,7 +368,9 @@ std::optional<bool> Hunt::measure(const Trial& trial, const Found& found) {
 
 bool Hunt::over() const {
   if (stopped_ || error_ || always_fails_ || out_of_budget()) return true;
-  return (inverted_ || !options_.wanted.anything()) && !found_.empty();
+  if (!inverted_ && options_.wanted.anything()) return false;
+  return std::ranges::any_of(found_, &Found::is_reliable) ||
+         (!found_.empty() && elapsed() > found_.front().elapsed + options_.budget / 5);
 }
 
 }  // namespace unflake

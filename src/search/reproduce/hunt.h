@@ -81,6 +81,9 @@ struct Found {
   bool passes_under_plan = false;
   std::optional<Slack> slack;
   std::vector<Dose> doses;
+
+  // Worth keeping while a better plan is looked for, but not the end of the search.
+  bool is_reliable() const { return with_plan.hits * 10 >= with_plan.runs * 9; }
 };
 
 // Everything that was tried, for whoever asks why nothing was found.

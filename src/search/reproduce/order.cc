@@ -36,8 +36,8 @@ int stage_of(const Candidate& candidate) {
 
 void sort_within_threads(std::vector<Candidate>& candidates) {
   std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
-    return std::tuple(stage_of(a), -static_cast<int>(a.flips), !a.starts_burst, a.at) <
-           std::tuple(stage_of(b), -static_cast<int>(b.flips), !b.starts_burst, b.at);
+    return std::tuple(stage_of(a), -static_cast<int>(a.flips), !a.starts_burst, a.kind, a.at) <
+           std::tuple(stage_of(b), -static_cast<int>(b.flips), !b.starts_burst, b.kind, b.at);
   });
 }
 
