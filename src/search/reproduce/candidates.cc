@@ -28,10 +28,6 @@ bool may_block(const TracedSite& site) {
   return may_wait(site) && site.group != "lock" && site.group != "once";
 }
 
-bool makes_process(const TracedSite& site) {
-  return site.name.api == "fork" || site.name.api.starts_with("posix_spawn");
-}
-
 // Of one thread at one site.
 struct Visited {
   std::vector<size_t> events;  // in order
@@ -48,6 +44,8 @@ class Finder {
     place_.resize(trace.events.size());
     for (const auto& events : by_thread_)
       for (size_t i = 0; i < events.size(); ++i) place_[events[i]] = i;
+    find_longest_times();
+    find_creations();
   }
 
   std::vector<Candidate> operator()() {
@@ -75,15 +73,22 @@ class Finder {
     return image < trace_.images.size() ? base_name(trace_.images[image].path) : "";
   }
 
+  void find_creations() {
+    creations_.resize(by_thread_.size());
+    for (uint32_t thread = 0; thread < by_thread_.size(); ++thread)
+      for (const size_t number : by_thread_[thread])
+        if (makes_thread(site_of(number)) || site_of(number).name.api == "fork")
+          creations_[thread].push_back(number);
+  }
+
   // The event of its creator that began this thread.
   const TracedEvent* creation_of(uint32_t child) const {
     const uint32_t parent = thread(child).parent;
     if (parent >= by_thread_.size()) return nullptr;
     const bool forked = thread(parent).process != thread(child).process;
     const TracedEvent* last = nullptr;
-    for (const size_t number : by_thread_[parent])
-      if ((forked ? site_of(number).name.api == "fork" : makes_thread(site_of(number))) &&
-          event(number).enter <= thread(child).started)
+    for (const size_t number : creations_[parent])
+      if (makes_thread(site_of(number)) != forked && event(number).enter <= thread(child).started)
         last = &event(number);
     return last;
   }
@@ -252,12 +257,17 @@ class Finder {
   Duration outlast(const Candidate& candidate, bool unused_timeouts) const {
     const bool is_failing = candidate.thread == failing_;
     const Duration horizon = is_failing || failure_.thread == no_index ? end_ : failure_.at;
-    Duration longest = std::max(horizon - candidate.at, Duration::zero());
+    const Duration asked = unused_timeouts ? longest_asked_ : longest_taken_;
+    const Duration delay = std::max(horizon - candidate.at, asked) * 3 / 2 + limits_.least;
+    return std::min(Duration(delay.count() / 1000 * 1000), limits_.most);
+  }
+
+  void find_longest_times() {
     for (const auto& events : by_thread_)
-      for (const size_t number : events)
-        longest = std::max(longest, asked_time(number, unused_timeouts));
-    const Duration delay = longest * 3 / 2 + limits_.least;
-    return std::clamp(Duration(delay.count() / 1000 * 1000), limits_.least, limits_.most);
+      for (const size_t number : events) {
+        longest_taken_ = std::max(longest_taken_, asked_time(number, false));
+        longest_asked_ = std::max(longest_asked_, asked_time(number, true));
+      }
   }
 
   // What a sleep or a timed wait asked for; a time-out that never came about only on request, and
@@ -279,6 +289,8 @@ class Finder {
   uint32_t failing_ = 0;                        // the first thread, when it is not known
   std::vector<std::vector<size_t>> by_thread_;  // numbers of events
   std::vector<size_t> place_;                   // of an event in its thread
+  std::vector<std::vector<size_t>> creations_;  // of threads and processes, by thread
+  Duration longest_taken_{}, longest_asked_{};  // by sleeps and time-outs
   std::vector<Candidate> found_;
 };
 
