@@ -48,6 +48,17 @@ Lines always_fails_lines(const Hunt& hunt) {
   return lines;
 }
 
+Lines always_skipped_lines(const Hunt& hunt) {
+  const auto& runs = hunt.profile().runs;
+  Lines lines;
+  lines.push_back(fmt::format("skipped in {} without delays, so that there was nothing to search",
+                              counted(static_cast<long long>(runs.size()), "run")));
+  if (const std::string& reason = runs.front().outcome.reason; !reason.empty())
+    lines.push_back("because: " + one_line(reason));
+  lines.push_back("next: make it run here, as its own code or the build says when it is skipped");
+  return lines;
+}
+
 size_t threads_seen(const Profile& profile) {
   std::set<std::string> names;
   for (const ExperimentResult& run : profile.runs)
@@ -129,6 +140,7 @@ void add_next(const Hunt& hunt, Lines& lines) {
 
 std::vector<std::string> not_reproduced_lines(const Hunt& hunt) {
   if (hunt.always_fails()) return always_fails_lines(hunt);
+  if (hunt.always_skipped()) return always_skipped_lines(hunt);
   Lines lines;
   add_reached(hunt, lines);
   add_tried(hunt, lines);

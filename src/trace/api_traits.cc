@@ -8,7 +8,7 @@ namespace unflake {
 namespace {
 
 bool has(const TracedSite& site, uint16_t trait) {
-  return site.api < std::size(protocol::api_facts) &&
+  return !site.name.api.empty() && site.api < std::size(protocol::api_facts) &&
          (protocol::api_facts[site.api].traits & trait) != 0;
 }
 
@@ -28,6 +28,10 @@ bool can_wake(const TracedSite& site) {
 
 bool makes_thread(const TracedSite& site) {
   return site.name.api == "pthread_create" || site.name.api == "thrd_create";
+}
+
+bool makes_process(const TracedSite& site) {
+  return site.name.api == "fork" || site.name.api.starts_with("posix_spawn");
 }
 
 bool is_untimed_wait(const TracedSite& site, const TracedEvent& event) {

@@ -10,6 +10,7 @@ bool takes_time(const TracedSite& site);
 bool can_wake(const TracedSite& site);
 
 bool makes_thread(const TracedSite& site);
+bool makes_process(const TracedSite& site);
 
 // Whether only somebody else could end this wait.
 bool is_untimed_wait(const TracedSite& site, const TracedEvent& event);

@@ -34,7 +34,23 @@ std::string place_of(const TracedSite& site) {
 }
 
 bool begins_somebody(const TracedSite& site) {
-  return makes_thread(site) || site.name.api == "fork";
+  return makes_thread(site) || makes_process(site);
+}
+
+// A process that runs another program is not named after the place that started it.
+void find_by_time(const Trace& trace, std::vector<size_t>& found) {
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const TracedEvent& event = trace.events[i];
+    if (event.site >= trace.sites.size() || !makes_process(trace.sites[event.site])) continue;
+    for (size_t child = 0; child < trace.threads.size(); ++child) {
+      const TracedThread& thread = trace.threads[child];
+      if (thread.parent != event.thread || thread.started < event.enter) continue;
+      if (thread.parent < trace.threads.size() &&
+          trace.threads[thread.parent].process != thread.process &&
+          thread.name.text.find('#') == std::string::npos)
+        found[child] = i;
+    }
+  }
 }
 
 }  // namespace
@@ -58,6 +74,7 @@ std::vector<size_t> find_creations(const Trace& trace) {
     const auto& made = creations[place];
     for (size_t i = 0; i < std::min(born.size(), made.size()); ++i) found[born[i].second] = made[i];
   }
+  find_by_time(trace, found);
   return found;
 }
 

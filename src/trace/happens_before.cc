@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "trace/api_traits.h"
 #include "trace/creations.h"
@@ -32,15 +34,15 @@ class EdgeReplay {
     result_.ordinal_.resize(trace.events.size());
     result_.begin_.resize(trace.events.size());
     result_.end_.resize(trace.events.size());
-    clocks_.assign(trace.threads.size(), Clock(trace.threads.size()));
-    begun_.resize(trace.threads.size());
-    started_.resize(trace.threads.size());
+    result_.clocks_.emplace_back(trace.threads.size());
+    now_.assign(trace.threads.size(), Stamp{0, 0});
     find_children();
+    find_moments();
     count_semaphores();
   }
 
   void operator()() {
-    for (const Moment& moment : moments()) {
+    for (const Moment& moment : moments_) {
       if (moment.is_end)
         end(moment.event);
       else
@@ -50,142 +52,192 @@ class EdgeReplay {
 
  private:
   using Clock = HappensBefore::Clock;
+  using Stamp = HappensBefore::Stamp;
 
   bool is_known(const TracedEvent& event) const {
     return event.thread < trace_.threads.size() && event.site < trace_.sites.size();
   }
 
   const TracedSite& site_of(size_t event) const { return trace_.sites[trace_.events[event].site]; }
+  uint32_t process_of(const TracedEvent& event) const {
+    return trace_.threads[event.thread].process;
+  }
 
-  std::vector<Moment> moments() const {
-    std::vector<Moment> all;
+  void find_moments() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       if (!is_known(trace_.events[i])) continue;
-      all.push_back({trace_.events[i].enter, i, false});
-      all.push_back({trace_.events[i].exit, i, true});
+      moments_.push_back({trace_.events[i].enter, i, false});
+      moments_.push_back({trace_.events[i].exit, i, true});
     }
-    std::ranges::stable_sort(all, {}, &Moment::at);
-    return all;
+    std::ranges::stable_sort(moments_, {}, &Moment::at);
   }
 
   void find_children() {
     creation_of_ = find_creations(trace_);
-    for (uint32_t child = 0; child < creation_of_.size(); ++child)
-      if (creation_of_[child] != no_event)
-        child_of_handle_[trace_.events[creation_of_[child]].object].push_back(child);
+    for (uint32_t child = 0; child < creation_of_.size(); ++child) {
+      if (creation_of_[child] == no_event) continue;
+      const uint64_t handle = trace_.events[creation_of_[child]].object;
+      child_of_handle_[{trace_.threads[child].process, handle}].push_back(child);
+    }
+  }
+
+  // The calls of System V do both at once, which no count of takes and posts can follow.
+  static bool is_post(const TracedSite& site) {
+    return site.group == "semaphore" && can_wake(site) && !may_wait(site);
+  }
+  bool is_take(size_t number) const {
+    const TracedEvent& event = trace_.events[number];
+    const TracedSite& site = site_of(number);
+    return site.group == "semaphore" && !can_wake(site) && !event.is_intervention &&
+           !event.unfinished && !event.timed_out && event.result == 0;
   }
 
   // A semaphore that is taken more often than it was posted began with some.
   void count_semaphores() {
     std::map<uint64_t, std::pair<int64_t, int64_t>> balance;  // object -> taken - posted, the most
-    for (const Moment& moment : moments()) {
-      const TracedSite& site = site_of(moment.event);
-      if (site.group != "semaphore") continue;
-      const TracedEvent& event = trace_.events[moment.event];
-      auto& [now, most] = balance[event.object];
-      if (!moment.is_end && can_wake(site)) --now;
-      if (moment.is_end && is_untimed_wait(site, event)) most = std::max(most, ++now);
+    for (const Moment& moment : moments_) {
+      const bool posts = !moment.is_end && is_post(site_of(moment.event));
+      const bool takes = moment.is_end && is_take(moment.event);
+      if (!posts && !takes) continue;
+      auto& [now, most] = balance[trace_.events[moment.event].object];
+      now += takes ? 1 : -1;
+      most = std::max(most, now);
     }
-    for (const auto& [object, counts] : balance)
-      semaphores_[object].initial = static_cast<size_t>(std::max<int64_t>(counts.second, 0));
+    for (const auto& [object, counts] : balance) semaphores_[object].initial = counts.second;
   }
 
   void begin(size_t number) {
     const TracedEvent& event = trace_.events[number];
-    Clock& clock = clocks_[event.thread];
-    if (!started_[event.thread]) start(event.thread);
-    result_.ordinal_[number] = begun_[event.thread]++;
-    clock[event.thread] = begun_[event.thread];
-    result_.begin_[number] = clock;
+    Stamp& now = now_[event.thread];
+    if (now.own == 0) start(event.thread);
+    result_.ordinal_[number] = now.own++;
+    result_.begin_[number] = now;
+    if (event.is_intervention) return;
     const TracedSite& site = site_of(number);
-    if (can_wake(site)) wakes_[event.object].push_back(number);
-    if (site.group == "semaphore" && can_wake(site))
-      semaphores_[event.object].posts.push_back(number);
+    if (site.group == "barrier") {
+      auto& [before, latest] =
+          barriers_[event.object].try_emplace(event.thread, no_event, no_event).first->second;
+      before = std::exchange(latest, number);
+    } else if (is_post(site)) {
+      Semaphore& semaphore = semaphores_[event.object];
+      semaphore.posts[event.thread].push_back(number);
+      ++semaphore.posted;
+    } else if (can_wake(site)) {
+      wakes_[event.object].push_back(number);
+    }
   }
 
   void start(uint32_t thread) {
-    started_[thread] = true;
-    if (const size_t creation = creation_of_[thread]; creation != no_event) {
-      join(clocks_[thread], result_.begin_[creation]);
-    } else if (const uint32_t parent = trace_.threads[thread].parent; parent < clocks_.size()) {
-      join(clocks_[thread], clocks_[parent]);
-    }
+    if (creation_of_[thread] != no_event) learn(thread, known_at_begin(creation_of_[thread]));
   }
 
   void end(size_t number) {
     const TracedEvent& event = trace_.events[number];
-    Clock& clock = clocks_[event.thread];
-    if (!event.unfinished && !event.timed_out && !event.is_intervention) take_edges(number, clock);
-    result_.end_[number] = clock;
+    if (!event.is_intervention) {
+      if (is_take(number)) ++semaphores_[event.object].taken;
+      if (!event.unfinished && !event.timed_out) take_edges(number);
+    }
+    result_.end_[number] = now_[event.thread];
   }
 
-  void take_edges(size_t number, Clock& clock) {
+  void take_edges(size_t number) {
     const TracedEvent& event = trace_.events[number];
     const TracedSite& site = site_of(number);
-    if (is_join(site)) return take_thread(event, clock);
-    if (is_wait_for_process(site)) return take_process(event, clock);
+    if (is_join(site)) return take_thread(event);
+    if (is_wait_for_process(site)) return take_process(event);
     if (!is_untimed_wait(site, event)) return;
-    if (site.group == "semaphore") return take_post(event, clock);
-    if (site.group == "barrier") return take_barrier(event, clock);
-    if (site.group == "condition" || site.group == "futex") take_wake(event, clock);
+    if (is_take(number)) return take_posts(event);
+    if (site.group == "barrier") return take_barrier(event);
+    if (site.group == "condition" || site.group == "futex") take_wake(event);
   }
 
-  void take_thread(const TracedEvent& event, Clock& clock) {
-    const auto children = child_of_handle_.find(event.object);
+  void take_thread(const TracedEvent& event) {
+    const auto children = child_of_handle_.find({process_of(event), event.object});
     if (children == child_of_handle_.end()) return;
-    for (const uint32_t child : children->second) join(clock, clocks_[child]);
+    for (const uint32_t child : children->second) learn(event.thread, known(now_[child], child));
   }
 
-  void take_process(const TracedEvent& event, Clock& clock) {
+  void take_process(const TracedEvent& event) {
     for (uint32_t i = 0; i < trace_.threads.size(); ++i) {
       const uint32_t process = trace_.threads[i].process;
       if (process < trace_.processes.size() && trace_.processes[process].pid == event.result)
-        join(clock, clocks_[i]);
+        learn(event.thread, known(now_[i], i));
     }
   }
 
-  // The one that came last before the waiter went on: an earlier one would have ended the wait
-  // before.
-  void take_wake(const TracedEvent& event, Clock& clock) {
+  // Of one thread, the one that came last before the waiter went on: an earlier one would have
+  // ended the wait before. Of several threads, any may have been it: only what all of them needed
+  // was needed.
+  void take_wake(const TracedEvent& event) {
     const std::vector<size_t>& wakes = wakes_[event.object];
+    std::set<uint32_t> seen;
+    Clock common;
     for (auto wake = wakes.rbegin(); wake != wakes.rend(); ++wake) {
       const TracedEvent& other = trace_.events[*wake];
-      if (other.enter < event.enter) return;
-      if (other.thread == event.thread) continue;
-      return join(clock, result_.begin_[*wake]);
+      if (other.enter < event.enter) break;
+      if (other.thread == event.thread || !seen.insert(other.thread).second) continue;
+      const Clock one = known_at_begin(*wake);
+      if (common.empty()) common = one;
+      for (size_t i = 0; i < common.size(); ++i) common[i] = std::min(common[i], one[i]);
+    }
+    if (!common.empty()) learn(event.thread, common);
+  }
+
+  // Each thread must have posted what all others together had not.
+  void take_posts(const TracedEvent& event) {
+    const Semaphore& semaphore = semaphores_[event.object];
+    const int64_t needed = semaphore.taken - semaphore.initial;
+    for (const auto& [thread, posts] : semaphore.posts) {
+      const auto own = static_cast<int64_t>(posts.size());
+      const int64_t of_it = std::min(needed - (semaphore.posted - own), own);
+      if (of_it > 0) learn(event.thread, known_at_begin(posts[static_cast<size_t>(of_it) - 1]));
     }
   }
 
-  void take_post(const TracedEvent& event, Clock& clock) {
-    Semaphore& semaphore = semaphores_[event.object];
-    const size_t number = semaphore.taken++;
-    if (number < semaphore.initial) return;
-    const size_t post = number - semaphore.initial;
-    if (post < semaphore.posts.size()) join(clock, result_.begin_[semaphore.posts[post]]);
+  // All threads were in it together. Who is quick may have come to the next round already.
+  void take_barrier(const TracedEvent& event) {
+    for (const auto& [thread, waits] : barriers_[event.object]) {
+      const auto& [before, latest] = waits;
+      const bool is_quick = before != no_event && trace_.events[before].exit >= event.enter;
+      if (thread != event.thread) learn(event.thread, known_at_begin(is_quick ? before : latest));
+    }
   }
 
-  void take_barrier(const TracedEvent& event, Clock& clock) {
-    for (const size_t other : wakes_[event.object]) join(clock, result_.begin_[other]);
+  Clock known(const Stamp& stamp, uint32_t thread) const {
+    Clock clock = result_.clocks_[stamp.clock];
+    clock[thread] = stamp.own;
+    return clock;
   }
 
-  static void join(Clock& clock, const Clock& other) {
-    for (size_t i = 0; i < std::min(clock.size(), other.size()); ++i)
-      clock[i] = std::max(clock[i], other[i]);
+  // Nothing of what is told to have begun later than what it caused.
+  Clock known_at_begin(size_t event) const {
+    const Stamp& stamp = result_.begin_[event];
+    if (stamp.clock == no_index) return Clock(trace_.threads.size());
+    return known(stamp, trace_.events[event].thread);
+  }
+
+  void learn(uint32_t thread, const Clock& news) {
+    Clock clock = result_.clocks_[now_[thread].clock];
+    for (size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], news[i]);
+    if (clock == result_.clocks_[now_[thread].clock]) return;
+    now_[thread].clock = static_cast<uint32_t>(result_.clocks_.size());
+    result_.clocks_.push_back(std::move(clock));
   }
 
   struct Semaphore {
-    size_t initial = 0, taken = 0;
-    std::vector<size_t> posts;
+    int64_t initial = 0, taken = 0, posted = 0;
+    std::map<uint32_t, std::vector<size_t>> posts;  // by thread
   };
+  using LastTwo = std::pair<size_t, size_t>;
 
   HappensBefore& result_;
   const Trace& trace_;
-  std::vector<Clock> clocks_;
-  std::vector<uint32_t> begun_;
-  std::vector<bool> started_;
+  std::vector<Moment> moments_;
+  std::vector<Stamp> now_;           // of each thread
   std::vector<size_t> creation_of_;  // per thread
-  std::map<uint64_t, std::vector<uint32_t>> child_of_handle_;
-  std::map<uint64_t, std::vector<size_t>> wakes_;  // by object
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<uint32_t>> child_of_handle_;  // in a process
+  std::map<uint64_t, std::vector<size_t>> wakes_;                                   // by object
+  std::map<uint64_t, std::map<uint32_t, LastTwo>> barriers_;
   std::map<uint64_t, Semaphore> semaphores_;
 };
 
@@ -193,12 +245,18 @@ HappensBefore::HappensBefore(const Trace& trace) : trace_(trace) {
   EdgeReplay(*this, trace)();
 }
 
+bool HappensBefore::knows(const Stamp& stamp, uint32_t thread, size_t event) const {
+  if (stamp.clock == no_index || begin_[event].clock == no_index) return false;
+  const uint32_t other = trace_.events[event].thread;
+  return (other == thread ? stamp.own : clocks_[stamp.clock][other]) > ordinal_[event];
+}
+
 bool HappensBefore::before_begin(size_t first, size_t second) const {
-  return first != second && !begin_[second].empty() && knows(begin_[second], first);
+  return first != second && knows(begin_[second], trace_.events[second].thread, first);
 }
 
 bool HappensBefore::before_end(size_t first, size_t second) const {
-  return first != second && !end_[second].empty() && knows(end_[second], first);
+  return first != second && knows(end_[second], trace_.events[second].thread, first);
 }
 
 }  // namespace unflake

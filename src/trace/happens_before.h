@@ -20,15 +20,21 @@ class HappensBefore {
   bool before_end(size_t first, size_t second) const;
 
  private:
-  using Clock = std::vector<uint32_t>;  // for each thread, how many of its events have begun
+  using Clock = std::vector<uint32_t>;  // for each other thread, how many of its events have begun
 
-  bool knows(const Clock& clock, size_t event) const {
-    return clock[trace_.events[event].thread] > ordinal_[event];
-  }
+  // What a thread has learned by some moment. Few moments teach it anything of others, so that all
+  // between two such share a clock.
+  struct Stamp {
+    uint32_t clock = no_index;
+    uint32_t own = 0;  // events of the thread itself that have begun
+  };
+
+  bool knows(const Stamp& stamp, uint32_t thread, size_t event) const;
 
   const Trace& trace_;
   std::vector<uint32_t> ordinal_;  // of an event in its thread
-  std::vector<Clock> begin_, end_;
+  std::vector<Stamp> begin_, end_;
+  std::vector<Clock> clocks_;
 
   friend class EdgeReplay;
 };

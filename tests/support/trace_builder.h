@@ -112,8 +112,11 @@ class TraceBuilder {
     for (uint32_t i = 0; i < trace_.sites.size(); ++i)
       if (trace_.sites[i].name == name) return i;
     TracedSite site{name, "probe", text, no_index, 0, 0};
-    for (const protocol::ApiFacts& facts : protocol::api_facts)
-      if (facts.name == name.api) site.group = facts.group_name;
+    for (uint16_t i = 0; i < std::size(protocol::api_facts); ++i) {
+      if (protocol::api_facts[i].name != name.api) continue;
+      site.group = protocol::api_facts[i].group_name;
+      site.api = i;
+    }
     trace_.sites.push_back(site);
     return static_cast<uint32_t>(trace_.sites.size() - 1);
   }

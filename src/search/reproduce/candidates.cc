@@ -29,10 +29,6 @@ bool may_block(const TracedSite& site) {
   return may_wait(site) && site.group != "lock" && site.group != "once";
 }
 
-bool makes_process(const TracedSite& site) {
-  return site.name.api == "fork" || site.name.api.starts_with("posix_spawn");
-}
-
 // Of one thread at one site.
 struct Visited {
   std::vector<size_t> events;  // in order
@@ -54,6 +50,7 @@ class Finder {
     place_.resize(trace.events.size());
     for (const auto& events : by_thread_)
       for (size_t i = 0; i < events.size(); ++i) place_[events[i]] = i;
+    find_longest_times();
   }
 
   std::vector<Candidate> operator()() {
@@ -82,7 +79,8 @@ class Finder {
   }
 
   void add_start(uint32_t child) {
-    if (creations_[child] == no_event) return;
+    const bool has_start = thread(child).name.text.find('#') != std::string::npos;
+    if (creations_[child] == no_event || !has_start) return;
     const Duration at = thread(child).started;
     if (is_too_late(at)) return;
     Candidate candidate = candidate_for(child, site_of(creations_[child]).name, Position::start);
@@ -244,12 +242,17 @@ class Finder {
   Duration outlast(const Candidate& candidate, bool unused_timeouts) const {
     const bool is_failing = candidate.thread == failing_;
     const Duration horizon = is_failing || failure_.thread == no_index ? end_ : failure_.at;
-    Duration longest = std::max(horizon - candidate.at, Duration::zero());
+    const Duration asked = unused_timeouts ? longest_asked_ : longest_taken_;
+    const Duration delay = std::max(horizon - candidate.at, asked) * 3 / 2 + limits_.least;
+    return std::min(Duration(delay.count() / 1000 * 1000), limits_.most);
+  }
+
+  void find_longest_times() {
     for (const auto& events : by_thread_)
-      for (const size_t number : events)
-        longest = std::max(longest, asked_time(number, unused_timeouts));
-    const Duration delay = longest * 3 / 2 + limits_.least;
-    return std::clamp(Duration(delay.count() / 1000 * 1000), limits_.least, limits_.most);
+      for (const size_t number : events) {
+        longest_taken_ = std::max(longest_taken_, asked_time(number, false));
+        longest_asked_ = std::max(longest_asked_, asked_time(number, true));
+      }
   }
 
   // What a sleep or a timed wait asked for; a time-out that never came about only on request, and
@@ -272,6 +275,7 @@ class Finder {
   uint32_t failing_ = 0;                        // the first thread, when it is not known
   std::vector<std::vector<size_t>> by_thread_;  // numbers of events
   std::vector<size_t> place_;                   // of an event in its thread
+  Duration longest_taken_{}, longest_asked_{};  // by sleeps and time-outs
   std::vector<Candidate> found_;
 };
 

@@ -53,12 +53,14 @@ const TracedEvent* last_event(const Trace& trace, Accepts accepts) {
 
 const TracedEvent* most_alike(const Trace& trace, const TracedStack& wanted) {
   const auto functions = functions_of(wanted);
+  std::vector<double> scores;
+  for (const TracedStack& stack : trace.stacks)
+    scores.push_back(similarity(functions_of(stack), functions));
   const TracedEvent* best = nullptr;
   double best_score = 0;
   for (const TracedEvent& event : trace.events) {
-    const TracedStack* stack = stack_of(trace, event);
-    if (stack == nullptr || event.thread >= trace.threads.size()) continue;
-    const double score = similarity(functions_of(*stack), functions);
+    if (event.stack >= scores.size() || event.thread >= trace.threads.size()) continue;
+    const double score = scores[event.stack];
     if (score > best_score || (score == best_score && best && event.enter > best->enter)) {
       best_score = score;
       best = &event;

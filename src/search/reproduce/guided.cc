@@ -9,6 +9,8 @@
 namespace unflake {
 namespace {
 
+constexpr uint64_t most_visits_of_rare = 10;  // that are all made late by as much
+
 std::string key_of(const Intervention& delay) {
   return to_string(delay) + delay.executable;
 }
@@ -39,7 +41,8 @@ std::vector<Candidate> all_candidates(const Hunt& hunt, const FailurePoint& fail
     if (!known.insert(to_string(place.site) + "@" + place.thread.text).second) continue;
     if (place.site.api.empty()) continue;  // the failing line itself, which was watched
     Candidate rare;
-    rare.delay = delay_at(place, limits.least * 3);
+    rare.delay = delay_at(place, std::min(limits.least * 3, limits.most));
+    if (place.visits > most_visits_of_rare) rare.delay.visits = Intervention::Visits::halving;
     rare.why = fmt::format("{} late before {}, where not every run comes", place.thread.text,
                            to_string(place.site));
     all.push_back(std::move(rare));

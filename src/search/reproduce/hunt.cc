@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "search/reproduce/trials.h"
 #include "stats/comparison.h"
 #include "trace/log_match.h"
 #include "util/base_name.h"
@@ -22,35 +23,8 @@ constexpr double significance = 0.05;
 constexpr Duration most_added = 10min;  // to a time limit, by delays at places without end
 constexpr int tries_until_fired = 3;
 
-bool is_delay(const Intervention& intervention) {
-  return intervention.action != Intervention::Action::watch;
-}
-
-bool has_fired(const Plan& plan, const ExperimentResult& result) {
-  bool has_delays = false;
-  for (size_t i = 0; i < plan.interventions.size(); ++i) {
-    if (!is_delay(plan.interventions[i])) continue;
-    has_delays = true;
-    if (result.trace && i < result.trace->interventions.size() &&
-        result.trace->interventions[i].fired > 0)
-      return true;
-  }
-  return !has_delays;
-}
-
-std::string site_text(const Intervention& intervention) {
-  Intervention place = intervention;
-  place.action = Intervention::Action::watch;
-  return to_string(place);
-}
-
 double rate_of(const Found& found) {
   return static_cast<double>(found.with_plan.hits) / std::max(found.with_plan.runs, 1);
-}
-
-std::string headline_of(const Outcome& outcome) {
-  if (outcome.failures.empty()) return std::string(to_string(outcome.kind));
-  return headline(outcome.failures.front());
 }
 
 }  // namespace
@@ -122,7 +96,7 @@ std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, 
   told.plan = trial.plan;
   told.conditions = trial.conditions;
   told.result = *result;
-  told.hit = is_hit(result->outcome);
+  told.hit = is_hit(*result);
   told.fired = has_fired(trial.plan, *result);
   events_.emit(std::move(told));
   return std::move(*result);
@@ -134,12 +108,14 @@ bool Hunt::prepare() {
   return profile_runs() && measure_base();
 }
 
+// A run that hangs says nothing of how long the test takes, so that another one is worth a part of
+// what time is left.
 bool Hunt::profile_runs() {
-  const Duration limit = std::min(options_.timeout, std::max<Duration>(left() / 2, 1s));
   while (static_cast<int>(profile_.runs.size()) < options_.profile_runs && !stopped_ && !error_) {
+    const Duration limit = std::min(options_.timeout, std::max<Duration>(left() / 2, 1s));
     auto result = run({profile_plan(), {}, ""}, limit, Purpose::profile);
     if (!result) return false;
-    if (result->process.end == ProcessResult::End::not_started) {
+    if (!has_started(*result)) {
       if (!profile_plan().interventions.empty()) {
         line_is_unknown_ = true;  // the failing line is not in this binary
         continue;
@@ -147,16 +123,30 @@ bool Hunt::profile_runs() {
       error_ = usage_error(result->process.error, to_string(test_->id));
       return false;
     }
-    const bool hung = result->outcome.kind == OutcomeKind::timeout;
     add(profile_, std::move(*result));
-    if (hung || (profile_.runs.size() >= 2 && left() < options_.budget * 4 / 5)) break;
+    if (profile_.runs.size() >= 2 && (never_stops() || left() < options_.budget * 4 / 5)) break;
   }
-  return !profile_.runs.empty();
+  return !profile_.runs.empty() && !always_skipped();
+}
+
+bool Hunt::never_stops() const {
+  return std::ranges::all_of(profile_.runs, [](const ExperimentResult& run) {
+    return run.outcome.kind == OutcomeKind::timeout;
+  });
+}
+
+bool Hunt::always_skipped() const {
+  return !profile_.runs.empty() &&
+         std::ranges::all_of(profile_.runs, [](const ExperimentResult& run) {
+           return run.outcome.kind == OutcomeKind::skipped;
+         });
 }
 
 // Only a test that failed by itself is worth the runs that tell how often it does.
 bool Hunt::measure_base() {
   if (profile_.failures() == 0) return true;
+  always_fails_ = never_stops();
+  if (always_fails_) return false;
   while (static_cast<int>(baseline_.size()) < most_base_runs) {
     if (baseline_.size() >= group_of_runs && left() < options_.budget * 9 / 10) break;
     if (!run_baseline()) return false;
@@ -168,12 +158,14 @@ bool Hunt::measure_base() {
     always_fails_ = true;
     return false;
   }
-  inverted_ = 2 * failures > runs;
+  const auto wanted = std::ranges::count_if(
+      baseline_, [&](const Outcome& outcome) { return options_.wanted.matches(outcome); });
+  inverted_ = 2 * wanted > runs;
   if (inverted_)
     say(
         fmt::format("it fails by itself in {} of {} runs: looking for the delay under which it "
                     "passes, which names the same pair of events",
-                    failures, runs));
+                    wanted, runs));
   return true;
 }
 
@@ -200,7 +192,9 @@ void Hunt::say(const std::string& text) {
   events_.emit(SearchStep{strategy_, text});
 }
 
-bool Hunt::is_hit(const Outcome& outcome) const {
+bool Hunt::is_hit(const ExperimentResult& result) const {
+  const Outcome& outcome = result.outcome;
+  if (!has_started(result)) return false;
   if (inverted_) return outcome.kind == OutcomeKind::pass;
   if (!outcome.failed() || !options_.wanted.matches(outcome)) return false;
   return !options_.wanted.anything() || !has_found(outcome.signature);
@@ -215,9 +209,7 @@ bool Hunt::has_found(const std::string& signature) const {
 uint64_t Hunt::visits_of(const Intervention& intervention) const {
   uint64_t visits = 0;
   for (const Place& place : profile_.places)
-    if (place.site == intervention.site && (intervention.threads != Intervention::Threads::named ||
-                                            place.thread.text == intervention.thread.text))
-      visits += place.visits;
+    if (is_for(intervention, place)) visits += place.visits;
   return std::max<uint64_t>(visits, 1);
 }
 
@@ -247,15 +239,18 @@ Duration Hunt::timeout_for(const Trial& trial) const {
 
 void Hunt::count(const Trial& trial, const ExperimentResult& result, bool fired) {
   ++coverage_.search_runs;
-  coverage_.fired_runs += fired && !trial.plan.interventions.empty();
+  coverage_.plans_tried.insert(text_of(trial));
+  if (!has_started(result)) {
+    coverage_.refused.insert(result.process.error);
+    return;
+  }
+  coverage_.fired_runs += fired && std::ranges::any_of(trial.plan.interventions, is_delay);
   coverage_.never_fired += !fired;
   for (const Intervention& intervention : trial.plan.interventions)
     coverage_.sites_tried.insert(site_text(intervention));
   if (result.trace)
     for (const TracedIntervention& state : result.trace->interventions)
       coverage_.delay_added += state.added;
-  if (result.process.end == ProcessResult::End::not_started)
-    coverage_.refused.insert(result.process.error);
   if (result.outcome.failed() && !options_.wanted.matches(result.outcome))
     ++coverage_.other_failures[headline_of(result.outcome)];
 }
@@ -267,7 +262,7 @@ std::optional<Observation> Hunt::observe(const Trial& trial) {
     if (!result) return std::nullopt;
     Observation seen;
     seen.fired = has_fired(trial.plan, *result);
-    const bool hit = is_hit(result->outcome);
+    const bool hit = is_hit(*result);
     count(trial, *result, seen.fired);
     seen.hit = hit && seen.fired;
     seen.result = std::move(*result);
@@ -291,13 +286,14 @@ Count Hunt::baseline_for(const std::string& signature) const {
 }
 
 bool Hunt::is_again(const Trial& trial, const Found& found, const ExperimentResult& result) const {
-  if (!has_fired(trial.plan, result)) return false;
+  if (!has_started(result) || !has_fired(trial.plan, result)) return false;
   if (inverted_) return result.outcome.kind == OutcomeKind::pass;
   return result.outcome.failed() && result.outcome.signature == found.outcome.signature;
 }
 
-// Looks at the counts after 5, 10, 20 ... runs share the error that is allowed, so that looking
-// more often does not make a lucky streak more likely to pass.
+// Looks at the counts after 5, 10, 20 ... runs share the error that is allowed, and so do the hits
+// that are looked at: 1/2 + 1/6 + 1/12 ... is no more than 1. Looking more often does not make a
+// lucky streak more likely to pass.
 bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   Found found;
   found.trial = trial;
@@ -305,16 +301,21 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   found.strategy = strategy_;
   found.search_runs = coverage_.search_runs;
   found.elapsed = elapsed();
-  found.candidates = std::max(1, coverage_.search_runs);
+  found.candidates = std::max(1, static_cast<int>(coverage_.plans_tried.size()));
   found.passes_under_plan = inverted_;
   found.timeout = timeout_for(trial);
+  if (is_slow_only(trial, found)) return false;
+  const int doubts = coverage_.unconfirmed + static_cast<int>(found_.size()) + 1;
+  const double allowed = significance / std::max(found.candidates, doubts * (doubts + 1));
   for (int look = 1; found.with_plan.runs < most_confirming_runs; ++look) {
     const int runs = std::max(group_of_runs, 2 * found.with_plan.runs);
+    if (look > 1 && out_of_budget()) break;
     if (!confirm_until(runs, trial, found)) return false;
+    if (found.with_plan.runs < runs) break;
     if (found.with_plan.hits * 5 < found.with_plan.runs * 3) break;
     const double p = fisher_more_often(found.with_plan.hits, found.with_plan.runs,
                                        found.without_plan.hits, found.without_plan.runs);
-    if (p <= significance / found.candidates / (look * (look + 1))) {
+    if (p <= allowed / (look * (look + 1))) {
       keep(std::move(found));
       return true;
     }
@@ -342,21 +343,33 @@ void Hunt::keep(Found found) {
 }
 
 bool Hunt::confirm_until(int runs, const Trial& trial, Found& found) {
-  while (found.with_plan.runs < runs) {
-    // A hang is only believed when it lasts.
-    const bool longer = found.outcome.kind == OutcomeKind::timeout && found.with_plan.runs == 0;
-    auto result = run(trial, found.timeout * (longer ? 3 : 1), Purpose::confirm);
+  const auto has_time = [&](size_t done) { return done < group_of_runs || !out_of_budget(); };
+  found.without_plan = baseline_for(found.outcome.signature);
+  while (found.with_plan.runs < runs && has_time(static_cast<size_t>(found.with_plan.runs))) {
+    auto result = run(trial, found.timeout, Purpose::confirm);
     if (!result) return false;
     ++coverage_.confirming_runs;
     ++found.with_plan.runs;
     found.with_plan.hits += is_again(trial, found, *result);
     const int lost = found.with_plan.runs - found.with_plan.hits;
-    if (lost * 5 > runs * 2) break;
+    if (lost * 5 > runs * 2) return true;
   }
-  while (static_cast<int>(baseline_.size()) < runs)
+  while (static_cast<int>(baseline_.size()) < runs && has_time(baseline_.size()))
     if (!run_baseline()) return false;
   found.without_plan = baseline_for(found.outcome.signature);
   return true;
+}
+
+// A hang is only believed when it lasts.
+bool Hunt::is_slow_only(const Trial& trial, const Found& found) {
+  if (found.outcome.kind != OutcomeKind::timeout) return false;
+  const auto result = run(trial, found.timeout * 3, Purpose::confirm);
+  if (!result) return true;
+  ++coverage_.confirming_runs;
+  const bool is_slow =
+      result->outcome.kind != OutcomeKind::timeout && result->outcome.duration > found.timeout;
+  if (is_slow) say("did not hang: it ended by itself when it was given three times as long");
+  return is_slow;
 }
 
 std::optional<bool> Hunt::measure(const Trial& trial, const Found& found) {

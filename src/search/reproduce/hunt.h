@@ -92,9 +92,10 @@ struct Coverage {
   int confirming_runs = 0;
   int baseline_runs = 0;
   int fired_runs = 0;   // experiments in which a delay happened
-  int never_fired = 0;  // plans none of whose delays happened
+  int never_fired = 0;  // experiments in which none of the plan's delays did
   Duration delay_added{};
   std::set<std::string> sites_tried;          // as text, with the thread
+  std::set<std::string> plans_tried;          // as text
   std::map<std::string, int> other_failures;  // headline -> runs, that were not what was wanted
   std::set<std::string> refused;              // why plans could not be carried out
   int unconfirmed = 0;                        // hits that did not come back often enough
@@ -107,7 +108,8 @@ class Hunt {
   Hunt(Executor& executor, std::shared_ptr<const Test> test, const HuntOptions& options,
        EventStream& events);
 
-  // Profiles the test. False: there is nothing to search: it always fails, or no run could be made.
+  // Profiles the test. False: there is nothing to search: it always fails, it is skipped, or no
+  // run could be made.
   bool prepare();
 
   const Test& test() const { return *test_; }
@@ -128,8 +130,8 @@ class Hunt {
   // One run. Nothing when the hunt is over; a run that could not be made counts as no hit.
   std::optional<Observation> observe(const Trial& trial);
   // Whether the hit comes back: at least 3 of 5 fresh runs with the same signature, and
-  // significantly more often than without the plan, corrected for the number of plans tried. What
-  // is confirmed is kept in found().
+  // significantly more often than without the plan, corrected for the number of plans tried. Once
+  // the budget is over only these first runs are made. What is confirmed is kept in found().
   bool confirm(const Trial& trial, const Observation& hit);
   // A run for a strategy's own information (other functions traced, more probes): not counted as a
   // candidate.
@@ -144,6 +146,7 @@ class Hunt {
   bool out_of_budget() const { return left() <= Duration::zero(); }
   bool stopped() const { return stopped_; }
   bool always_fails() const { return always_fails_; }
+  bool always_skipped() const;
   Duration left() const;  // of the budget
   Duration elapsed() const { return executor_.elapsed() - began_; }
   const std::vector<Outcome>& baseline() const { return baseline_; }
@@ -153,8 +156,8 @@ class Hunt {
   const Coverage& coverage() const { return coverage_; }
   bool has_found(const std::string& signature) const;
 
-  // The most visits that the intervention's threads made at its site in a profiling run; at
-  // least 1.
+  // The most visits that each of the intervention's threads made at its site in a profiling run,
+  // together; at least 1.
   uint64_t visits_of(const Intervention& intervention) const;
 
   // A plan with the agent, without interventions, as quiet as a confirming run.
@@ -164,14 +167,16 @@ class Hunt {
   Plan profile_plan() const;
   bool profile_runs();
   bool measure_base();
+  bool never_stops() const;
   bool run_baseline();
   std::optional<ExperimentResult> run(const Trial& trial, Duration timeout,
                                       TrialEnded::Purpose purpose);
   bool confirm_until(int runs, const Trial& trial, Found& found);
+  bool is_slow_only(const Trial& trial, const Found& found);
   void keep(Found found);
   void count(const Trial& trial, const ExperimentResult& result, bool fired);
 
-  bool is_hit(const Outcome& outcome) const;
+  bool is_hit(const ExperimentResult& result) const;
   bool is_again(const Trial& trial, const Found& found, const ExperimentResult& result) const;
   Duration planned_delay(const Plan& plan) const;
   Duration timeout_for(const Trial& trial) const;

@@ -48,13 +48,13 @@ void take_turns(std::vector<Candidate>& candidates) {
     auto operator<=>(const Key&) const = default;
   };
   Repeats repeats;
-  std::map<std::pair<int, std::string>, int> turns;  // of a class of threads, in a stage
+  std::map<std::tuple<int, int, std::string>, int> turns;  // of a class of threads, in a stage
   std::vector<std::pair<Key, size_t>> keys;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
     const int stage = stage_of(candidate);
     const int repeated = candidate.single_visit ? 0 : repeats_of(candidate, repeats);
-    const int turn = turns[{stage * 1000 + repeated, candidate.thread_class}]++;
+    const int turn = turns[{stage, repeated, candidate.thread_class}]++;
     keys.push_back({{stage, repeated, turn, -static_cast<int>(candidate.flips)}, i});
   }
   std::ranges::sort(keys);

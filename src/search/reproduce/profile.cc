@@ -1,6 +1,7 @@
 #include "search/reproduce/profile.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "util/base_name.h"
 
@@ -21,23 +22,30 @@ std::map<std::pair<uint32_t, uint32_t>, Duration> first_visits(const Trace& trac
   return first;
 }
 
-Place* find_place(Profile& profile, const SiteName& site, const ThreadName& thread,
-                  const std::string& executable) {
-  const auto found = std::ranges::find_if(profile.places, [&](const Place& place) {
-    return place.site == site && place.thread.text == thread.text && place.executable == executable;
-  });
-  return found == profile.places.end() ? nullptr : &*found;
+using PlaceKey = std::tuple<SiteName, std::string, std::string>;
+
+std::map<PlaceKey, size_t> known_places(const Profile& profile) {
+  std::map<PlaceKey, size_t> known;
+  for (size_t i = 0; i < profile.places.size(); ++i) {
+    const Place& place = profile.places[i];
+    known.try_emplace({place.site, place.thread.text, place.executable}, i);
+  }
+  return known;
 }
 
 void add_places(Profile& profile, const Trace& trace) {
   const auto first = first_visits(trace);
+  auto places = known_places(profile);
   for (const TracedVisits& visits : trace.visits) {
     if (visits.thread >= trace.threads.size() || visits.site >= trace.sites.size()) continue;
     const TracedThread& thread = trace.threads[visits.thread];
     const TracedSite& site = trace.sites[visits.site];
     const std::string executable = executable_of(trace, thread);
-    if (Place* known = find_place(profile, site.name, thread.name, executable)) {
-      known->visits = std::max(known->visits, visits.visits);
+    const auto [known, is_new] =
+        places.try_emplace({site.name, thread.name.text, executable}, profile.places.size());
+    if (!is_new) {
+      uint64_t& most = profile.places[known->second].visits;
+      most = std::max(most, visits.visits);
       continue;
     }
     const auto when = first.find({visits.thread, visits.site});
@@ -65,10 +73,17 @@ int Profile::failures_with(const std::string& signature) const {
 }
 
 const ExperimentResult* Profile::model() const {
-  const auto passed = std::ranges::find_if(
-      runs, [](const ExperimentResult& run) { return !run.outcome.failed() && run.trace; });
-  if (passed != runs.end()) return &*passed;
-  return runs.empty() || !runs.front().trace ? nullptr : &runs.front();
+  const auto first = [&](auto is_wanted) {
+    const auto found = std::ranges::find_if(
+        runs, [&](const ExperimentResult& run) { return run.trace && is_wanted(run.outcome); });
+    return found == runs.end() ? nullptr : &*found;
+  };
+  using Kind = OutcomeKind;
+  if (const auto* run = first([](const Outcome& seen) { return seen.kind == Kind::pass; }))
+    return run;
+  if (const auto* run = first([](const Outcome& seen) { return seen.kind != Kind::timeout; }))
+    return run;
+  return first([](const Outcome&) { return true; });
 }
 
 void add(Profile& profile, ExperimentResult result) {

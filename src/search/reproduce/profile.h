@@ -30,7 +30,8 @@ struct Profile {
 
   int failures() const;
   int failures_with(const std::string& signature) const;
-  // The first run that passed, or when none did the first that failed; null without runs.
+  // The first run that passed, or else that ended by itself, or else any; null when none has a
+  // trace.
   const ExperimentResult* model() const;
 };
 

@@ -14,7 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 using Visits = Intervention::Visits;
 
-constexpr int runs_to_keep = 5;  // that a smaller plan must all fail
+constexpr int least_runs_to_keep = 5;  // that a smaller plan must all fail
+constexpr int most_runs_to_keep = 20;
+constexpr double chance_to_keep = 0.01;  // that a plan does which does nothing
 constexpr int most_steps = 14;
 constexpr int most_runs_per_dose = 12;
 constexpr Duration longest_measurement = 20s;
@@ -25,9 +27,21 @@ bool is_delay(const Intervention& intervention) {
   return intervention.action == Intervention::Action::delay;
 }
 
-bool always_comes(Hunt& hunt, const Trial& trial, const Found& found) {
-  for (int i = 0; i < runs_to_keep; ++i)
-    if (!hunt.measure(trial, found).value_or(false)) return false;
+// What fails often by itself must fail more often in a row.
+int runs_to_keep(const Count& plain) {
+  int runs = least_runs_to_keep;
+  const double rate = (plain.hits + 1.0) / (plain.runs + 2.0);
+  while (std::pow(rate, runs) > chance_to_keep && runs < most_runs_to_keep) ++runs;
+  return runs;
+}
+
+// Takes the smaller plan when the failure always comes with it, too.
+bool keep_if_enough(Hunt& hunt, Found& found, const Trial& smaller) {
+  const int runs = runs_to_keep(found.without_plan);
+  for (int i = 0; i < runs; ++i)
+    if (!hunt.measure(smaller, found).value_or(false)) return false;
+  found.trial = smaller;
+  found.with_plan = {runs, runs};
   return true;
 }
 
@@ -37,33 +51,36 @@ bool is_referred_to(const Plan& plan, size_t number) {
   });
 }
 
+Plan without(const Plan& plan, size_t number) {
+  Plan smaller = plan;
+  smaller.interventions.erase(smaller.interventions.begin() + static_cast<std::ptrdiff_t>(number));
+  for (Intervention& other : smaller.interventions)
+    for (auto* reference : {&other.anchor, &other.until})
+      if (*reference && **reference > number) --**reference;
+  return smaller;
+}
+
 void drop_interventions(Hunt& hunt, Found& found) {
   for (size_t i = 0; i < found.trial.plan.interventions.size();) {
-    auto& all = found.trial.plan.interventions;
-    if (all.size() < 2 || is_referred_to(found.trial.plan, i)) {
-      ++i;
-      continue;
-    }
+    const Plan& plan = found.trial.plan;
+    const bool may_go = plan.interventions.size() > 1 && !is_referred_to(plan, i);
     Trial smaller = found.trial;
-    smaller.plan.interventions.erase(smaller.plan.interventions.begin() +
-                                     static_cast<std::ptrdiff_t>(i));
-    if (always_comes(hunt, smaller, found))
-      found.trial = smaller;
-    else
-      ++i;
+    if (may_go) smaller.plan = without(plan, i);
+    if (!may_go || !keep_if_enough(hunt, found, smaller)) ++i;
   }
 }
 
 // One late visit is easier to understand than many.
 void drop_visits(Hunt& hunt, Found& found) {
-  for (Intervention& delay : found.trial.plan.interventions) {
+  for (size_t i = 0; i < found.trial.plan.interventions.size(); ++i) {
+    const Intervention& delay = found.trial.plan.interventions[i];
     const bool is_many = is_delay(delay) && delay.position != Intervention::Position::start &&
                          (delay.visits == Visits::every || delay.visits == Visits::halving);
     if (!is_many || hunt.visits_of(delay) < 2) continue;
-    const Intervention before = delay;
-    delay.visits = Visits::only_nth;
-    delay.nth = 1;
-    if (!always_comes(hunt, found.trial, found)) delay = before;
+    Trial smaller = found.trial;
+    smaller.plan.interventions[i].visits = Visits::only_nth;
+    smaller.plan.interventions[i].nth = 1;
+    keep_if_enough(hunt, found, smaller);
   }
 }
 
@@ -107,10 +124,11 @@ class Titration {
     while (test.verdict() == SequentialTest::Verdict::undecided) {
       const bool has_time = hunt_.elapsed() - began_ < longest_measurement;
       const auto comes = has_time ? hunt_.measure(trial, found_) : std::nullopt;
-      if (!comes) return false;
+      if (!comes) break;
       test.add(*comes);
     }
-    note(delay, {test.hits(), test.runs()});
+    if (test.runs() > 0) note(delay, {test.hits(), test.runs()});
+    if (test.verdict() == SequentialTest::Verdict::undecided) return false;
     (test.verdict() == SequentialTest::Verdict::high ? fails_ : passes_) = delay;
     return true;
   }
