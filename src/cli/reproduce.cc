@@ -120,7 +120,7 @@ class Reproduction {
   Result<void> read_log() {
     if (command_.log.empty()) return {};
     if (!command_.failure.empty())
-      return usage_error("--log and --failure exclude each other", "", "give one of them");
+      return usage_error("--log and --failure exclude each other", "--failure", "give one of them");
     const auto file = load_log(command_.log);
     if (!file) return file.error();
     if (file->bytes_left_out > 0)

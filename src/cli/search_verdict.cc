@@ -88,12 +88,18 @@ void add_reached(const Hunt& hunt, Lines& lines) {
         fmt::format("by itself: {} of {} runs without delays failed", base.failures, base.runs));
 }
 
+std::string tried_text(const Coverage& coverage) {
+  const std::string runs = counted(coverage.search_runs, "experiment");
+  if (coverage.sites_tried.empty())
+    return fmt::format("tried: {}, none of them with a delay", runs);
+  return fmt::format("tried: {} at {} (before or after a call); delays happened in {} and added {}",
+                     runs, counted(static_cast<long long>(coverage.sites_tried.size()), "point"),
+                     coverage.fired_runs, format_duration(coverage.delay_added));
+}
+
 void add_tried(const Hunt& hunt, Lines& lines) {
   const Coverage& coverage = hunt.coverage();
-  lines.push_back(fmt::format("tried: {} at {}; delays happened in {} of them and added {}",
-                              counted(coverage.search_runs, "experiment"),
-                              counted(static_cast<long long>(coverage.sites_tried.size()), "place"),
-                              coverage.fired_runs, format_duration(coverage.delay_added)));
+  lines.push_back(tried_text(coverage));
   if (coverage.never_fired > 0)
     lines.push_back(fmt::format("no delay: happened in {}: they prove nothing",
                                 counted(coverage.never_fired, "experiment")));

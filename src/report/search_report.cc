@@ -91,14 +91,13 @@ std::string rate_text(const Count& count) {
                      interval.low * 100, interval.high * 100);
 }
 
-std::string slack_text(const Slack& slack) {
-  const std::string enough = format_duration(slack.fails);
-  if (slack.passes == Duration::zero())
-    return fmt::format(
-        "slack: at most {} (nothing between that and no delay was found to be "
-        "too little)",
-        enough);
-  return fmt::format("slack: {} ({} is not enough)", enough, format_duration(slack.passes));
+std::string slack_text(const Repro& repro) {
+  const std::string enough = format_duration(repro.slack->fails);
+  if (repro.slack->passes == Duration::zero())
+    return fmt::format("slack: at most {}; no shorter delay is known to be too little", enough);
+  return fmt::format("{} {} ({} is not enough)",
+                     repro.passes_under_plan ? "passes from" : "slack:", enough,
+                     format_duration(repro.slack->passes));
 }
 
 }  // namespace
@@ -143,6 +142,12 @@ void SearchReport::tell(const SearchStep& step) {
 }
 
 void SearchReport::tell(const TrialEnded& trial) {
+  const bool was_run = trial.result.process.end != ProcessResult::End::not_started;
+  if (trial.purpose == Purpose::profile && !was_run) {
+    // Only a watched line can be left out; all else is the end of the search, and an error.
+    if (!trial.plan.interventions.empty()) print(detail_line(one_line(trial.result.process.error)));
+    return;
+  }
   if (trial.purpose == Purpose::profile) {
     ++profile_runs_;
     profile_failures_ += trial.result.outcome.failed();
@@ -198,7 +203,7 @@ std::string repro_text(const Repro& repro, const Style& style) {
                                   rate_text(repro.with_plan), rate_text(repro.without_plan)));
   if (repro.passes_under_plan)
     text += detail_line("it fails by itself mostly; late like this, it passes");
-  if (repro.slack) text += detail_line(slack_text(*repro.slack));
+  if (repro.slack) text += detail_line(slack_text(repro));
   text += detail_line(fmt::format("found by {} in {}, signature {}", repro.strategy,
                                   counted(repro.search_runs, "search run"), repro.signature));
   return text;
