@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/agent_command.h"
 #include "cli/commands.h"
@@ -38,8 +39,11 @@ test fails, confirms them on fresh runs, and measures how late is too late.
 
 What is confirmed is written to .unflake/repro/NAME.json, for `unflake replay` and `unflake explain`.
 
-Exit code 0: reproduced; 1: not reproduced (it says what was covered), or the test always fails;
-2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N.)";
+Exit code 0: reproduced; 1: not reproduced (it says what was covered), or the test always fails or is
+skipped; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N, what was confirmed until
+then is written.)";
+
+constexpr size_t most_named = 5;
 
 struct ReproduceCommand {
   OneTestOptions one;
@@ -74,12 +78,20 @@ Result<std::vector<const Strategy*>> chosen_strategies(const ReproduceCommand& c
   return chosen;
 }
 
+// What people copy from a terminal should be short.
+std::string path_from_here(const std::string& path) {
+  std::error_code failed;
+  const std::string here = std::filesystem::current_path(failed).string() + "/";
+  return !failed && path.starts_with(here) ? path.substr(here.size()) : path;
+}
+
 class Reproduction {
  public:
   explicit Reproduction(const ReproduceCommand& command)
       : command_(command),
         sink_(STDOUT_FILENO),
-        terminal_(sink_, wants_colour(command.one.colour, STDOUT_FILENO)),
+        terminal_(sink_, wants_colour(command.one.colour, STDOUT_FILENO),
+                  can_be_live(STDOUT_FILENO)),
         lines_(sink_) {
     if (command.json)
       events_.add(lines_);
@@ -92,13 +104,12 @@ class Reproduction {
     if (!chosen) return chosen.error();
     auto options = hunt_options();
     if (!options) return options.error();
-    if (auto read = read_log(); !read) return read.error();
-    auto one =
-        OneTest::find(command_.one, words, [this](const Test& test) { return is_logged(test); });
-    if (!one) return one.error();
-    one_ = std::move(*one);
+    if (auto read = read_log(); !read) return of_log(read.error());
+    if (!command_.out.empty())
+      if (auto ready = prepare_output_file(command_.out); !ready) return ready.error();
+    if (auto found = find_test(words); !found) return found.error();
     const auto wanted = wanted_failures();
-    if (!wanted) return wanted.error();
+    if (!wanted) return of_log(wanted.error());
     options->extra_functions = one_->functions();
     options->timeout = one_->timeout();
     if (auto done = one_->set_up(); !done) return done.error();
@@ -109,7 +120,7 @@ class Reproduction {
   Result<void> read_log() {
     if (command_.log.empty()) return {};
     if (!command_.failure.empty())
-      return usage_error("--log and --failure exclude each other", "", "give one of them");
+      return usage_error("--log and --failure exclude each other", "--failure", "give one of them");
     const auto file = load_log(command_.log);
     if (!file) return file.error();
     if (file->bytes_left_out > 0)
@@ -122,18 +133,45 @@ class Reproduction {
     return {};
   }
 
-  bool is_logged(const Test& test) const {
-    return !log_ || std::ranges::any_of(log_->failures, [&](const LoggedFailure& logged) {
-      return is_named(logged, test);
-    });
+  Error of_log(Error error) const {
+    if (error.where.empty()) error.where = command_.log;
+    return error;
   }
 
-  Result<std::vector<Wanted>> wanted_failures() const {
+  Result<void> find_test(const Words& words) {
+    std::vector<Test> choice;
+    auto one = OneTest::find(command_.one, words, [&](const Test& test) {
+      choice.push_back(test);
+      return !log_ || std::ranges::any_of(log_->failures, [&](const LoggedFailure& logged) {
+        return is_named(logged, test);
+      });
+    });
+    if (!one) return log_ && !choice.empty() ? not_one_in_log(choice) : one.error();
+    one_ = std::move(*one);
+    return {};
+  }
+
+  Error not_one_in_log(const std::vector<Test>& choice) const {
+    const auto named = tests_named_in(*log_, choice);
+    if (!named) return of_log(named.error());
+    std::vector<std::string> names;
+    for (const size_t i : *named)
+      if (names.size() < most_named) names.push_back(shell_quote(printable(choice[i].id.name)));
+    return usage_error(fmt::format("the log shows {} failing tests of this target", named->size()),
+                       command_.log, "name the one to hunt for: " + join(names, ", "));
+  }
+
+  Result<std::vector<Wanted>> wanted_failures() {
     if (log_) return wanted_by_log(one_->test(), *log_);
     if (command_.failure.empty()) return std::vector{Wanted{}};
     auto wanted = wanted_by_word(command_.failure, one_->test().id,
                                  command_.one.history.file(one_->project()));
     if (!wanted) return wanted.error();
+    if (!wanted->failure)
+      events_.emit(Note{Note::Level::warning,
+                        "history knows no such failure of this test, so nothing but the signature "
+                        "of a failing run can tell that it is the one",
+                        "`unflake history TEST` lists those it knows; FILE:LINE works without"});
     return std::vector{std::move(*wanted)};
   }
 
@@ -168,31 +206,52 @@ class Reproduction {
     Hunt hunt(one_->executor(), one_->shared_test(), options, events_);
     events_.emit(started(options));
     if (hunt.prepare()) search(hunt, chosen);
-    if (hunt.error()) return *hunt.error();
-    for (const Found& found : hunt.found())
-      if (auto kept = keep(repro_of(found), hunt.profile()); !kept) return kept.error();
-    if (hunt.found().empty() && !hunt.stopped()) tell_nothing_found(hunt);
+    const auto kept = keep_all(hunt);
+    if (hunt.found().empty() && !hunt.error()) tell_nothing_found(hunt);
     events_.emit(SearchEnded{hunt.elapsed(), hunt.stopped(), hunt.coverage().search_runs,
                              static_cast<int>(hunt.found().size())});
+    if (hunt.error()) return *hunt.error();
+    if (!kept) return kept.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     return static_cast<int>(hunt.found().empty() ? ExitCode::test_failed : ExitCode::success);
   }
 
-  Result<void> keep(Repro repro, const Profile& profile) {
+  // What was found is told even when no file can be written, or when the search broke later.
+  Result<void> keep_all(Hunt& hunt) {
+    Result<void> all_kept;
+    for (const Found& found : hunt.found()) {
+      Repro repro = repro_of(found);
+      describe(repro, hunt.profile());
+      auto file = save(repro);
+      events_.emit(FailureReproduced{std::move(repro), file ? *file : ""});
+      if (!file) all_kept = file.error();
+    }
+    return all_kept;
+  }
+
+  void describe(Repro& repro, const Profile& profile) const {
+    if (profile.model() == nullptr) return;
     Trace seen = *profile.model()->trace;
     for (const ExperimentResult& run : profile.runs)
       if (run.trace) add_names(seen, *run.trace);
     describe_sites(repro, seen, program_code(seen, one_->project_code()));
-    std::string file = command_.out;
-    if (!file.empty()) {
-      if (auto written = replace_file(file, repro_json(repro)); !written) return written.error();
-    } else {
-      auto saved = save_repro(one_->project(), repro);
-      if (!saved) return saved.error();
-      file = std::move(*saved);
-    }
-    events_.emit(FailureReproduced{std::move(repro), file});
-    return {};
+  }
+
+  Result<std::string> save(const Repro& repro) {
+    const std::string file = std::exchange(out_, "");
+    if (file.empty()) return save_in_project(repro);
+    if (auto written = replace_file(file, repro_json(repro)); !written) return written.error();
+    return file;
+  }
+
+  Result<std::string> save_in_project(const Repro& repro) const {
+    auto saved = save_repro(one_->project(), repro);
+    if (saved) return path_from_here(*saved);
+    Error error = saved.error();
+    error.next =
+        "make the folder writable, or write the repro elsewhere with --out FILE; "
+        "`unflake inject` takes the --delay that is shown above";
+    return error;
   }
 
   SearchStarted started(const HuntOptions& options) const {
@@ -253,6 +312,7 @@ class Reproduction {
   }
 
   const ReproduceCommand& command_;
+  std::string out_ = command_.out;  // for the first repro
   FdSink sink_;
   SearchReport terminal_;
   JsonLines lines_;
@@ -286,7 +346,8 @@ int reproduce_command(const Words& words) {
   app.add_option("--seed", command.seed, "for what is random");
   app.add_option("--profile-runs", command.profile_runs, "runs without delays at first [5]")
       ->check(CLI::Range(1, 100));
-  app.add_option("--out", command.out, "write the repro file here")->type_name("FILE");
+  app.add_option("--out", command.out, "write the repro file here (of several failures, the first)")
+      ->type_name("FILE");
   app.add_flag("--json", command.json, "events as JSON lines instead of text");
   if (const auto done = line.parse(words)) return *done;
   const auto code = Reproduction(command)(words);

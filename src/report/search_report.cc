@@ -34,18 +34,70 @@ std::string trial_text(const TrialEnded& trial) {
   std::string text = trial.why;
   if (const Duration delay = longest_delay(trial.plan); delay > Duration::zero())
     text += ", by " + format_duration(delay);
-  if (trial.conditions != Conditions{}) text += ": " + conditions_text(trial.conditions);
   if (!trial.fired) text += " (never got there)";
   if (trial.result.process.end == ProcessResult::End::not_started)
     return text + ": " + trial.result.process.error;
-  if (trial.result.outcome.failed()) text += ": " + failure_headline(trial.result.outcome);
   return text;
+}
+
+// Short enough for its column, whatever the number before it: the failure tells the signal.
+std::string_view word_for(const TrialEnded& trial) {
+  if (trial.result.process.end == ProcessResult::End::not_started) return "REFUSED";
+  if (trial.hit) return "HIT";
+  switch (trial.result.outcome.kind) {
+    case OutcomeKind::pass:
+      return "PASS";
+    case OutcomeKind::fail:
+      return "FAIL";
+    case OutcomeKind::crash:
+      return "CRASH";
+    case OutcomeKind::timeout:
+      return "TIMEOUT";
+    case OutcomeKind::skipped:
+      return "SKIP";
+  }
+  return "?";
+}
+
+std::string_view counted_as(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::profile:
+      return "without delays";
+    case Purpose::candidate:
+      return "plain";
+    case Purpose::confirm:
+      return "again, with the delays";
+    case Purpose::baseline:
+      return "again, without delays";
+    case Purpose::dose:
+      return "with shorter delays";
+    case Purpose::look:
+      return "to look closer";
+  }
+  return "";
+}
+
+// "reached: 3 places" is about "reached", and the word goes into the column of status words.
+std::optional<std::string_view> topic_of(std::string_view text) {
+  constexpr size_t longest_topic = 13;
+  const size_t colon = text.find(": ");
+  if (colon == std::string_view::npos || colon > longest_topic) return std::nullopt;
+  return text.substr(0, colon);
 }
 
 std::string rate_text(const Count& count) {
   const Interval interval = exact_interval(count.hits, count.runs);
-  return fmt::format("{} of {} ({:.0f} to {:.0f} %)", count.hits, count.runs, interval.low * 100,
-                     interval.high * 100);
+  return fmt::format("{} of {} ({:.0f} to {:.0f} %)", count.hits, counted(count.runs, "run"),
+                     interval.low * 100, interval.high * 100);
+}
+
+std::string slack_text(const Repro& repro) {
+  const std::string enough = format_duration(repro.slack->fails);
+  if (repro.slack->passes == Duration::zero())
+    return fmt::format("slack: at most {}; no shorter delay is known to be too little", enough);
+  return fmt::format("{} {} ({} is not enough)",
+                     repro.passes_under_plan ? "passes from" : "slack:", enough,
+                     format_duration(repro.slack->passes));
 }
 
 }  // namespace
@@ -54,46 +106,90 @@ void SearchReport::on(const Event& event) {
   std::visit([this](const auto& happened) { tell(happened); }, event);
 }
 
+void SearchReport::print(const std::string& lines) {
+  const bool was_counting = std::exchange(is_counting_, false);
+  if (was_counting || !lines.empty()) sink_.write((was_counting ? "\r\x1b[K" : "") + lines);
+}
+
+void SearchReport::count(const TrialEnded& trial) {
+  if (!live_) return;
+  is_counting_ = true;
+  sink_.write("\r\x1b[K" +
+              style_.paint(Tone::faint, fmt::format("{:>13} run {} {}", "...", trial.number,
+                                                    counted_as(trial.purpose))));
+}
+
 void SearchReport::tell(const SearchStarted& search) {
   const std::string wanted =
       search.wanted.empty() ? "every failure that lateness can cause" : search.wanted;
-  sink_.write(status_line(style_, Tone::plain, "Hunting", std::nullopt,
-                          one_line(to_string(search.test->id)) + " for " + one_line(wanted) +
-                              ", for at most " + format_duration(search.budget)));
+  print(status_line(style_, Tone::plain, "Hunting", std::nullopt,
+                    one_line(to_string(search.test->id))));
+  print(detail_line("for " + one_line(wanted)));
+  print(detail_line("at most " + format_duration(search.budget)));
+}
+
+void SearchReport::tell_profile() {
+  const int runs = std::exchange(profile_runs_, 0);
+  const int failures = std::exchange(profile_failures_, 0);
+  if (runs > 0) print(detail_line(fmt::format("{} of {} failed", failures, counted(runs, "run"))));
 }
 
 void SearchReport::tell(const SearchStep& step) {
+  tell_profile();
   const bool is_new = std::exchange(strategy_, step.strategy) != step.strategy;
-  sink_.write(
-      is_new ? status_line(style_, Tone::plain, step.strategy, std::nullopt, one_line(step.text))
-             : detail_line(one_line(step.text)));
+  print(is_new ? status_line(style_, Tone::plain, step.strategy, std::nullopt, one_line(step.text))
+               : detail_line(one_line(step.text)));
 }
 
 void SearchReport::tell(const TrialEnded& trial) {
-  if (trial.purpose != Purpose::candidate) return;
-  const bool is_rerun = trial.plan.interventions.empty() && trial.conditions == Conditions{};
-  if (is_rerun && !trial.hit && ++reruns_ % reruns_per_line != 0) return;
+  const bool was_run = trial.result.process.end != ProcessResult::End::not_started;
+  if (trial.purpose == Purpose::profile && !was_run) {
+    // Only a watched line can be left out; all else is the end of the search, and an error.
+    if (!trial.plan.interventions.empty()) print(detail_line(one_line(trial.result.process.error)));
+    return;
+  }
+  if (trial.purpose == Purpose::profile) {
+    ++profile_runs_;
+    profile_failures_ += trial.result.outcome.failed();
+  }
+  const bool is_plain = trial.plan.interventions.empty() && trial.conditions == Conditions{};
+  if (trial.purpose != Purpose::candidate) return count(trial);
+  if (is_plain && !trial.hit && ++reruns_ % reruns_per_line != 0) return count(trial);
   const Tone tone = trial.hit                       ? Tone::bad
                     : trial.result.outcome.failed() ? Tone::doubtful
                                                     : Tone::faint;
-  const std::string status =
-      fmt::format("{} {}", trial.number, trial.hit ? "HIT" : status_word(trial.result));
-  sink_.write(status_line(style_, tone, status, trial.result.outcome.duration,
-                          one_line(trial_text(trial))));
+  const std::string status = fmt::format("{} {}", trial.number, word_for(trial));
+  print(status_line(style_, tone, status, trial.result.outcome.duration,
+                    one_line(trial_text(trial))) +
+        failure_text(trial.result.outcome));
+}
+
+// Most experiments that fail do so like the one before.
+std::string SearchReport::failure_text(const Outcome& outcome) {
+  if (!outcome.failed() || outcome.failures.empty()) return "";
+  const std::string failure = failure_headline(outcome);
+  return std::exchange(failure_, failure) == failure ? "" : detail_line(failure);
 }
 
 void SearchReport::tell(const FailureReproduced& reproduced) {
-  sink_.write("\n" + repro_text(reproduced.repro, style_));
+  print("\n" + repro_text(reproduced.repro, style_));
   if (!reproduced.file.empty())
-    sink_.write(fmt::format("\n  again:  unflake replay {0}\n  why:    unflake explain {0}\n",
-                            shell_quote(reproduced.file)));
+    print(fmt::format("\n  again:  unflake replay {0}\n  why:    unflake explain {0}\n",
+                      shell_quote(reproduced.file)));
 }
 
 void SearchReport::tell(const Note& note) {
-  const Tone tone = note.level == Note::Level::info ? Tone::plain : Tone::doubtful;
-  sink_.write(
-      fmt::format("{}: {}\n", style_.paint(tone, to_string(note.level)), one_line(note.text)));
-  if (!note.next.empty()) sink_.write(detail_line(one_line(note.next)));
+  tell_profile();
+  const std::string text = one_line(note.text);
+  const auto topic = topic_of(text);
+  if (note.level == Note::Level::info && topic)
+    print(status_line(style_, Tone::plain, *topic, std::nullopt, text.substr(topic->size() + 2)));
+  else
+    print(fmt::format("{}: {}\n",
+                      style_.paint(note.level == Note::Level::info ? Tone::plain : Tone::doubtful,
+                                   to_string(note.level)),
+                      text));
+  if (!note.next.empty()) print(detail_line(one_line(note.next)));
 }
 
 std::string repro_text(const Repro& repro, const Style& style) {
@@ -103,14 +199,11 @@ std::string repro_text(const Repro& repro, const Style& style) {
   for (const Intervention& delay : repro.plan.interventions)
     text += detail_line("--delay " + shell_quote(to_string(delay, repro.plan.interventions)));
   if (repro.conditions != Conditions{}) text += detail_line(conditions_text(repro.conditions));
-  text += detail_line(fmt::format("fails in {} runs with this, in {} without",
+  text += detail_line(fmt::format("fails in {} with this, in {} without",
                                   rate_text(repro.with_plan), rate_text(repro.without_plan)));
   if (repro.passes_under_plan)
     text += detail_line("it fails by itself mostly; late like this, it passes");
-  if (repro.slack)
-    text += detail_line(
-        fmt::format("slack: {} ({} is not enough, {} is)", format_duration(repro.slack->fails),
-                    format_duration(repro.slack->passes), format_duration(repro.slack->fails)));
+  if (repro.slack) text += detail_line(slack_text(repro));
   text += detail_line(fmt::format("found by {} in {}, signature {}", repro.strategy,
                                   counted(repro.search_runs, "search run"), repro.signature));
   return text;

@@ -40,7 +40,8 @@ class Executor {
   virtual void cancel_all() = 0;  // what runs ends as `cancelled` and is still reported by wait()
   virtual Duration elapsed() const = 0;  // since this executor was made
 
-  // For callers that run one experiment at a time.
+  // For callers that run one experiment at a time. When somebody asks to stop meanwhile, the run
+  // has the end `cancelled`, even if it was over already.
   Result<ExperimentResult> run(const Experiment& experiment);
 };
 

@@ -33,8 +33,9 @@ const Strategy* find_strategy(std::string_view name) {
 }
 
 void search(Hunt& hunt, std::span<const Strategy* const> chosen) {
+  // A wider strategy is for what a narrower one does not find.
   for (const Strategy* strategy : chosen) {
-    if (hunt.over()) break;
+    if (hunt.over() || !hunt.found().empty()) break;
     hunt.begin(std::string(strategy->name));
     hunt.say(std::string(strategy->about));
     strategy->search(hunt);

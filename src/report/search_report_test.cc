@@ -1,0 +1,117 @@
+#include "report/search_report.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Page : Sink {
+  std::string text;
+  void write(std::string_view bytes) override { text += bytes; }
+};
+
+TrialEnded trial(int number, OutcomeKind kind) {
+  TrialEnded ended;
+  ended.number = number;
+  ended.why = "the baker begins late";
+  ended.fired = true;
+  ended.plan.interventions.emplace_back();
+  ended.result.outcome.kind = kind;
+  ended.result.process.end = ProcessResult::End::exited;
+  if (kind != OutcomeKind::pass) {
+    Failure failure;
+    failure.file = "bread.cc";
+    failure.line = 7;
+    failure.expression = "baked";
+    ended.result.outcome.failures = {failure};
+  }
+  return ended;
+}
+
+TrialEnded profiled(OutcomeKind kind) {
+  TrialEnded ended = trial(1, kind);
+  ended.purpose = TrialEnded::Purpose::profile;
+  return ended;
+}
+
+std::string told(const std::vector<Event>& events, bool live = false) {
+  Page page;
+  {
+    SearchReport report(page, false, live);
+    for (const Event& event : events) report.on(event);
+  }
+  return page.text;
+}
+
+TEST(SearchReport, Keeps_the_column_whatever_the_outcome_and_the_number) {
+  const std::string text =
+      told({trial(1, OutcomeKind::pass), trial(22, OutcomeKind::crash),
+            trial(333, OutcomeKind::timeout), trial(4444, OutcomeKind::skipped)});
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(line.find('[') == 14u || line.starts_with("              bread")) << line;
+}
+
+TEST(SearchReport, Tells_a_failure_once_as_long_as_it_stays_the_same) {
+  const std::string text =
+      told({trial(1, OutcomeKind::fail), trial(2, OutcomeKind::pass), trial(3, OutcomeKind::fail)});
+  EXPECT_NE(text.find("bread.cc:7"), std::string::npos);
+  EXPECT_EQ(text.find("bread.cc:7"), text.rfind("bread.cc:7"));
+}
+
+TEST(SearchReport, Counts_the_runs_without_delays) {
+  const std::string text =
+      told({profiled(OutcomeKind::fail), profiled(OutcomeKind::pass), SearchStep{"guided", "go"}});
+  EXPECT_NE(text.find("1 of 2 runs failed\n"), std::string::npos) << text;
+}
+
+TEST(SearchReport, Does_not_count_a_run_that_was_not_made) {
+  TrialEnded refused = profiled(OutcomeKind::fail);
+  refused.result.process.end = ProcessResult::End::not_started;
+  refused.result.process.error = "there is no site bread.cc:99";
+  const std::string text = told({refused, profiled(OutcomeKind::pass), SearchStep{"guided", "go"}});
+  EXPECT_NE(text.find("there is no site bread.cc:99\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("0 of 1 run failed\n"), std::string::npos) << text;
+}
+
+TEST(SearchReport, Leaves_no_count_behind_on_a_terminal) {
+  const std::string text = told({profiled(OutcomeKind::pass)}, true);
+  EXPECT_NE(text.find("run 1 without delays"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\r\x1b[K")) << text;
+}
+
+TEST(SearchReport, Writes_no_control_characters_into_a_log) {
+  TrialEnded hostile = trial(1, OutcomeKind::fail);
+  hostile.why = "\x1b[2J";
+  hostile.result.outcome.failures[0].expression = "a\r\x1b[31m";
+  const std::string text = told({profiled(OutcomeKind::pass), hostile,
+                                 Note{Note::Level::info, "x\x1b: y", "\x1b"}, SearchEnded{}});
+  EXPECT_EQ(text.find_first_of("\r\x1b"), std::string::npos) << text;
+}
+
+TEST(SearchReport, Puts_the_topic_of_a_note_into_the_column_of_words) {
+  EXPECT_EQ(told({Note{Note::Level::info, "reached: 3 places", ""}}), "      reached 3 places\n");
+  EXPECT_EQ(told({Note{Note::Level::info, "only the end was read", ""}}),
+            "info: only the end was read\n");
+}
+
+TEST(ReproText, Calls_a_slack_that_was_not_measured_a_bound) {
+  Repro repro;
+  repro.slack = Slack{0ms, 250ms};
+  EXPECT_NE(repro_text(repro, Style(false)).find("slack: at most 250 ms"), std::string::npos);
+}
+
+TEST(ReproText, Says_from_which_delay_on_a_broken_test_passes) {
+  Repro repro;
+  repro.passes_under_plan = true;
+  repro.slack = Slack{3ms, 4ms};
+  const std::string text = repro_text(repro, Style(false));
+  EXPECT_NE(text.find("passes from 4.00 ms (3.00 ms is not enough)"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace unflake
