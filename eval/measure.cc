@@ -72,8 +72,8 @@ Search read_search(const ToolResult& result, const Truth& truth) {
   }
   if (search.found && result.status != 0) search.is_truth = false;
   if (result.timed_out) search.notes.push_back("it did not end in time");
-  if (result.status != 0 && result.status != 1)
-    search.notes.push_back(fmt::format("exit status {}: {}", result.status, result.errors));
+  if (!result.timed_out && result.status != 0 && result.status != 1)
+    throw std::runtime_error(fmt::format("exit status {}: {}", result.status, result.errors));
   return search;
 }
 
@@ -109,20 +109,24 @@ class Measuring {
     return std::move(*result);
   }
 
-  Words with_target(const char* command) const {
-    Words words = target_words(truth_, tools_.zoo);
-    words.insert(words.begin(), command);
+  Words with_target(const char* command, const Words& options) const {
+    const TestWords target = test_words(truth_, tools_.zoo);
+    Words words{command};
+    words.insert(words.end(), target.words.begin(), target.words.end());
+    words.insert(words.end(), options.begin(), options.end());
+    if (!target.command.empty()) words.push_back("--");
+    words.insert(words.end(), target.command.begin(), target.command.end());
     return words;
   }
 
   Search search(const std::string& strategy, int64_t budget_us, bool with_failure,
                 const std::string& out) const {
     const Duration budget(budget_us);
-    Words words = with_target("reproduce");
-    words.insert(words.end(), {"--json", "--budget", duration_word(budget), "--out", out});
+    Words words{"--json", "--budget", duration_word(budget), "--out", out};
     if (with_failure) words.insert(words.end(), {"--failure", truth_.failure_word()});
     if (!strategy.empty()) words.insert(words.end(), {"--strategy", strategy});
-    Search search = read_search(run(words, budget * 3 / 2 + beyond_budget), truth_);
+    Search search =
+        read_search(run(with_target("reproduce", words), budget * 3 / 2 + beyond_budget), truth_);
     search.strategies = strategy;
     return search;
   }
@@ -159,11 +163,11 @@ class Measuring {
   }
 
   void rerun() {
-    Words words = with_target("run");
-    words.insert(words.end(),
-                 {"--json", "--no-history", "--timeout", "5s", "-n",
-                  std::to_string(settings_.reruns), "-j", std::to_string(settings_.rerun_jobs)});
-    const ToolResult result = run(words, longest_rerun);
+    const Words words{"--json",    "--no-history",
+                      "--timeout", "5s",
+                      "-n",        std::to_string(settings_.reruns),
+                      "-j",        std::to_string(settings_.rerun_jobs)};
+    const ToolResult result = run(with_target("run", words), longest_rerun);
     Reruns& reruns = result_.reruns;
     reruns.elapsed_us = result.elapsed.count();
     for (const json& event : events_in(result.output)) {

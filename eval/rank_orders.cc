@@ -65,8 +65,9 @@ Recording try_all(Hunt& hunt, const std::string& program) {
 
 Result<Recording> record(const Truth& truth, const RankCommand& command, Duration budget) {
   OneTestOptions options;
-  options.target.words = target_words(truth, fs::absolute(command.build + "/zoo"));
-  const auto one = OneTest::find(options, {});
+  const TestWords target = test_words(truth, fs::absolute(command.build + "/zoo"));
+  options.target.words = target.words;
+  const auto one = OneTest::find(options, {{}, target.command, !target.command.empty()});
   if (!one) return one.error();
   const auto wanted = wanted_by_word(truth.failure_word(), (*one)->test().id, "");
   if (!wanted) return wanted.error();

@@ -36,7 +36,7 @@ std::string with_names(std::string text, const char* what, const std::vector<Mea
 
 // Whether `some` are at least this share of `all`.
 bool reaches(size_t some, size_t all, double least) {
-  return static_cast<double>(some) >= least * static_cast<double>(all);
+  return all > 0 && static_cast<double>(some) >= least * static_cast<double>(all);
 }
 
 Score reproduced_score(const std::vector<Measured>& late) {
@@ -78,8 +78,9 @@ std::vector<Score> run_scores(const std::vector<Measured>& late) {
   const std::string over = fmt::format("over {} programs", good.size());
   return {{"search runs until guided has it, median",
            with_names(fmt::format("{:.1f} {}", median(runs), over), "not found by it", bad), "<= 2",
-           median(runs) <= 2},
-          {"the same, mean", fmt::format("{:.1f} {}", mean(runs), over), "<= 4", mean(runs) <= 4}};
+           !runs.empty() && median(runs) <= 2},
+          {"the same, mean", fmt::format("{:.1f} {}", mean(runs), over), "<= 4",
+           !runs.empty() && mean(runs) <= 4}};
 }
 
 std::vector<Score> time_scores(const std::vector<Measured>& late) {

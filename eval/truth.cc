@@ -65,10 +65,10 @@ Result<std::vector<Truth>> read_truths(const std::string& folder,
   return truths;
 }
 
-std::vector<std::string> target_words(const Truth& truth, const std::string& folder) {
-  std::vector<std::string> words{folder + "/" + truth.program};
-  if (truth.framework != "plain") words.push_back(truth.test);
-  return words;
+TestWords test_words(const Truth& truth, const std::string& folder) {
+  const std::string executable = folder + "/" + truth.program;
+  if (truth.framework == "plain") return {{}, {executable}};
+  return {{executable, truth.test}, {}};
 }
 
 }  // namespace unflake::eval

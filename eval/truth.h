@@ -29,7 +29,11 @@ struct Truth {
 Result<std::vector<Truth>> read_truths(const std::string& folder,
                                        const std::vector<std::string>& only);
 
-// How unflake is told to take the test: the executable in that folder, and the test's name.
-std::vector<std::string> target_words(const Truth& truth, const std::string& folder);
+// How a command line names its test, whose executable is in that folder: the words that come first,
+// or those behind `--`.
+struct TestWords {
+  std::vector<std::string> words, command;
+};
+TestWords test_words(const Truth& truth, const std::string& folder);
 
 }  // namespace unflake::eval
