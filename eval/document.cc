@@ -209,6 +209,23 @@ std::string programs(const std::vector<Measured>& late) {
   return text;
 }
 
+// What the tables have no room for: why nothing was found, and how replays ended that did not fail
+// as recorded.
+std::string details(const std::vector<Measured>& late) {
+  std::string text;
+  for (const Measured& one : late) {
+    const Replays& replays = one.result->replays;
+    if (!one.reproduced())
+      text += fmt::format("- {}: not reproduced. unflake said: {}\n", one.truth->program,
+                          cell(join(one.result->search.notes, "; ")));
+    if (one.reproduced() && replays.as_recorded < replays.runs)
+      text += fmt::format("- {}: {} replays ended otherwise: {}\n", one.truth->program,
+                          replays.runs - replays.as_recorded,
+                          replays.otherwise.empty() ? "they passed" : cell(replays.otherwise));
+  }
+  return text.empty() ? "" : "\n## What went wrong\n\n" + text;
+}
+
 std::string must_not_be_reported(const std::vector<Measured>& rest) {
   std::string text = "\n## Programs that must not be reported\n\n" +
                      table_head({"program", "expected", "reported", "experiments", "s"});
@@ -233,6 +250,7 @@ std::string document(const Results& results, const std::vector<Measured>& all,
   text += targets(scores_of(all, results.settings));
   text += comparison(results, late);
   text += programs(late);
+  text += details(late);
   text += must_not_be_reported(others(all));
   if (!appended.empty()) text += "\n" + appended;
   return text;
