@@ -52,7 +52,7 @@ Recording try_all(Hunt& hunt, const std::string& program) {
   recording.failure = find_failure_point(recording.trace, hunt);
   recording.limits = hunt.options().delays;
   auto candidates = find_candidates(recording.trace, recording.failure, recording.limits);
-  arrange(candidates, Order::turns, 1);  // so that a short budget leaves the costly ones out
+  arrange(candidates, Order::random, 1);  // a budget that runs out must favour no order
   std::set<std::string> known;
   for (const Candidate& candidate : candidates) {
     if (!known.insert(key_of(candidate.delay)).second) continue;
@@ -148,6 +148,19 @@ double typical_rank(const Recording& recording, Order order) {
   return median(ranks);
 }
 
+std::string headline_of_ranking(size_t programs, const std::string& without) {
+  return fmt::format(
+      "## Orders of candidates\n\n"
+      "`make rank` recorded a passing run of every program and tried all delays that it suggests: "
+      "up to {} runs each, and a winner hits in\n"
+      "all of them. The rank of an order is the run in which a search that follows it meets the "
+      "first winner; for `random` it is the median\n"
+      "of {} seeds. What a budget left untried counts as no winner. {} programs; left out, because "
+      "no single delay wins: {}.\n\n"
+      "| order | median | mean | 90th percentile | worst |\n|---|---|---|---|---|\n",
+      tries, random_seeds, programs, without.empty() ? "none" : without);
+}
+
 std::string ranking(const std::vector<Recording>& recordings) {
   constexpr Order orders[] = {Order::turns, Order::nearest, Order::appearance, Order::random};
   std::vector<double> ranks[std::size(orders)];
@@ -166,16 +179,7 @@ std::string ranking(const std::vector<Recording>& recordings) {
     }
     rows += "\n";
   }
-  std::string text = fmt::format(
-      "## Orders of candidates\n\n`make rank` recorded a passing run of every program and tried "
-      "all delays that it "
-      "suggests (up to {} runs each; a winner hits in\nall of them). The rank of an order is the "
-      "run in which a "
-      "search that follows it meets the first winner; for `random` the\nmedian of {} seeds. {} "
-      "programs; left out, "
-      "because no single delay wins: {}.\n\n| order | median | mean | 90th percentile | worst "
-      "|\n|---|---|---|---|---|\n",
-      tries, random_seeds, ranks[0].size(), without.empty() ? "none" : without);
+  std::string text = headline_of_ranking(ranks[0].size(), without);
   for (size_t i = 0; i < std::size(orders); ++i)
     text += fmt::format("| {} | {:.1f} | {:.1f} | {:.0f} | {:.0f} |\n", to_string(orders[i]),
                         median(ranks[i]), mean(ranks[i]), quantile(ranks[i], 0.9),
