@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all setup test torture check demo bench format install clean
+.PHONY: all setup test torture check demo bench eval rank format install clean
 
 all: setup
 	@mkdir -p $(BUILD)
@@ -35,6 +35,15 @@ demo: all
 bench: all
 	@cmake --build --preset $(PRESET) --target bench_programs
 	bench/run
+
+# How good the search is, on the zoo: about 40 minutes. EVAL="--only NAME" and the like narrow it down.
+eval: rank
+	build/bin/evaluate --append build/eval/orders.md $(EVAL)
+
+rank: TARGETS = --target unflake zoo evaluate rank_orders
+rank: all
+	build/bin/rank_orders record
+	build/bin/rank_orders rank --out build/eval/orders.md
 
 format:
 	tools/check-format --fix

@@ -1,0 +1,210 @@
+// Measures `unflake reproduce` on the zoo, against the truth, and writes docs/EVALUATION.md.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <thread>
+
+#include "document.h"
+#include "measure.h"
+#include "subprocess.h"
+#include "support/temp_folder.h"
+#include "util/text.h"
+
+namespace unflake::eval {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct EvaluateCommand {
+  std::string source = ".";
+  std::string build = "build";
+  std::string out = "docs/EVALUATION.md";
+  std::string results = "build/eval/results.json";
+  std::string append;
+  std::vector<std::string> only;
+  std::string budget = "60s", strategy_budget = "30s";
+  bool skip_strategies = false, rewrite = false;
+  Settings settings;
+};
+
+std::string contents(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Result<void> write(const std::string& file, const std::string& text) {
+  std::error_code ignored;
+  fs::create_directories(fs::path(file).parent_path(), ignored);
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) return internal_error("cannot write the file", file);
+  return {};
+}
+
+double load_average() {
+  double load = 0;
+  return ::getloadavg(&load, 1) == 1 ? load : 0;
+}
+
+std::string processor() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("model name")) return std::string(trim(line.substr(line.find(':') + 1)));
+  return "an unknown processor";
+}
+
+void describe_machine(Results& results) {
+  utsname system{};
+  ::uname(&system);
+  results.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  results.machine = fmt::format("{} cores of {}", std::thread::hardware_concurrency(), processor());
+  results.kernel = fmt::format("{} {}", system.sysname, system.release);
+  results.compiler = "compiled by g++ " __VERSION__;
+}
+
+std::string commit_of(const std::string& source) {
+  const TempFolder folder;
+  const auto asked =
+      run_tool({"/usr/bin/git", "-C", fs::absolute(source), "rev-parse", "--short", "HEAD"},
+               folder.path(), std::chrono::seconds(10));
+  if (!asked || asked->status != 0) return "an unknown commit";
+  return "commit " + std::string(trim(asked->output));
+}
+
+class Evaluation {
+ public:
+  explicit Evaluation(EvaluateCommand& command) : command_(command) {}
+
+  Result<int> operator()() {
+    auto truths = read_truths(command_.source + "/zoo", command_.only);
+    if (!truths) return truths.error();
+    truths_ = std::move(*truths);
+    if (auto done = command_.rewrite ? load() : measure_all(); !done) return done.error();
+    std::vector<Measured> all;
+    for (const Measurement& result : results_.programs)
+      for (const Truth& truth : truths_)
+        if (truth.program == result.program) all.push_back({&truth, &result});
+    const std::string appended = command_.append.empty() ? "" : contents(command_.append);
+    if (auto done = write(command_.out, document(results_, all, appended)); !done)
+      return done.error();
+    int missed = 0;
+    for (const Score& score : scores_of(all, results_.settings)) {
+      fmt::print("{}: {}{}\n", score.figure, score.measured, score.met ? "" : "  MISSED");
+      missed += !score.met;
+    }
+    return missed == 0 ? 0 : 1;
+  }
+
+ private:
+  Result<void> load() {
+    auto results = parse_results(contents(command_.results), command_.results);
+    if (!results) return results.error();
+    results_ = std::move(*results);
+    return {};
+  }
+
+  Result<void> measure_all() {
+    const auto began = std::chrono::steady_clock::now();
+    results_.settings = command_.settings;
+    describe_machine(results_);
+    results_.commit = commit_of(command_.source);
+    results_.load_before = load_average();
+    results_.programs.resize(truths_.size());
+    std::vector<std::thread> workers;
+    for (int i = 0; i < command_.settings.jobs; ++i) workers.emplace_back([this] { work(); });
+    for (std::thread& worker : workers) worker.join();
+    if (error_) return *error_;
+    results_.load_after = load_average();
+    results_.minutes =
+        std::chrono::duration<double, std::ratio<60>>(std::chrono::steady_clock::now() - began)
+            .count();
+    return write(command_.results, results_json(results_));
+  }
+
+  void work() {
+    const Tools tools{fs::absolute(command_.build + "/bin/unflake"),
+                      fs::absolute(command_.build + "/zoo")};
+    for (size_t i = next_++; i < truths_.size(); i = next_++) {
+      auto measured = measure(truths_[i], tools, command_.settings);
+      const std::lock_guard lock(mutex_);
+      if (!measured) {
+        error_ = measured.error();
+        next_ = truths_.size();
+        return;
+      }
+      tell(*measured);
+      results_.programs[i] = std::move(*measured);
+    }
+  }
+
+  void tell(const Measurement& one) {
+    const Search& search = one.search;
+    fmt::print("[{}/{}] {}: {} in {:.1f} s, replays {}/{}\n", ++done_, truths_.size(), one.program,
+               search.found ? "found by " + search.found_by : "nothing found",
+               static_cast<double>(search.elapsed_us) / 1e6, one.replays.as_recorded,
+               one.replays.runs);
+    std::fflush(stdout);
+  }
+
+  EvaluateCommand& command_;
+  std::vector<Truth> truths_;
+  Results results_;
+  std::atomic<size_t> next_ = 0;
+  std::mutex mutex_;  // of what follows, and of the elements of results_.programs
+  size_t done_ = 0;
+  std::optional<Error> error_;
+};
+
+Result<void> read_durations(EvaluateCommand& command) {
+  const auto budget = parse_duration(command.budget);
+  if (!budget) return budget.error();
+  const auto strategy_budget = parse_duration(command.strategy_budget);
+  if (!strategy_budget) return strategy_budget.error();
+  command.settings.budget_us = budget->count();
+  command.settings.strategy_budget_us = strategy_budget->count();
+  return {};
+}
+
+int evaluate(int argc, char** argv) {
+  EvaluateCommand command;
+  CLI::App app("Measures unflake on its zoo. Exit code 0: all targets are met; 1: not all.",
+               "evaluate");
+  app.add_option("--source", command.source, "the repository [.]");
+  app.add_option("--build", command.build, "its build folder [build]");
+  app.add_option("--out", command.out, "the document [docs/EVALUATION.md]");
+  app.add_option("--results", command.results, "the figures behind it [build/eval/results.json]");
+  app.add_option("--append", command.append, "a file with further sections");
+  app.add_option("--only", command.only, "these programs")->delimiter(',');
+  app.add_option("--replays", command.settings.replays, "of each reproduction [100]");
+  app.add_option("-j,--jobs", command.settings.jobs, "programs side by side [2]")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--reruns", command.settings.reruns, "plain runs of each program [1000]");
+  app.add_option("--budget", command.budget, "of a search [60s]");
+  app.add_option("--strategy-budget", command.strategy_budget, "of a strategy alone [30s]");
+  app.add_flag("--skip-strategies", command.skip_strategies, "do not compare strategies");
+  app.add_flag("--rewrite", command.rewrite,
+               "the document from the last results, without measuring");
+  CLI11_PARSE(app, argc, argv);
+  command.settings.with_strategies = !command.skip_strategies;
+  const auto read = read_durations(command);
+  const auto code = read ? Evaluation(command)() : Result<int>(read.error());
+  if (code) return *code;
+  fmt::print(stderr, "evaluate: {}\n", to_string(code.error()));
+  return code.error().kind == ErrorKind::usage ? 2 : 4;
+}
+
+}  // namespace
+}  // namespace unflake::eval
+
+int main(int argc, char** argv) {
+  return unflake::eval::evaluate(argc, argv);
+}

@@ -1,0 +1,212 @@
+#include "measure.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "search/reproduce/strategy.h"
+#include "subprocess.h"
+#include "support/temp_folder.h"
+#include "util/base_name.h"
+#include "util/text.h"
+
+namespace unflake::eval {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+// What comes after a search (slack) may take half of its budget more, and a hang its time limit.
+constexpr Duration beyond_budget = 90s;
+constexpr Duration longest_replay = 20min;
+constexpr Duration longest_explanation = 5min;
+constexpr Duration longest_rerun = 60s;
+
+std::vector<json> events_in(const std::string& output) {
+  std::vector<json> events;
+  for (const std::string_view line : split_lines(output)) {
+    json event = json::parse(line, nullptr, false);
+    if (event.is_object()) events.push_back(std::move(event));
+  }
+  return events;
+}
+
+bool is_truth(const Truth& truth, const json& failure) {
+  const std::string kind = failure.value("kind", "");
+  const std::string place =
+      fmt::format("{}:{}", base_name(failure.value("file", "")), failure.value("line", 0));
+  return truth.failure_word() == kind || truth.failure == place;
+}
+
+std::string place_of(const json& moment, const char* key) {
+  if (!moment.is_object() || !moment.contains(key)) return "";
+  const json& place = moment[key];
+  return fmt::format("{}:{}", base_name(place.value("file", "")), place.value("line", 0));
+}
+
+void read_reproduction(const json& event, const Truth& truth, Search& search) {
+  search.found = true;
+  search.is_truth = is_truth(truth, event.at("failure"));
+  search.is_inverted = event.value("passes_under_plan", false);
+  search.found_by = event.value("strategy", "");
+  search.failure = event.at("failure").value("headline", "");
+  search.plan = join(event.at("interventions").get<Words>(), "; ");
+  search.runs = event.value("search_runs", 0);
+  if (!event.contains("slack_us")) return;
+  search.slack_passes_us = event["slack_us"].at(0);
+  search.slack_fails_us = event["slack_us"].at(1);
+}
+
+Search read_search(const ToolResult& result, const Truth& truth) {
+  Search search;
+  search.elapsed_us = result.elapsed.count();
+  for (const json& event : events_in(result.output)) {
+    const std::string kind = event.value("event", "");
+    if (kind == "failure_reproduced" && !search.is_truth) read_reproduction(event, truth, search);
+    if (kind == "search_ended") search.all_runs = event.value("runs", 0);
+    if (kind != "note") continue;
+    search.notes.push_back(event.value("text", ""));
+    search.says_broken = search.says_broken || search.notes.back().starts_with("broken, not flaky");
+  }
+  if (search.found && result.status != 0) search.is_truth = false;
+  if (result.timed_out) search.notes.push_back("it did not end in time");
+  if (!result.timed_out && result.status != 0 && result.status != 1)
+    throw std::runtime_error(fmt::format("exit status {}: {}", result.status, result.errors));
+  return search;
+}
+
+class Measuring {
+ public:
+  Measuring(const Truth& truth, const Tools& tools, const Settings& settings)
+      : truth_(truth), tools_(tools), settings_(settings) {
+    std::filesystem::create_directory(folder_.file(".unflake"));  // a project of its own
+  }
+
+  Measurement operator()() {
+    result_.program = truth_.program;
+    result_.search = search("", settings_.budget_us, truth_.lateness_can_cause_it, repro_);
+    if (!truth_.lateness_can_cause_it) return std::move(result_);
+    if (result_.search.found) {
+      replay();
+      explain();
+    }
+    if (!settings_.with_strategies) return std::move(result_);
+    for (const std::string& strategy : compared_strategies())
+      result_.compared.push_back(
+          search(strategy, settings_.strategy_budget_us, true, folder_.file("other.json")));
+    rerun();
+    return std::move(result_);
+  }
+
+ private:
+  ToolResult run(const Words& arguments, Duration at_most) const {
+    Words words{tools_.unflake};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    auto result = run_tool(words, folder_.path(), at_most);
+    if (!result) throw std::runtime_error(to_string(result.error()));
+    return std::move(*result);
+  }
+
+  Words with_target(const char* command, const Words& options) const {
+    const TestWords target = test_words(truth_, tools_.zoo);
+    Words words{command};
+    words.insert(words.end(), target.words.begin(), target.words.end());
+    words.insert(words.end(), options.begin(), options.end());
+    if (!target.command.empty()) words.push_back("--");
+    words.insert(words.end(), target.command.begin(), target.command.end());
+    return words;
+  }
+
+  Search search(const std::string& strategy, int64_t budget_us, bool with_failure,
+                const std::string& out) const {
+    const Duration budget(budget_us);
+    Words words{"--json", "--budget", duration_word(budget), "--out", out};
+    if (with_failure) words.insert(words.end(), {"--failure", truth_.failure_word()});
+    if (!strategy.empty()) words.insert(words.end(), {"--strategy", strategy});
+    Search search =
+        read_search(run(with_target("reproduce", words), budget * 3 / 2 + beyond_budget), truth_);
+    search.strategies = strategy;
+    return search;
+  }
+
+  void replay() {
+    const auto runs = std::to_string(settings_.replays);
+    const ToolResult result = run({"replay", repro_, "--json", "-n", runs}, longest_replay);
+    const json answer = json::parse(result.output, nullptr, false);
+    Replays& replays = result_.replays;
+    if (!answer.is_object()) {
+      replays.otherwise = fmt::format("exit status {}: {}", result.status, result.errors);
+      return;
+    }
+    replays.runs = answer.value("runs", 0);
+    replays.as_recorded =
+        answer.value(result_.search.is_inverted ? "passed" : "failed_as_recorded", 0);
+    Words others;
+    for (const json& other : answer.at("other_failures"))
+      others.push_back(fmt::format("{} x {}", other.value("runs", 0), other.value("headline", "")));
+    replays.otherwise = join(others, "; ");
+  }
+
+  void explain() {
+    const ToolResult result = run(
+        {"explain", repro_, "--json", "--html", folder_.file("page.html")}, longest_explanation);
+    const json answer = json::parse(result.output, nullptr, false);
+    if (!answer.is_object()) return;
+    Explained& explained = result_.explained;
+    if (!answer.at("causes").empty()) explained.cause = answer["causes"][0].value("cause", "");
+    explained.critical = place_of(answer.at("critical"), "place");
+    explained.critical_caller = place_of(answer.at("critical"), "caller");
+    explained.barrier = place_of(answer.at("barrier"), "place");
+    explained.barrier_caller = place_of(answer.at("barrier"), "caller");
+  }
+
+  void rerun() {
+    const Words words{"--json",    "--no-history",
+                      "--timeout", "5s",
+                      "-n",        std::to_string(settings_.reruns),
+                      "-j",        std::to_string(settings_.rerun_jobs)};
+    const ToolResult result = run(with_target("run", words), longest_rerun);
+    Reruns& reruns = result_.reruns;
+    reruns.elapsed_us = result.elapsed.count();
+    for (const json& event : events_in(result.output)) {
+      if (event.value("event", "") != "run_ended" || !event.contains("outcome")) continue;
+      ++reruns.runs;
+      for (const json& failure : event.value("failures", json::array()))
+        if (is_truth(truth_, failure)) {
+          ++reruns.hits;
+          break;
+        }
+    }
+  }
+
+  const Truth& truth_;
+  const Tools& tools_;
+  const Settings& settings_;
+  const TempFolder folder_;
+  const std::string repro_ = folder_.file("repro.json");
+  Measurement result_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& compared_strategies() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> names;
+    for (const Strategy& strategy : strategies())
+      if (strategy.name != "rerun") names.emplace_back(strategy.name);
+    return names;
+  }();
+  return all;
+}
+
+Result<Measurement> measure(const Truth& truth, const Tools& tools, const Settings& settings) {
+  try {
+    return Measuring(truth, tools, settings)();
+  } catch (const std::exception& error) {
+    return internal_error(error.what(), truth.program);
+  }
+}
+
+}  // namespace unflake::eval

@@ -1,0 +1,206 @@
+#include "scores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "figures.h"
+#include "util/text.h"
+
+namespace unflake::eval {
+namespace {
+
+template <class Holds>
+std::vector<Measured> those(const std::vector<Measured>& all, Holds holds) {
+  std::vector<Measured> some;
+  std::ranges::copy_if(all, std::back_inserter(some), holds);
+  return some;
+}
+
+std::string names_of(const std::vector<Measured>& some) {
+  std::vector<std::string> names;
+  for (const Measured& one : some) names.push_back(one.truth->program);
+  return join(names, ", ");
+}
+
+std::string share(size_t some, size_t all) {
+  if (all == 0) return "0 of 0";
+  return fmt::format("{} of {} ({:.1f} %)", some, all,
+                     100.0 * static_cast<double>(some) / static_cast<double>(all));
+}
+
+std::string with_names(std::string text, const char* what, const std::vector<Measured>& some) {
+  return some.empty() ? text : fmt::format("{}; {}: {}", text, what, names_of(some));
+}
+
+// Whether `some` are at least this share of `all`.
+bool reaches(size_t some, size_t all, double least) {
+  return all > 0 && static_cast<double>(some) >= least * static_cast<double>(all);
+}
+
+Score reproduced_score(const std::vector<Measured>& late) {
+  const auto good = those(late, [](const Measured& one) { return one.reproduced(); });
+  const auto bad = those(late, [](const Measured& one) { return !one.reproduced(); });
+  const auto inverted =
+      those(good, [](const Measured& one) { return one.result->search.is_inverted; });
+  std::string text = share(good.size(), late.size());
+  text = with_names(text, "as a plan under which a mostly failing test passes", inverted);
+  return {"failures reproduced, of those that lateness can cause", with_names(text, "not", bad),
+          ">= 95 %", reaches(good.size(), late.size(), 0.95)};
+}
+
+Score replay_score(const std::vector<Measured>& late, int replays) {
+  const auto good = those(late, [](const Measured& one) { return one.reproduced(); });
+  const auto stable = those(good, [](const Measured& one) { return one.replays_well(); });
+  const auto others = those(good, [](const Measured& one) { return !one.replays_well(); });
+  return {fmt::format("of these, the same in >= 99 % of {} replays", replays),
+          with_names(share(stable.size(), good.size()), "fewer", others), ">= 95 %",
+          reaches(stable.size(), good.size(), 0.95)};
+}
+
+// A search by all strategies begins with the guided one, so that what this finds is found alike.
+const Search& guided_search(const Measured& one) {
+  const Search* alone = one.alone("guided");
+  return alone ? *alone : one.result->search;
+}
+
+bool found_by_guided(const Measured& one) {
+  const Search& search = guided_search(one);
+  return search.is_truth && search.found_by == "guided";
+}
+
+std::vector<Score> run_scores(const std::vector<Measured>& late) {
+  const auto good = those(late, found_by_guided);
+  const auto bad = those(late, [](const Measured& one) { return !found_by_guided(one); });
+  std::vector<double> runs;
+  for (const Measured& one : good) runs.push_back(guided_search(one).runs);
+  const std::string over = fmt::format("over {} programs", good.size());
+  return {{"search runs until guided has it, median",
+           with_names(fmt::format("{:.1f} {}", median(runs), over), "not found by it", bad), "<= 2",
+           !runs.empty() && median(runs) <= 2},
+          {"the same, mean", fmt::format("{:.1f} {}", mean(runs), over), "<= 4",
+           !runs.empty() && mean(runs) <= 4}};
+}
+
+std::vector<Score> time_scores(const std::vector<Measured>& late) {
+  if (late.empty()) return {};
+  std::vector<double> seconds;
+  for (const Measured& one : late) seconds.push_back(one.result->search.elapsed_us / 1e6);
+  const auto worst =
+      std::ranges::max(late, {}, [](const Measured& one) { return one.result->search.elapsed_us; });
+  return {{"wall time of `unflake reproduce`, median",
+           fmt::format("{:.1f} s over {} programs", median(seconds), late.size()), "<= 10 s",
+           median(seconds) <= 10},
+          {"the same, 90th percentile and worst",
+           fmt::format("{:.1f} s; {:.1f} s ({})", quantile(seconds, 0.9),
+                       worst.result->search.elapsed_us / 1e6, worst.truth->program),
+           ""}};
+}
+
+std::vector<Score> honesty_scores(const std::vector<Measured>& rest) {
+  const auto reported = those(rest, [](const Measured& one) { return one.result->search.found; });
+  const auto broken =
+      those(rest, [](const Measured& one) { return one.truth->expect == "broken"; });
+  const auto called = those(rest, [](const Measured& one) {
+    return one.result->search.says_broken != (one.truth->expect == "broken");
+  });
+  return {
+      {"reports on programs that must not be reported",
+       with_names(fmt::format("{} of {}", reported.size(), rest.size()), "namely", reported), "0",
+       reported.empty()},
+      {"broken programs called broken, and no other",
+       with_names(fmt::format("{} broken ones, {} called wrongly", broken.size(), called.size()),
+                  "namely", called),
+       "none wrongly", called.empty()}};
+}
+
+std::vector<Score> explanation_scores(const std::vector<Measured>& late) {
+  size_t explained = 0, category = 0;
+  struct {
+    size_t asked = 0, right = 0, by_caller = 0;
+  } critical, barrier;
+  const auto count = [](auto& sum, const Agreement& agreement) {
+    sum.asked += agreement.asked;
+    sum.right += agreement.any();
+    sum.by_caller += agreement.caller;
+  };
+  for (const Measured& one : late) {
+    if (!one.reproduced()) continue;
+    const ExplanationCheck found = check(*one.truth, one.result->explained);
+    ++explained;
+    category += found.category;
+    count(critical, found.critical);
+    count(barrier, found.barrier);
+  }
+  const auto lines = [](const auto& sum) {
+    return fmt::format("{}, {} of them by the caller's line", share(sum.right, sum.asked),
+                       sum.by_caller);
+  };
+  return {{"explanation: category right", share(category, explained), ""},
+          {"explanation: critical line right, within one line", lines(critical), ""},
+          {"explanation: barrier line right, within one line", lines(barrier), ""}};
+}
+
+struct Place {
+  std::string_view file;
+  int line = 0;
+};
+
+Place place_in(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return {};
+  Place place{text.substr(0, colon)};
+  std::from_chars(text.data() + colon + 1, text.data() + text.size(), place.line);
+  return place;
+}
+
+bool is_near(const std::string& truth, const std::string& found) {
+  const Place a = place_in(truth), b = place_in(found);
+  return a.line > 0 && b.line > 0 && a.file == b.file && std::abs(a.line - b.line) <= 1;
+}
+
+Agreement agreement(const std::string& truth, const std::string& place, const std::string& caller) {
+  Agreement found;
+  found.asked = place_in(truth).line > 0;
+  found.place = is_near(truth, place);
+  found.caller = !found.place && is_near(truth, caller);
+  return found;
+}
+
+}  // namespace
+
+bool Measured::replays_well() const {
+  const Replays& replays = result->replays;
+  return replays.runs > 0 && replays.as_recorded * 100 >= replays.runs * 99;
+}
+
+const Search* Measured::alone(const std::string& strategy) const {
+  const auto found = std::ranges::find(result->compared, strategy, &Search::strategies);
+  return found == result->compared.end() ? nullptr : &*found;
+}
+
+ExplanationCheck check(const Truth& truth, const Explained& explained) {
+  return {truth.category == explained.cause,
+          agreement(truth.critical, explained.critical, explained.critical_caller),
+          agreement(truth.barrier, explained.barrier, explained.barrier_caller)};
+}
+
+std::vector<Measured> late_ones(const std::vector<Measured>& all) {
+  return those(all, [](const Measured& one) { return one.truth->lateness_can_cause_it; });
+}
+
+std::vector<Measured> others(const std::vector<Measured>& all) {
+  return those(all, [](const Measured& one) { return !one.truth->lateness_can_cause_it; });
+}
+
+std::vector<Score> scores_of(const std::vector<Measured>& all, const Settings& settings) {
+  const auto late = late_ones(all), rest = others(all);
+  std::vector<Score> scores{reproduced_score(late), replay_score(late, settings.replays)};
+  for (const auto& more :
+       {run_scores(late), time_scores(late), honesty_scores(rest), explanation_scores(late)})
+    scores.insert(scores.end(), more.begin(), more.end());
+  return scores;
+}
+
+}  // namespace unflake::eval

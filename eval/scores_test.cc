@@ -1,0 +1,145 @@
+#include "scores.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "figures.h"
+
+namespace unflake::eval {
+namespace {
+
+// Programs that were measured; all is well unless a test changes it.
+class Zoo {
+ public:
+  Zoo(size_t late, size_t correct, size_t broken) {
+    for (size_t i = 0; i < late; ++i) add("late", "reproduced");
+    for (size_t i = 0; i < correct; ++i) add("correct", "nothing");
+    for (size_t i = 0; i < broken; ++i) add("broken", "broken");
+  }
+
+  Measurement& operator[](size_t number) { return results_[number]; }
+
+  Score score(const std::string& figure) const {
+    std::vector<Measured> all;
+    for (size_t i = 0; i < truths_.size(); ++i) all.push_back({&truths_[i], &results_[i]});
+    const auto scores = scores_of(all, {});
+    const auto found = std::ranges::find_if(
+        scores, [&](const Score& score) { return score.figure.starts_with(figure); });
+    return found == scores.end() ? Score{"missing", "missing", "missing", false} : *found;
+  }
+
+ private:
+  void add(const std::string& name, const std::string& expect) {
+    Truth truth;
+    truth.program = name + std::to_string(truths_.size());
+    truth.expect = expect;
+    truth.lateness_can_cause_it = expect == "reproduced";
+    truth.category = "async wait";
+    truth.critical = "a.cc:10";
+    truth.barrier = "a.cc:20";
+    Measurement result;
+    result.search.found = result.search.is_truth = truth.lateness_can_cause_it;
+    result.search.found_by = "guided";
+    result.search.runs = 1;
+    result.search.elapsed_us = 5'000'000;
+    result.search.says_broken = expect == "broken";
+    result.replays = {100, 100, ""};
+    result.explained = {"async wait", "a.cc:10", "", "a.cc:20", ""};
+    truths_.push_back(std::move(truth));
+    results_.push_back(std::move(result));
+  }
+
+  std::vector<Truth> truths_;
+  std::vector<Measurement> results_;
+};
+
+TEST(Figures, Are_those_of_the_sorted_values) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+  EXPECT_EQ(mean({1, 2, 6}), 3);
+  EXPECT_EQ(quantile({10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, 0.9), 9);
+  EXPECT_EQ(quantile({7}, 0.9), 7);
+  EXPECT_EQ(median({}), 0);
+}
+
+TEST(Scores, Of_a_zoo_in_which_all_is_well_meet_every_target) {
+  const Zoo zoo(20, 2, 1);
+  for (const char* figure : {"failures reproduced", "of these", "search runs", "wall time",
+                             "reports on", "broken programs"})
+    EXPECT_TRUE(zoo.score(figure).met) << figure << ": " << zoo.score(figure).measured;
+}
+
+TEST(Scores, Count_another_failure_than_the_truth_as_not_reproduced) {
+  Zoo zoo(10, 0, 0);
+  zoo[3].search.is_truth = false;
+  EXPECT_EQ(zoo.score("failures reproduced").measured, "9 of 10 (90.0 %); not: late3");
+  EXPECT_FALSE(zoo.score("failures reproduced").met);
+}
+
+TEST(Scores, Accept_one_bad_replay_of_a_hundred_and_not_two) {
+  Zoo zoo(2, 0, 0);
+  zoo[0].replays.as_recorded = 99;
+  zoo[1].replays.as_recorded = 98;
+  EXPECT_EQ(zoo.score("of these").measured, "1 of 2 (50.0 %); fewer: late1");
+}
+
+TEST(Scores, Take_the_guided_runs_from_where_it_was_alone) {
+  Zoo zoo(1, 0, 0);
+  zoo[0].search.found_by = "bisection";
+  EXPECT_FALSE(zoo.score("search runs").met);
+  Search alone = zoo[0].search;
+  alone.strategies = alone.found_by = "guided";
+  alone.runs = 2;
+  zoo[0].compared.push_back(alone);
+  EXPECT_EQ(zoo.score("search runs").measured, "2.0 over 1 programs");
+  EXPECT_TRUE(zoo.score("search runs").met);
+}
+
+TEST(Scores, Miss_the_target_for_a_single_false_report) {
+  Zoo zoo(1, 2, 0);
+  zoo[1].search.found = true;
+  EXPECT_EQ(zoo.score("reports on").measured, "1 of 2; namely: correct1");
+  EXPECT_FALSE(zoo.score("reports on").met);
+}
+
+TEST(Scores, Miss_the_target_when_a_broken_program_is_not_called_broken_or_a_correct_one_is) {
+  Zoo zoo(0, 1, 1);
+  zoo[0].search.says_broken = true;
+  zoo[1].search.says_broken = false;
+  EXPECT_EQ(zoo.score("broken").measured,
+            "1 broken ones, 2 called wrongly; namely: correct0, broken1");
+  EXPECT_FALSE(zoo.score("broken").met);
+}
+
+TEST(Scores, Of_nothing_measured_meet_no_target_of_reproduction) {
+  const Zoo zoo(0, 0, 0);
+  EXPECT_FALSE(zoo.score("failures reproduced").met);
+  EXPECT_FALSE(zoo.score("search runs").met);
+}
+
+TEST(Explanation, Is_right_within_one_line_and_tells_when_only_the_caller_is) {
+  Truth truth;
+  truth.category = "ordering";
+  truth.critical = "a.cc:10";
+  truth.barrier = "a.cc:20";
+  const ExplanationCheck found =
+      check(truth, {"ordering", "a.cc:11", "a.cc:30", "b.cc:20", "a.cc:19"});
+  EXPECT_TRUE(found.category);
+  EXPECT_TRUE(found.critical.place);
+  EXPECT_FALSE(found.barrier.place);
+  EXPECT_TRUE(found.barrier.caller);
+}
+
+TEST(Explanation, Is_not_asked_for_lines_that_the_truth_does_not_name) {
+  Truth truth;
+  truth.category = "exact timing";
+  truth.critical = truth.barrier = "exact timing";
+  const ExplanationCheck found = check(truth, {"ordering", "a.cc:1", "", "a.cc:1", ""});
+  EXPECT_FALSE(found.category);
+  EXPECT_FALSE(found.critical.asked);
+  EXPECT_FALSE(found.critical.any());
+}
+
+}  // namespace
+}  // namespace unflake::eval

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "util/result.h"
+
+namespace unflake::eval {
+
+// What is known about a program of the zoo; zoo/README.md describes the fields.
+struct Truth {
+  std::string program;
+  std::string framework;
+  std::string test;
+  std::string category;
+  std::string failure;
+  std::string critical, barrier;
+  std::string expect;
+  bool lateness_can_cause_it = false;
+  int delays_needed = 0;
+  double plain_failure_rate = 0;
+
+  bool fails_often() const { return lateness_can_cause_it && plain_failure_rate >= 0.2; }
+  // As `unflake reproduce --failure` takes it.
+  std::string failure_word() const;
+};
+
+// Of all NAME.toml in the folder, by name; or of those that are named.
+Result<std::vector<Truth>> read_truths(const std::string& folder,
+                                       const std::vector<std::string>& only);
+
+// How a command line names its test, whose executable is in that folder: the words that come first,
+// or those behind `--`.
+struct TestWords {
+  std::vector<std::string> words, command;
+};
+TestWords test_words(const Truth& truth, const std::string& folder);
+
+}  // namespace unflake::eval
