@@ -46,6 +46,25 @@ TEST(Hunt, Profiles_a_slow_test_by_fewer_runs) {
   EXPECT_THAT(scripted.hunt.profile().runs, SizeIs(2));
 }
 
+TEST(Hunt, Does_not_cut_a_profiling_run_short_that_takes_as_long_as_the_one_before) {
+  ScriptedHunt scripted([](const Experiment& experiment, int) {
+    return experiment.timeout < 2min ? hangs(experiment) : passes(experiment, 2min);
+  });
+  EXPECT_TRUE(scripted.hunt.prepare());
+  EXPECT_EQ(scripted.hunt.profile().failures(), 0);
+}
+
+TEST(Hunt, Does_not_believe_a_single_hang) {
+  HuntOptions options;
+  options.profile_runs = 1;
+  ScriptedHunt scripted(
+      [](const Experiment& experiment, int nth) {
+        return nth == 1 ? hangs(experiment) : passes(experiment, 10ms);
+      },
+      options);
+  EXPECT_TRUE(scripted.hunt.prepare());
+}
+
 TEST(Hunt, Watches_the_failing_line_while_it_profiles) {
   Program program;
   program.main().work(1ms).check("a.cc:7", [](const auto&) { return true; });
