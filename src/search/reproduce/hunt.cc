@@ -50,6 +50,7 @@ Plan Hunt::base_plan() const {
   plan.agent = true;
   plan.groups_off = options_.groups_off;
   plan.extra_functions = options_.extra_functions;
+  plan.system_calls = options_.system_calls;
   return plan;
 }
 

@@ -82,6 +82,20 @@ TEST(Hunt, Goes_on_without_the_failing_line_when_it_is_not_in_the_binary) {
   EXPECT_FALSE(simulated.hunt.error());
 }
 
+TEST(Hunt, Looks_where_the_user_wants_it_to) {
+  HuntOptions options;
+  options.groups_off = {"lock"};
+  options.extra_functions = {"compute"};
+  options.system_calls = true;
+  ScriptedHunt scripted(always_passes(1ms), options);
+  ASSERT_TRUE(scripted.hunt.prepare());
+  for (const Plan& plan : {scripted.executor.started()[0].plan, scripted.hunt.base_plan()}) {
+    EXPECT_THAT(plan.groups_off, ElementsAre("lock"));
+    EXPECT_THAT(plan.extra_functions, ElementsAre("compute"));
+    EXPECT_TRUE(plan.system_calls);
+  }
+}
+
 TEST(Hunt, Says_why_a_test_could_not_be_started) {
   ScriptedHunt scripted(
       [](const Experiment& experiment, int) { return does_not_start(experiment, "no such file"); });
