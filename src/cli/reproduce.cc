@@ -180,6 +180,7 @@ class Reproduction {
     auto off = command_.one.groups_off();
     if (!off) return off.error();
     options.groups_off = std::move(*off);
+    options.system_calls = command_.one.system_calls;
     options.budget = command_.budget.value_or(options.budget);
     options.delays.most = command_.most_delay.value_or(options.delays.most);
     options.initial_delay = command_.initial_delay;

@@ -154,15 +154,19 @@ class EdgeReplay {
   void take_thread(const TracedEvent& event) {
     const auto children = child_of_handle_.find({process_of(event), event.object});
     if (children == child_of_handle_.end()) return;
-    for (const uint32_t child : children->second) learn(event.thread, known(now_[child], child));
+    Clock news = nothing();
+    for (const uint32_t child : children->second) add(news, now_[child], child);
+    learn(event.thread, news);
   }
 
   void take_process(const TracedEvent& event) {
+    Clock news = nothing();
     for (uint32_t i = 0; i < trace_.threads.size(); ++i) {
       const uint32_t process = trace_.threads[i].process;
       if (process < trace_.processes.size() && trace_.processes[process].pid == event.result)
-        learn(event.thread, known(now_[i], i));
+        add(news, now_[i], i);
     }
+    learn(event.thread, news);
   }
 
   // Of one thread, the one that came last before the waiter went on: an earlier one would have
@@ -187,41 +191,52 @@ class EdgeReplay {
   void take_posts(const TracedEvent& event) {
     const Semaphore& semaphore = semaphores_[event.object];
     const int64_t needed = semaphore.taken - semaphore.initial;
+    Clock news = nothing();
     for (const auto& [thread, posts] : semaphore.posts) {
       const auto own = static_cast<int64_t>(posts.size());
       const int64_t of_it = std::min(needed - (semaphore.posted - own), own);
-      if (of_it > 0) learn(event.thread, known_at_begin(posts[static_cast<size_t>(of_it) - 1]));
+      if (of_it > 0) add_begin(news, posts[static_cast<size_t>(of_it) - 1]);
     }
+    learn(event.thread, news);
   }
 
   // All threads were in it together. Who is quick may have come to the next round already.
   void take_barrier(const TracedEvent& event) {
+    Clock news = nothing();
     for (const auto& [thread, waits] : barriers_[event.object]) {
       const auto& [before, latest] = waits;
       const bool is_quick = before != no_event && trace_.events[before].exit >= event.enter;
-      if (thread != event.thread) learn(event.thread, known_at_begin(is_quick ? before : latest));
+      if (thread != event.thread) add_begin(news, is_quick ? before : latest);
     }
+    learn(event.thread, news);
   }
 
-  Clock known(const Stamp& stamp, uint32_t thread) const {
-    Clock clock = result_.clocks_[stamp.clock];
-    clock[thread] = stamp.own;
-    return clock;
+  Clock nothing() const { return Clock(trace_.threads.size()); }
+
+  void add(Clock& news, const Stamp& stamp, uint32_t thread) const {
+    const Clock& clock = result_.clocks_[stamp.clock];
+    for (size_t i = 0; i < news.size(); ++i) news[i] = std::max(news[i], clock[i]);
+    news[thread] = std::max(news[thread], stamp.own);
   }
 
   // Nothing of what is told to have begun later than what it caused.
-  Clock known_at_begin(size_t event) const {
+  void add_begin(Clock& news, size_t event) const {
     const Stamp& stamp = result_.begin_[event];
-    if (stamp.clock == no_index) return Clock(trace_.threads.size());
-    return known(stamp, trace_.events[event].thread);
+    if (stamp.clock != no_index) add(news, stamp, trace_.events[event].thread);
   }
 
-  void learn(uint32_t thread, const Clock& news) {
-    Clock clock = result_.clocks_[now_[thread].clock];
-    for (size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], news[i]);
-    if (clock == result_.clocks_[now_[thread].clock]) return;
+  Clock known_at_begin(size_t event) const {
+    Clock news = nothing();
+    add_begin(news, event);
+    return news;
+  }
+
+  void learn(uint32_t thread, Clock news) {
+    const Clock& known = result_.clocks_[now_[thread].clock];
+    for (size_t i = 0; i < news.size(); ++i) news[i] = std::max(news[i], known[i]);
+    if (news == known) return;
     now_[thread].clock = static_cast<uint32_t>(result_.clocks_.size());
-    result_.clocks_.push_back(std::move(clock));
+    result_.clocks_.push_back(std::move(news));
   }
 
   struct Semaphore {

@@ -64,7 +64,7 @@ class Finder {
  private:
   bool is_known(const TracedEvent& event) const {
     return event.thread < trace_.threads.size() && event.site < trace_.sites.size() &&
-           !event.is_intervention && !trace_.sites[event.site].name.api.empty();
+           !event.is_intervention && !is_watched_line(trace_.sites[event.site].name);
   }
 
   const TracedEvent& event(size_t number) const { return trace_.events[number]; }

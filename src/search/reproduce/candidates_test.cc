@@ -214,6 +214,22 @@ TEST(Candidates, Do_not_flip_the_failure_point_when_the_failing_thread_waits_for
   EXPECT_LT(candidate_at(all, "w.cc:20:sched_yield@w.cc:10#1").flips, Flips::others);
 }
 
+TEST(Candidates, Are_the_beginnings_of_forked_processes) {
+  const Trace trace = TraceBuilder()
+                          .thread("main")
+                          .call("main", "w.cc:10:fork", 1, 2)
+                          .returns(101)
+                          .call("main", "w.cc:11:nanosleep", 3, 103)
+                          .asks_for(100)
+                          .process()
+                          .thread("w.cc:10#1", "main", 2)
+                          .call("w.cc:10#1", "w.cc:20:write", 5, 6)
+                          .trace();
+  const auto all = find_candidates(trace, {0, 103ms, ""}, {});
+  EXPECT_EQ(candidate_at(all, "w.cc:10:fork:start@w.cc:10#1").flips, Flips::failure_point);
+  EXPECT_EQ(candidate_at(all, "w.cc:20:write@w.cc:10#1").flips, Flips::failure_point);
+}
+
 TEST(Candidates, Of_a_trace_whose_numbers_refer_to_nothing_are_those_of_the_rest) {
   Trace trace = async_wait().trace();
   trace.events[0].thread = 99;

@@ -45,7 +45,6 @@ int confirmations(double plain, double late, int plans, int runs_each) {
 TEST(Confirmation, Of_plans_that_do_nothing_is_as_rare_as_promised) {
   EXPECT_LE(confirmations(0.4, 0.4, 1, 5), seeds * 0.05);
   EXPECT_LE(confirmations(0.4, 0.4, 10, 1), seeds * 0.05);
-  EXPECT_LE(confirmations(0.1, 0.1, 10, 1), seeds * 0.05);
 }
 
 TEST(Confirmation, Of_plans_that_do_nothing_to_what_mostly_fails_is_as_rare) {

@@ -39,7 +39,7 @@ std::vector<Candidate> all_candidates(const Hunt& hunt, const FailurePoint& fail
     known.insert(to_string(candidate.delay.site) + "@" + candidate.delay.thread.text);
   for (const Place& place : hunt.profile().places) {
     if (!known.insert(to_string(place.site) + "@" + place.thread.text).second) continue;
-    if (place.site.api.empty()) continue;  // the failing line itself, which was watched
+    if (is_watched_line(place.site)) continue;
     Candidate rare;
     rare.delay = delay_at(place, std::min(limits.least * 3, limits.most));
     if (place.visits > most_visits_of_rare) rare.delay.visits = Intervention::Visits::halving;

@@ -161,6 +161,23 @@ TEST(Guided, Finds_one_worker_of_many_that_matters) {
   EXPECT_FOUND_WITHIN(8, program, 12);
 }
 
+TEST(Guided, Makes_threads_late_in_functions_that_the_user_named) {
+  Program program;
+  Script& worker = program.thread();
+  worker.work(1ms).enter("compute").work(1ms).set("done");
+  program.main()
+      .create("w.cc:10", worker)
+      .sleep("w.cc:11", 50ms)
+      .check("w.cc:12", is_set("done"))
+      .join("w.cc:13", worker);
+  HuntOptions options = looking_for(12);
+  options.groups_off = {"thread", "sleep"};
+  options.extra_functions = {"compute"};
+  SimulatedHunt simulated(program, options);
+  simulated.search(search_guided);
+  EXPECT_THAT(simulated.places(), ElementsAre("compute()@w.cc:10#1"));
+}
+
 TEST(Guided, Finds_two_different_failures_of_one_program) {
   Program program;
   Script& first = program.thread();

@@ -54,6 +54,7 @@ Plan Hunt::base_plan() const {
   plan.agent = true;
   plan.groups_off = options_.groups_off;
   plan.extra_functions = options_.extra_functions;
+  plan.system_calls = options_.system_calls;
   return plan;
 }
 
@@ -111,8 +112,10 @@ bool Hunt::prepare() {
 // A run that hangs says nothing of how long the test takes, so that another one is worth a part of
 // what time is left.
 bool Hunt::profile_runs() {
-  while (static_cast<int>(profile_.runs.size()) < options_.profile_runs && !stopped_ && !error_) {
-    const Duration limit = std::min(options_.timeout, std::max<Duration>(left() / 2, 1s));
+  const auto wanted = [&] { return std::max(options_.profile_runs, never_stops() ? 2 : 1); };
+  while (static_cast<int>(profile_.runs.size()) < wanted()) {
+    const Duration needed = 3 * profile_.longest + options_.time_offset;
+    const Duration limit = std::min(options_.timeout, std::max(left() / 2, needed));
     auto result = run({profile_plan(), {}, ""}, limit, Purpose::profile);
     if (!result) return false;
     if (!has_started(*result)) {

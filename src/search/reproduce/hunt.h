@@ -52,6 +52,7 @@ struct HuntOptions {
   Order order = Order::turns;
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;
+  bool system_calls = false;
   uint64_t seed = 1;
 };
 

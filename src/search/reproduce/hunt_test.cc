@@ -46,6 +46,25 @@ TEST(Hunt, Profiles_a_slow_test_by_fewer_runs) {
   EXPECT_THAT(scripted.hunt.profile().runs, SizeIs(2));
 }
 
+TEST(Hunt, Does_not_cut_a_profiling_run_short_that_takes_as_long_as_the_one_before) {
+  ScriptedHunt scripted([](const Experiment& experiment, int) {
+    return experiment.timeout < 2min ? hangs(experiment) : passes(experiment, 2min);
+  });
+  EXPECT_TRUE(scripted.hunt.prepare());
+  EXPECT_EQ(scripted.hunt.profile().failures(), 0);
+}
+
+TEST(Hunt, Does_not_believe_a_single_hang) {
+  HuntOptions options;
+  options.profile_runs = 1;
+  ScriptedHunt scripted(
+      [](const Experiment& experiment, int nth) {
+        return nth == 1 ? hangs(experiment) : passes(experiment, 10ms);
+      },
+      options);
+  EXPECT_TRUE(scripted.hunt.prepare());
+}
+
 TEST(Hunt, Watches_the_failing_line_while_it_profiles) {
   Program program;
   program.main().work(1ms).check("a.cc:7", [](const auto&) { return true; });
@@ -61,6 +80,20 @@ TEST(Hunt, Goes_on_without_the_failing_line_when_it_is_not_in_the_binary) {
   EXPECT_TRUE(simulated.hunt.prepare());
   EXPECT_THAT(simulated.hunt.profile().runs, SizeIs(5));
   EXPECT_FALSE(simulated.hunt.error());
+}
+
+TEST(Hunt, Looks_where_the_user_wants_it_to) {
+  HuntOptions options;
+  options.groups_off = {"lock"};
+  options.extra_functions = {"compute"};
+  options.system_calls = true;
+  ScriptedHunt scripted(always_passes(1ms), options);
+  ASSERT_TRUE(scripted.hunt.prepare());
+  for (const Plan& plan : {scripted.executor.started()[0].plan, scripted.hunt.base_plan()}) {
+    EXPECT_THAT(plan.groups_off, ElementsAre("lock"));
+    EXPECT_THAT(plan.extra_functions, ElementsAre("compute"));
+    EXPECT_TRUE(plan.system_calls);
+  }
 }
 
 TEST(Hunt, Says_why_a_test_could_not_be_started) {

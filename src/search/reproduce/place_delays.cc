@@ -24,7 +24,7 @@ int most_delays_in_a_thread(const std::vector<Place>& places) {
 std::vector<Place> sleepy_places(const Profile& profile) {
   std::vector<Place> places;
   std::ranges::copy_if(profile.places, std::back_inserter(places),
-                       [](const Place& place) { return !place.site.api.empty(); });
+                       [](const Place& place) { return !is_watched_line(place.site); });
   return places;
 }
 

@@ -61,6 +61,10 @@ bool Place::is_thread_start() const {
   return site.api == "pthread_create" || site.api == "thrd_create";
 }
 
+bool is_watched_line(const SiteName& site) {
+  return site.api.empty() && site.line > 0;
+}
+
 int Profile::failures() const {
   return static_cast<int>(std::ranges::count_if(
       runs, [](const ExperimentResult& run) { return run.outcome.failed(); }));

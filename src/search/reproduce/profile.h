@@ -37,6 +37,10 @@ struct Profile {
 
 void add(Profile& profile, ExperimentResult result);
 
+// A source line is in a profile only because it was watched: it is no place for a delay, other than
+// calls and the functions that the user named.
+bool is_watched_line(const SiteName& site);
+
 // A delay at every visit of the place.
 Intervention delay_at(const Place& place, Duration duration,
                       Intervention::Position position = Intervention::Position::before);

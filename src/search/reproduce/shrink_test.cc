@@ -180,7 +180,7 @@ TEST(Slack, Has_all_doses_by_delay) {
 // doses around that are those whose verdict may be either.
 TEST(Slack, Covers_the_point_where_half_of_the_runs_fail) {
   int covered = 0;
-  for (uint64_t seed = 1; seed <= 100; ++seed) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
     Program program = impatient(100ms, 100ms);
     program.seed = seed;
     SimulatedHunt simulated(program);
@@ -189,7 +189,7 @@ TEST(Slack, Covers_the_point_where_half_of_the_runs_fail) {
     measure_slack(simulated.hunt, *found);
     covered += found->slack->passes <= 170ms && found->slack->fails >= 130ms;
   }
-  EXPECT_GE(covered, 90);
+  EXPECT_GE(covered, 36);
 }
 
 TEST(Slack, Is_not_measured_for_longer_than_it_is_worth) {
