@@ -13,7 +13,7 @@ class Account {
   explicit Account(int balance) : balance_(balance) {}
 
   void transfer_to(Account& other, int amount) {
-    std::lock_guard own(mutex_);  // barrier
+    std::lock_guard own(mutex_);           // barrier
     std::lock_guard theirs(other.mutex_);  // critical
     balance_ -= amount;
     other.balance_ += amount;
