@@ -13,8 +13,8 @@ class Account {
   explicit Account(int balance) : balance_(balance) {}
 
   void transfer_to(Account& other, int amount) {
-    std::lock_guard own(mutex_);
-    std::lock_guard theirs(other.mutex_);  // critical, barrier
+    std::lock_guard own(mutex_);           // barrier
+    std::lock_guard theirs(other.mutex_);  // critical
     balance_ -= amount;
     other.balance_ += amount;
   }

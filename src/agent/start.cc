@@ -25,27 +25,21 @@ __attribute__((constructor)) void start_at_load() {
   start();
 }
 
-__attribute__((destructor)) void end_at_exit() {
-  end_process();
-}
-
 using Main = int (*)(int, char**, char**);
 Main real_main;
 
-// A return from main ends the process as exit() does, and does not call it by its name.
-int main_and_hold(int argc, char** argv, char** environment) {
-  const int status = real_main(argc, argv, environment);
+int serve_and_call_main(int, char**, char**) {
+  return call_main_somewhere_else(real_main, serve());
+}
+
+void (*end_libraries)();
+
+// exit() calls it last but for flushing stdio, however the program came to exit: handlers have run
+// and global objects are gone, so a late thread meets what it would meet in an unlucky run.
+void end_libraries_and_hold() {
+  if (end_libraries != nullptr) end_libraries();
   hold_exit();
-  return status;
-}
-
-int serve_and_hold(int, char**, char**) {
-  return call_main_somewhere_else(main_and_hold, serve());
-}
-
-Main main_around(Main main) {
-  if (is_to_serve()) return serve_and_hold;
-  return attached() ? main_and_hold : main;
+  end_process();
 }
 
 }  // namespace
@@ -75,7 +69,9 @@ HOOK(int, __libc_start_main,
       void* stack_end)) {
   resolve_real_functions();
   real_main = main;
-  return real::__libc_start_main(main_around(main), argc, argv, init, fini, rtld_fini, stack_end);
+  end_libraries = rtld_fini;
+  return real::__libc_start_main(is_to_serve() ? serve_and_call_main : main, argc, argv, init, fini,
+                                 end_libraries_and_hold, stack_end);
 }
 
 }  // namespace unflake::agent

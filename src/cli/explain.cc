@@ -132,8 +132,9 @@ class Explaining {
   // The same runs teach where the plan's sites and threads are now.
   Result<void> run_without_plan() {
     Trace seen;
+    Plan plan = profile_plan(repro_);
     for (int i = 0; i < command_.tries; ++i) {
-      const auto result = one_->run(profile_plan(repro_));
+      const auto result = one_->run(plan);
       if (one_->stop_signal() != 0) return {};
       if (!result) return result.error();
       if (i == 0) {
@@ -144,11 +145,25 @@ class Explaining {
       relocation_ = relocate(repro_, seen, code_);
       if (!without_plan() && is_wanted(*result, repro_.passes_under_plan))
         without_plan() = observed(*result);
-      if (without_plan() && relocation_.is_complete()) return {};
+      if (!relocation_.is_complete()) continue;
+      if (without_plan() && !watches_more_lines(plan)) return {};
+      if (i + 1 < command_.tries) without_plan().reset();
     }
     if (!without_plan())
       tell_missing(repro_.passes_under_plan ? "fail as recorded" : "pass", "without the plan");
     return {};
+  }
+
+  // A line or a function shows in a trace only where somebody asks for it.
+  bool watches_more_lines(Plan& plan) const {
+    if (!plan.interventions.empty()) return false;
+    for (Intervention one : relocation_.plan.interventions) {
+      if (!one.site.api.empty()) continue;
+      one.action = Intervention::Action::watch;
+      one.anchor.reset();
+      plan.interventions.push_back(std::move(one));
+    }
+    return !plan.interventions.empty();
   }
 
   Result<void> run_with_plan(bool stacks) {

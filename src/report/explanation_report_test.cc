@@ -82,14 +82,19 @@ class ExplanationReports : public testing::Test {
 };
 
 TEST_F(ExplanationReports, The_text_says_who_must_come_first) {
-  EXPECT_THAT(text(), HasSubstr("thread `post.cc:22#1` (started by main at post.cc:22) must reach "
-                                "post.cc:24 (`std::lock_guard lock(mutex_);`) before main reaches "
-                                "post.cc:30"));
+  EXPECT_THAT(text(), HasSubstr("thread `post.cc:22#1` (started by main at post.cc:22) must call "
+                                "pthread_mutex_lock at post.cc:24 before main calls "
+                                "pthread_mutex_lock at post.cc:30."));
 }
 
 TEST_F(ExplanationReports, The_text_says_how_long_was_waited_for_what) {
-  EXPECT_THAT(text(), HasSubstr("main waited 10.0 ms (sleep at post_test.cc:44, asked for 10.0 ms) "
-                                "for what took 3.00 ms when the test passed"));
+  EXPECT_THAT(text(), HasSubstr("main does not wait for that, it sleeps: 10.0 ms at "
+                                "post_test.cc:44 (10.0 ms asked for). What it relies on took 3.00 "
+                                "ms when the test passed."));
+}
+
+TEST_F(ExplanationReports, The_text_says_how_late_is_too_late) {
+  EXPECT_THAT(text(), HasSubstr("8.00 ms is enough, 6.00 ms is not."));
 }
 
 TEST_F(ExplanationReports, The_text_has_cause_figures_plan_and_advice) {

@@ -12,7 +12,6 @@
 namespace unflake {
 namespace {
 
-constexpr size_t longest_quote = 100;
 constexpr int lines_around = 2;
 
 std::string place_text(const CodePlace& place) {
@@ -65,65 +64,73 @@ class Wording {
         one_line(fmt::format("{}: {}", to_string(next.kind), join(next.evidence, "; ")));
   }
 
-  std::string line_at(const CodePlace& place) const {
-    if (!report_.source || place.file.empty() || place.line <= 0) return "";
-    return std::string(trim(report_.source(place.file, place.line)));
-  }
-
-  std::string with_text(const CodePlace& place) const {
-    const std::string text = shorten(line_at(place), longest_quote);
-    return text.empty() ? place_text(place) : fmt::format("{} (`{}`)", place_text(place), text);
-  }
-
-  std::string action_text(const Moment& moment, const char* to_do, const char* done) const {
-    std::string place = with_text(moment.place);
-    if (moment.caller) place += fmt::format(", called at {}", with_text(*moment.caller));
+  static std::string action_text(const Moment& moment, const char* call, const char* reach,
+                                 const char* come_back, const char* end) {
+    std::string place = place_text(moment.place);
+    if (moment.caller) place += fmt::format(" (from {})", place_text(*moment.caller));
     switch (moment.what) {
       case Moment::What::thread_end:
-        return fmt::format("{} its end", to_do);
+        return end;
       case Moment::What::return_from_call:
-        return fmt::format("{} from {} at {}", done, moment.api, place);
-      default:
-        return fmt::format("{} {}", to_do, place);
+        return fmt::format("{} from {} at {}", come_back, moment.api, place);
+      case Moment::What::failure:
+        return fmt::format("{} the check at {}", reach, place);
+      case Moment::What::call:
+        break;
     }
+    return moment.api.empty() ? fmt::format("{} {}", reach, place)
+                              : fmt::format("{} {} at {}", call, moment.api, place);
   }
 
   void tell_order(const FlippedPair& pair) {
+    const std::string first = action_text(pair.first, "call", "reach", "return", "end");
+    const std::string second = action_text(pair.second, "calls", "reaches", "returns", "ends");
     words_.story.push_back(one_line(fmt::format(
-        "{} must {} before {} {}.", thread_text(pair.first.thread, pair.first.started_by),
-        action_text(pair.first, "reach", "have returned"),
-        thread_text(pair.second.thread, pair.second.started_by),
-        action_text(pair.second, "reaches", "returns"))));
-    std::string text = fmt::format("When it failed, the second came {} and the first {}",
-                                   time_text(pair.second.failing), time_text(pair.first.failing));
-    if (pair.second.passing)
-      text += fmt::format("; when it passed, the first came {} and the second {}",
-                          time_text(pair.first.passing), time_text(pair.second.passing));
-    else
-      text += fmt::format("; when it passed, the first came {}, before the second",
-                          time_text(pair.first.passing));
-    words_.story.push_back(text + ".");
+        "{} must {} before {} {}.", thread_text(pair.first.thread, pair.first.started_by), first,
+        thread_text(pair.second.thread, pair.second.started_by), second)));
+    std::string text =
+        fmt::format("When the test passed, the first came {}", time_text(pair.first.passing));
+    text += pair.second.passing ? fmt::format(" and the second {}", time_text(pair.second.passing))
+                                : ", before the second";
+    words_.story.push_back(fmt::format("{}; when it failed, the second came {} and the first {}.",
+                                       text, time_text(pair.second.failing),
+                                       time_text(pair.first.failing)));
   }
 
   void tell_wait(const CoveringWait& wait) {
     std::string text =
-        fmt::format("{} waited {} ({} at {}", wait.moment.thread, format_duration(wait.failing),
-                    wait.is_sleep ? "sleep" : wait.moment.api, with_text(wait.moment.place));
-    if (wait.asked) text += fmt::format(", asked for {}", format_duration(*wait.asked));
-    if (wait.times > 1) text += fmt::format(", {} times", wait.times);
-    if (!wait.is_sleep && wait.ran_out_failing) text += ", and it ran out";
-    text += ")";
+        wait.is_sleep
+            ? fmt::format("{} does not wait for that, it sleeps: {} at {}", wait.moment.thread,
+                          format_duration(wait.failing), place_text(wait.moment.place))
+            : fmt::format("{} waits for a limited time: {} in {} at {}", wait.moment.thread,
+                          format_duration(wait.failing), wait.moment.api,
+                          place_text(wait.moment.place));
+    if (wait.times > 1) text += fmt::format(", in {} calls", wait.times);
+    if (wait.asked)
+      text += fmt::format(" ({}{} asked for)", format_duration(*wait.asked),
+                          wait.times > 1 ? " each" : "");
+    if (!wait.is_sleep && wait.ran_out_failing) text += ", and that ran out";
     if (wait.needed)
-      text += fmt::format(" for what took {} when the test passed", format_duration(*wait.needed));
+      text += fmt::format(". What it relies on took {} when the test passed",
+                          format_duration(*wait.needed));
     words_.story.push_back(one_line(text + "."));
   }
 
+  // How late is too late can be said of one delay; several share it.
+  std::string limit_text() const {
+    if (!repro_.slack || found_.late.size() != 1) return "";
+    return fmt::format("; {} is enough, {} is not", format_duration(repro_.slack->fails),
+                       format_duration(repro_.slack->passes));
+  }
+
   void tell_lateness(const Lateness& late) {
-    std::string text = fmt::format("To show it, {} was made late {} {} by {}",
-                                   thread_text(late.thread, late.started_by), late.position,
-                                   late.site, format_duration(late.longest));
+    const bool at_start = late.position.starts_with("at the start");
+    std::string text = fmt::format(
+        "To show it, {} was made late by {} {}", thread_text(late.thread, late.started_by),
+        format_duration(late.longest),
+        at_start ? "before its first line" : fmt::format("{} {}", late.position, late.site));
     if (late.times > 1) text += fmt::format(", {} times", late.times);
-    words_.story.push_back(one_line(text + "."));
+    words_.story.push_back(one_line(text + limit_text() + "."));
   }
 
   void tell_figures() {

@@ -21,6 +21,7 @@ struct Reporter {
 constexpr uint8_t catch_failure_bit = 0x10;          // in Catch::ResultWas::OfType
 constexpr uint8_t doctest_check_or_require = 2 | 4;  // of doctest::assertType
 constexpr uint8_t doctest_severity = 36;             // in doctest::MessageData
+constexpr uint8_t doctest_failed = 40;               // in doctest::AssertData, a bool
 
 constexpr Reporter reporters[] = {
     {"_ZN7testing8UnitTest17AddTestPartResultE", {2, argument_itself, bits(1, 2)}},
@@ -31,7 +32,7 @@ constexpr Reporter reporters[] = {
     {"_ZN5Catch10RunContext34handleUnexpectedExceptionNotThrownE"},
     {"_ZN5Catch10RunContext33handleUnexpectedInflightExceptionE"},
 
-    {"_ZN7doctest12_GLOBAL__N_115ConsoleReporter10log_assertE"},
+    {"_ZN7doctest12_GLOBAL__N_115ConsoleReporter10log_assertE", {2, doctest_failed, bits(1)}},
     {"_ZN7doctest12_GLOBAL__N_115ConsoleReporter19test_case_exceptionE"},
     {"_ZN7doctest12_GLOBAL__N_115ConsoleReporter11log_messageE",
      {2 | any_bit, doctest_severity, doctest_check_or_require}},

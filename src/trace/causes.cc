@@ -39,23 +39,20 @@ constexpr Rule rules[] = {
      teardown_race},
     {CauseKind::deadlock, "deadlock",
      "Take the locks in one order everywhere (std::scoped_lock takes several at once), and wait "
-     "for "
-     "nobody while holding one.",
+     "for nobody while holding one.",
      deadlock},
     {CauseKind::starvation, "starvation",
-     "Do not rely on getting the processor in time: block instead of spinning, and let time-outs "
-     "be "
-     "generous where they only guard against hanging.",
+     "Do not rely on getting the processor or a lock in time: block instead of spinning, hold "
+     "locks shortly, and let time-outs be generous where they only guard against hanging.",
      starvation},
     {CauseKind::process_handover, "process hand-over",
      "Let the other side say that it is ready (a line on a pipe, a connection that is retried, a "
-     "file "
-     "renamed into place) before it is used.",
+     "file renamed into place) before it is used.",
      process_handover},
     {CauseKind::resource, "resource",
-     "Ask the system for a free one (port 0, a unique temporary folder) instead of a fixed one, "
-     "and "
-     "give it back before the next test.",
+     "Use it only when it is there: listen before anybody may connect, close before anybody opens "
+     "again, and ask the system for a free one (port 0, a unique temporary folder) instead of a "
+     "fixed one.",
      resource},
     {CauseKind::unknown, "unknown",
      "Look at the two timelines: what comes between the delay and the failure is where to search.",

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "protocol/agent_protocol.h"
+#include "trace/divergence.h"
 
 namespace unflake {
 namespace {
@@ -27,6 +28,15 @@ Duration end_of(const Trace& trace) {
   return last;
 }
 
+// A thread that is delayed before a line has come there, and has not executed it.
+Duration reached(const Trace& trace, const TracedEvent& event) {
+  const TracedEvent* next = &event + 1;
+  const bool is_last = next == trace.events.data() + trace.events.size();
+  const bool is_line = event.site < trace.sites.size() && trace.sites[event.site].name.api.empty();
+  if (!is_line || is_last || !next->is_intervention) return event.enter;
+  return next->thread == event.thread && next->site == event.site ? next->exit : event.enter;
+}
+
 class Matcher {
  public:
   Matcher(const Trace& passing, const Trace& failing, bool plan_is_passing) {
@@ -44,6 +54,7 @@ class Matcher {
     for (uint32_t i = 0; i < order_.threads.size(); ++i) add_end(i);
     find_lateness();
     add_failure();
+    find_divergence();
     return std::move(order_);
   }
 
@@ -62,7 +73,7 @@ class Matcher {
       const std::string& name = trace.threads[i].name.text;
       const auto [known, is_new] =
           names_.try_emplace({name, ++seen[name]}, static_cast<uint32_t>(order_.threads.size()));
-      if (is_new) order_.threads.push_back({name, no_index, no_index, {}});
+      if (is_new) order_.threads.push_back({name, no_index, no_index, {}, {}});
       order_.threads[known->second].*side = i;
       numbers.push_back(known->second);
     }
@@ -91,11 +102,14 @@ class Matcher {
     point.thread = call.thread;
     point.passing = call.passing;
     point.failing = call.failing;
-    if (call.passing) point.passing_from = point.passing_to = call.passing->enter;
-    if (call.failing) point.failing_at = call.failing->enter;
+    if (call.passing)
+      point.passing_from = point.passing_to = reached(*order_.passing, *call.passing);
+    if (call.failing) point.failing_at = reached(*order_.failing, *call.failing);
     order_.points.push_back(point);
     // Who asked for a lock first is who has it first, mostly: one point says enough.
-    if (!(order_.traits_of(point) & protocol::api_wait) || order_.group_of(point) == "lock") return;
+    const bool gave_up = call.failing && call.failing->timed_out;
+    if (order_.group_of(point) == "lock" && !gave_up) return;
+    if (!(order_.traits_of(point) & protocol::api_wait)) return;
     point.kind = Point::Kind::end;
     point.passing_from = point.passing_to = point.failing_at = std::nullopt;
     if (call.passing && !call.passing->unfinished)
@@ -124,8 +138,9 @@ class Matcher {
     const auto& numbers = order_.plan_is_passing ? passing_threads_ : failing_threads_;
     for (const TracedEvent& event : order_.with_plan().events) {
       if (!event.is_intervention || event.thread >= numbers.size()) continue;
-      auto& from = order_.threads[numbers[event.thread]].late_from;
-      from = std::min(from.value_or(event.enter), event.enter);
+      OrderedThread& thread = order_.threads[numbers[event.thread]];
+      thread.late_from = std::min(thread.late_from.value_or(event.enter), event.enter);
+      thread.late_to = std::max(thread.late_to.value_or(event.exit), event.exit);
     }
   }
 
@@ -155,6 +170,17 @@ class Matcher {
     order_.points.push_back(point);
   }
 
+  // Where nothing was captured, it is the first thread of the first process whose status tells.
+  void find_divergence() {
+    if (order_.passing->threads.empty() || order_.failing->threads.empty()) return;
+    const OrderedThread& thread = order_.threads[order_.failing_thread().value_or(0)];
+    if (thread.passing == no_index || thread.failing == no_index || thread.late_from) return;
+    const Trace &passing = *order_.passing, &failing = *order_.failing;
+    order_.divergence = order_.failure
+                            ? first_error(passing, thread.passing, failing, thread.failing)
+                            : divergence(passing, thread.passing, failing, thread.failing);
+  }
+
   EventOrder order_;
   std::vector<uint32_t> passing_threads_, failing_threads_;  // their numbers in the order
   std::map<std::pair<std::string, int>, uint32_t> names_;
@@ -164,6 +190,16 @@ class Matcher {
 };
 
 }  // namespace
+
+std::optional<uint32_t> EventOrder::failing_thread() const {
+  if (failure) return points[*failure].thread;
+  return divergence ? std::optional<uint32_t>(0) : std::nullopt;
+}
+
+Duration EventOrder::decided_by() const {
+  const Duration failed = failure ? *points[*failure].failing_at : Duration::max();
+  return std::min(failed, divergence.value_or(failed));
+}
 
 uint16_t traits_of_api(std::string_view api) {
   const protocol::ApiFacts* facts = facts_of(api);

@@ -25,7 +25,8 @@ struct OrderedThread {
   std::string name;
   uint32_t passing = no_index;  // in the traces
   uint32_t failing = no_index;
-  std::optional<Duration> late_from;  // when the plan's first delay began, in the run under it
+  // When the plan's first delay began and its last one ended, in the run under it.
+  std::optional<Duration> late_from, late_to;
 };
 
 // Two runs of one test, point by point.
@@ -36,6 +37,12 @@ struct EventOrder {
   std::vector<OrderedThread> threads;
   std::vector<Point> points;  // by thread, each thread's in its own order
   std::optional<size_t> failure;
+  // Until when the failing thread did as it does when the test passes, as far as its calls tell.
+  std::optional<Duration> divergence;
+
+  // The thread that failed, and when at the latest what decides had happened.
+  std::optional<uint32_t> failing_thread() const;
+  Duration decided_by() const;
 
   const Trace& with_plan() const { return plan_is_passing ? *passing : *failing; }
   const TracedSite* site_of(const Point& point) const;

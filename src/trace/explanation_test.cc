@@ -303,6 +303,99 @@ TEST(Explanation, Of_a_pair_in_two_processes_is_a_hand_over) {
   EXPECT_FALSE(found.pair->same_object);
 }
 
+TEST(Explanation, Of_two_processes_is_a_hand_over_even_when_the_test_sleeps) {
+  TraceBuilder passing, failing;
+  for (TraceBuilder* one : {&passing, &failing})
+    one->thread("main").process().thread("child", "main", 1);
+  passing.call("child", "post.cc:24:write", 5, 5.1)
+      .call("main", "post_test.cc:44:nanosleep", 2, 22)
+      .asks_for(20)
+      .call("main", "post_test.cc:45:read", 22, 22.1);
+  failing.delay("child", "post.cc:24:write", 5, 105)
+      .call("child", "post.cc:24:write", 105, 105.1)
+      .call("main", "post_test.cc:44:nanosleep", 2, 22)
+      .asks_for(20)
+      .call("main", "post_test.cc:45:read", 22, 22.1)
+      .fails("main", "post_test.cc", 46, 23);
+  const Explanation found = explain_pair(repro_at("post.cc:24:write", "child"), passing, failing);
+  EXPECT_EQ(best(found), CauseKind::process_handover);
+}
+
+TEST(Explanation, Of_a_refused_connection_is_a_resource_and_the_call_is_the_barrier_point) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "post.cc:24:accept", 5, 31)
+      .call("main", "post_test.cc:44:nanosleep", 2, 22)
+      .asks_for(20)
+      .call("main", "post_test.cc:45:connect", 22, 22.1);
+  failing.delay(worker, "post.cc:24:accept", 5, 105)
+      .call(worker, "post.cc:24:accept", 105, 106)
+      .call("main", "post_test.cc:44:nanosleep", 2, 22)
+      .asks_for(20)
+      .call("main", "post_test.cc:45:connect", 22, 22.1)
+      .returns(-1)
+      .fails("main", "post_test.cc", 46, 23);
+  const Explanation found = explain_pair(repro_at("post.cc:24:accept", worker), passing, failing);
+  EXPECT_EQ(best(found), CauseKind::resource);
+  ASSERT_TRUE(found.pair);
+  EXPECT_EQ(found.pair->second.place.line, 45);
+}
+
+// A program without a framework: nothing tells where it failed.
+TEST(Explanation, Of_a_bad_exit_status_looks_before_the_first_thread_goes_another_way) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "post.cc:24:pthread_mutex_lock", 5, 5.1, 0xa)
+      .call("main", "post.cc:30:pthread_mutex_lock", 12, 12.1, 0xa)
+      .call("main", "post_test.cc:50:send", 13, 13.1)
+      .call("main", "post.cc:60:pthread_mutex_lock", 14, 14.1, 0xa);
+  failing.delay(worker, "post.cc:24:pthread_mutex_lock", 5, 105)
+      .call(worker, "post.cc:24:pthread_mutex_lock", 105, 105.1, 0xa)
+      .call("main", "post.cc:30:pthread_mutex_lock", 12, 12.1, 0xa)
+      .call("main", "post.cc:60:pthread_mutex_lock", 14, 14.1, 0xa);
+  Repro repro = repro_at("post.cc:24:pthread_mutex_lock", worker);
+  repro.failure = {};
+  const Explanation found = explain_pair(repro, passing, failing);
+  ASSERT_TRUE(found.pair);
+  EXPECT_EQ(found.pair->second.place.line, 30);
+}
+
+TEST(Explanation, Of_a_delay_at_a_line_has_its_critical_point_there) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "ring.cc:18", 5, 5)
+      .call(worker, "ring.cc:25:pthread_mutex_lock", 6, 6.1, 0xa)
+      .call("main", "ring_test.cc:46:pthread_mutex_lock", 12, 12.1, 0xa);
+  failing.call(worker, "ring.cc:18", 5, 5)
+      .delay(worker, "ring.cc:18", 5, 105)
+      .call(worker, "ring.cc:25:pthread_mutex_lock", 106, 106.1, 0xb)
+      .call("main", "ring_test.cc:46:pthread_mutex_lock", 12, 12.1, 0xa)
+      .fails("main", "ring_test.cc", 48, 13);
+  const Explanation found = explain_pair(repro_at("ring.cc:18", worker), passing, failing);
+  EXPECT_EQ(best(found), CauseKind::ordering);
+  ASSERT_TRUE(found.pair);
+  EXPECT_EQ(found.pair->first.place.line, 18);
+}
+
+TEST(Explanation, Of_a_lock_that_came_too_late_is_starvation) {
+  constexpr const char* unlock = "table.cc:25:pthread_rwlock_unlock";
+  constexpr const char* timed_lock = "table.cc:28:pthread_rwlock_clockwrlock";
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "table.cc:23:nanosleep", 5, 7)
+      .call(worker, unlock, 7, 7, 0xa)
+      .call("main", timed_lock, 6, 7.1, 0xa)
+      .asks_for(50);
+  failing.call(worker, "table.cc:23:nanosleep", 5, 7)
+      .delay(worker, "table.cc:23:nanosleep", 7, 107)
+      .call(worker, unlock, 107, 107, 0xa)
+      .call("main", timed_lock, 6, 56, 0xa)
+      .asks_for(50)
+      .times_out()
+      .fails("main", "table_test.cc", 64, 57);
+  const Explanation found =
+      explain_pair(repro_at("table.cc:23:nanosleep", worker), passing, failing);
+  EXPECT_EQ(best(found), CauseKind::starvation);
+  ASSERT_TRUE(found.pair);
+  EXPECT_EQ(found.pair->first.place.line, 25);
+}
+
 TEST(Explanation, Of_a_message_about_a_used_address_is_a_resource) {
   Repro repro = repro_at("post.cc:24:bind", worker);
   repro.failure.message = "bind: Address already in use";

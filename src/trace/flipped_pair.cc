@@ -54,7 +54,7 @@ class PairSearch {
   }
 
   void keep_latest(std::vector<size_t>& numbers, size_t most) const {
-    const Duration end = failure_time();
+    const Duration end = order_.decided_by();
     std::erase_if(numbers, [&](size_t number) {  // under a plan that helps, the first come later
       return !order_.plan_is_passing && order_.points[number].failing_at.value_or(Duration{}) > end;
     });
@@ -64,14 +64,10 @@ class PairSearch {
     numbers.resize(std::min(numbers.size(), most));
   }
 
-  Duration failure_time() const {
-    return order_.failure ? *order_.points[*order_.failure].failing_at : Duration::max();
-  }
-
   bool is_flipped(const Point& first, const Point& second) const {
     if (!first.passing_from || !second.passing_to || *first.passing_from >= *second.passing_to)
       return false;
-    if (!second.failing_at || *second.failing_at > failure_time()) return false;
+    if (!second.failing_at || *second.failing_at > order_.decided_by()) return false;
     if (first.failing_at && *first.failing_at <= *second.failing_at) return false;
     const auto& from = order_.threads[first.thread].late_from;
     return order_.plan_is_passing || (from && *from <= *second.failing_at);
@@ -91,12 +87,20 @@ class PairSearch {
     return one->object != 0 && one->object == two->object && process_of(a) == process_of(b);
   }
 
+  bool is_unlock(const Point& point) const {
+    const TracedSite* site = order_.site_of(point);
+    return site && site->name.api.find("unlock") != std::string::npos;
+  }
+
   // What tells no more than the call before it.
   bool says_little(const Point& point) const {
-    const TracedSite* site = order_.site_of(point);
-    if (!site) return false;
-    return site->group == "clock" || site->group == "yield" || site->group == "random" ||
-           site->name.api.find("unlock") != std::string::npos;
+    const std::string_view group = order_.group_of(point);
+    return group == "clock" || group == "yield" || group == "random" || is_unlock(point);
+  }
+
+  // The lock came too late for the one who had waited for it long enough.
+  bool kept_lock(const Point& first, const Point& second) const {
+    return is_unlock(first) && order_.group_of(second) == "lock" && second.kind == Point::Kind::end;
   }
 
   // One lets the other go on. A mutex does that for everybody.
@@ -108,6 +112,18 @@ class PairSearch {
     return order_.group_of(first) != "lock" && (wakes(first, second) || wakes(second, first));
   }
 
+  // A delay at a line of code was needed because no call stands near what comes too late.
+  bool is_late_line(const Point& point) const {
+    const TracedSite* site = order_.site_of(point);
+    return site && site->name.api.empty();
+  }
+
+  // Nobody overtakes a thread that is not late any more, except by chance.
+  bool came_after_delay(const Point& first, const Point& second) const {
+    const auto& to = order_.threads[first.thread].late_to;
+    return !order_.plan_is_passing && to && *second.failing_at > *to;
+  }
+
   static int between(const std::vector<Duration>& times, Duration from, Duration to) {
     return static_cast<int>(std::ranges::lower_bound(times, to) -
                             std::ranges::upper_bound(times, from));
@@ -116,13 +132,16 @@ class PairSearch {
   // The object that both are about decides first, then how near to the failure it happened.
   int score(const Point& first, const Point& second, bool same_object) const {
     int score = same_object ? 40 : 0;
-    if (same_object && hands_over(first, second)) score += 15;
+    const bool kept = same_object && kept_lock(first, second);
+    if (kept || (same_object && hands_over(first, second))) score += 15;
+    if (is_late_line(first)) score += 30;
     if (second.kind == Point::Kind::failure) score += 20;
-    if (order_.failure && second.thread == order_.points[*order_.failure].thread) score += 10;
+    if (order_.failing_thread() == second.thread) score += 10;
     if (first.kind == Point::Kind::thread_end) score -= 5;
+    if (came_after_delay(first, second)) score -= 15;
     for (const Point* point : {&first, &second})
-      if (says_little(*point)) score -= 25;
-    const Duration end = order_.failure ? failure_time() : Duration::max();
+      if (says_little(*point) && !kept) score -= 25;
+    const Duration end = order_.decided_by();
     score -= std::min(20, between(failing_times_[second.thread], *second.failing_at, end));
     score -= std::min(
         10, between(passing_times_[first.thread], *first.passing_from, *second.passing_to));

@@ -42,7 +42,25 @@ Evidence async_wait(const Clues& clues) {
                        place)}};
 }
 
+namespace {
+
+// A delay at a call would have been found first.
+const Intervention* delay_at_line(const Clues& clues) {
+  const auto& all = clues.repro->plan.interventions;
+  const auto found = std::ranges::find_if(all, [](const Intervention& one) {
+    return one.action == Intervention::Action::delay && one.site.api.empty();
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
 Evidence ordering(const Clues& clues) {
+  if (const Intervention* line = delay_at_line(clues))
+    return {0.91,
+            {fmt::format("it fails when a thread is late at {}, between two calls: another one "
+                         "sees, in memory that no call protects, what is half done",
+                         short_place({line->site.file, line->site.line, line->site.function}))}};
   if (!clues.pair) return {};
   if (clues.found->wait && fails_elsewhere(clues))
     return {0.68,
@@ -82,8 +100,30 @@ const TracedEvent* missed_signal(const Trace& trace, const TracedEvent& wait) {
 
 }  // namespace
 
-// The signal came when nobody waited. With a predicate that does no harm, so it is a hint and no
-// proof.
+namespace {
+
+// Those of the standard library's waits that take a predicate look before they wait, and are
+// templates in the program; whether somebody's own loop does so, cannot be seen.
+bool waits_blindly(const Trace& trace, const TracedEvent& wait) {
+  if (wait.stack >= trace.stacks.size()) return false;
+  bool by_library = false;
+  for (const TracedFrame& frame : trace.stacks[wait.stack].frames) {
+    by_library =
+        by_library || (frame.image < trace.images.size() &&
+                       trace.images[frame.image].path.find("libstdc++") != std::string::npos);
+    for (const Frame& source : frame.source) {
+      if (source.function.find("condition_variable") == std::string::npos) continue;
+      by_library = true;
+      if (source.function.find("{lambda") != std::string::npos) return false;
+    }
+  }
+  return by_library;
+}
+
+}  // namespace
+
+// The signal came when nobody waited. With a predicate that does no harm, so it may be no more than
+// a hint.
 bool signal_overtook_wait(const Clues& clues) {
   if (!clues.pair || !clues.pair->same_object) return false;
   return clues.first()->kind == Point::Kind::begin &&
@@ -112,7 +152,7 @@ Evidence lost_wakeup(const Clues& clues) {
              wait.unfinished ? "the wait never ended" : "the wait ended at its time-out"}};
   }
   if (signal_overtook_wait(clues))
-    return {0.62,
+    return {waits_blindly(*clues.order->passing, *clues.first()->passing) ? 0.85 : 0.62,
             {fmt::format("the signal at {} came before anybody waited at {}",
                          short_place(clues.found->pair->second.place),
                          short_place(clues.found->pair->first.place))}};
@@ -140,7 +180,7 @@ Evidence process_handover(const Clues& clues) {
   const Point &first = *clues.first(), &second = *clues.second();
   const double covered = clues.found->wait ? 0.1 : 0;
   if (process_of(*clues.order, first) != process_of(*clues.order, second))
-    return {0.88 - covered, {"the two that must keep an order are in different processes"}};
+    return {0.94, {"the two that must keep an order are in different processes"}};
   if (is_between_processes(clues.order->group_of(first)) &&
       is_between_processes(clues.order->group_of(second)))
     return {0.72 - covered, {"the two hand over through sockets, pipes or files"}};

@@ -73,9 +73,28 @@ Evidence exact_timing(const Clues& clues) {
   return found;
 }
 
+namespace {
+
+// Somebody got no lock in time, because others kept it.
+Evidence starved_of_lock(const EventOrder& order) {
+  for (const Point& point : order.points) {
+    if (point.kind != Point::Kind::begin || order.group_of(point) != "lock") continue;
+    if (!point.failing || !point.failing->timed_out) continue;
+    if (point.passing && point.passing->timed_out) continue;
+    return {0.93,
+            {fmt::format("{} waited {} for the lock at {} and did not get it",
+                         order.threads[point.thread].name,
+                         format_duration(point.failing->exit - point.failing->enter),
+                         short_place(moment_of(order, point).place))}};
+  }
+  return {};
+}
+
+}  // namespace
+
 Evidence starvation(const Clues& clues) {
   const Conditions& scarce = clues.repro->conditions;
-  if (scarce == Conditions{}) return {};
+  if (scarce == Conditions{}) return clues.order ? starved_of_lock(*clues.order) : Evidence{};
   std::vector<std::string> parts;
   if (scarce.one_core) parts.push_back("all threads share one core");
   if (scarce.cpu_share < 1)
@@ -105,20 +124,26 @@ std::string scarce_thing(const Clues& clues) {
   return "";
 }
 
+// A port that is taken, or that nobody listens at. A connection that only begins is not refused.
+bool is_refused_when_failing(const EventOrder& order, const Point& point) {
+  const TracedSite* site = order.site_of(point);
+  if (!site || (site->name.api != "bind" && site->name.api != "connect")) return false;
+  return point.kind == Point::Kind::begin && point.failing && point.failing->result < 0 &&
+         point.passing && point.passing->result == 0;
+}
+
 }  // namespace
 
 Evidence resource(const Clues& clues) {
   if (const std::string found = scarce_thing(clues); !found.empty())
-    return {0.86, {fmt::format("the failure says \"{}\"", found)}};
+    return {0.92, {fmt::format("the failure says \"{}\"", found)}};
   if (!clues.order) return {};
-  for (const Point& point : clues.order->points) {
-    const TracedSite* site = clues.order->site_of(point);
-    if (site && site->name.api == "bind" && point.failing && point.failing->result != 0 &&
-        point.passing && point.passing->result == 0)
-      return {0.86,
-              {fmt::format("bind at {} was refused in the failing run only",
+  for (const Point& point : clues.order->points)
+    if (is_refused_when_failing(*clues.order, point))
+      return {0.92,
+              {fmt::format("{} at {} was refused in the failing run only",
+                           clues.order->site_of(point)->name.api,
                            short_place(moment_of(*clues.order, point).place))}};
-  }
   return {};
 }
 

@@ -157,6 +157,35 @@ TEST(AgentActions, The_exit_waits_for_a_thread_that_was_made_late) {
   EXPECT_EQ(result.process.output.text(), "late\n");
 }
 
+class HeldExit : public testing::TestWithParam<const char*> {
+ protected:
+  AgentRuns runs_{{"plans", GetParam()}};
+  const Intervention main_leaves_ = at(runs_.profile(), "second_step", "usleep");
+  const ExperimentResult profile_ =
+      profile_with(runs_, "last_step", "usleep", delay(main_leaves_, milliseconds(100)));
+  const Intervention visitor_comes_ = at(profile_, "first_step", "usleep");
+};
+
+TEST_P(HeldExit, A_late_thread_meets_destroyed_objects) {
+  const Intervention closed = at(profile_, "Office::closed", "usleep");
+  const ExperimentResult result =
+      runs_.intervene({watch(visitor_comes_), hold(main_leaves_, 0, bound), watch(closed),
+                       hold(visitor_comes_, 2, bound)});
+  EXPECT_EQ(result.outcome.kind, OutcomeKind::crash);
+  ASSERT_EQ(result.trace->failures.size(), 1u);
+  EXPECT_EQ(result.trace->failures[0].kind, "abort");
+}
+
+TEST_P(HeldExit, A_thread_that_comes_before_the_end_does_not) {
+  const Intervention visitor_leaves = at(profile_, "last_step", "usleep");
+  const ExperimentResult result =
+      runs_.intervene({watch(visitor_leaves), hold(main_leaves_, 0, bound)});
+  EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
+}
+
+INSTANTIATE_TEST_SUITE_P(, HeldExit, testing::Values("return", "exit"),
+                         [](const auto& info) { return std::string(info.param); });
+
 TEST(AgentActions, A_delay_counts_from_its_beginning) {
   AgentRuns runs({"plans", "die"});
   const ExperimentResult profile = runs.profile();

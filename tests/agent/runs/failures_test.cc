@@ -94,5 +94,24 @@ INSTANTIATE_TEST_SUITE_P(
         FrameworkCase{"boost_cases", {"--run_test=numbers/a_check_fails"}, "boost_cases.cc"}),
     [](const auto& info) { return std::string(info.param.program); });
 
+class AgentPassingChecks : public testing::TestWithParam<FrameworkCase> {};
+
+TEST_P(AgentPassingChecks, A_check_that_holds_is_no_failure) {
+  const FrameworkCase& one = GetParam();
+  std::vector<std::string> argv{std::string(UNFLAKE_TEST_SUITES) + "/" + one.program};
+  argv.insert(argv.end(), one.arguments.begin(), one.arguments.end());
+  const ExperimentResult result = AgentRuns(argv).run(AgentRuns::watching());
+  EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
+  EXPECT_TRUE(result.trace->failures.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , AgentPassingChecks,
+    testing::Values(FrameworkCase{"gtest_cases", {"--gtest_filter=Arithmetic.Adds"}, ""},
+                    FrameworkCase{"catch2_cases", {"doubles"}, ""},
+                    FrameworkCase{"doctest_cases", {"--test-case=doubles"}, ""},
+                    FrameworkCase{"boost_cases", {"--run_test=numbers/doubles"}, ""}),
+    [](const auto& info) { return std::string(info.param.program); });
+
 }  // namespace
 }  // namespace unflake
