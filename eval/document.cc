@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "figures.h"
 #include "measure.h"
 #include "util/duration.h"
@@ -23,10 +25,10 @@ How to read it:
 - *Slack* is how late the thread may be: under the first delay the test still passes, under the second it fails.
 - *Inverted*: a test that fails by itself in most runs is not made to fail but to pass; that plan names the same two events.
 
-Its limits: the programs are small, most of them sleep more than they compute, and the people who wrote unflake wrote them. The order in
-which `guided` tries delays was written before all of these programs but one and is unchanged since; the choice of pairs, the first delays, the
-lateness of forked children and time limits were adjusted after a look at results on the zoo. So these figures say what to expect of failures
-like these, and not of all.
+Its limits: the programs are small, most of them sleep more than they compute, and the people who wrote unflake wrote them. The code of the
+order in which `guided` tries delays was committed just before all of these programs but one, and is unchanged since. What is put in order, pairs,
+first delays, forked children and time limits were changed when the programs were there, so that some of this may be fitted to them. These
+figures say what to expect of failures like these, and not of all.
 )";
 
 std::string cell(std::string text) {
@@ -52,6 +54,13 @@ std::string seconds(int64_t microseconds) {
   return fmt::format("{:.1f}", static_cast<double>(microseconds) / 1e6);
 }
 
+bool has_defaults(const Settings& how) {
+  const Settings usual;
+  return std::tie(how.replays, how.jobs, how.reruns, how.budget_us, how.strategy_budget_us) ==
+         std::tie(usual.replays, usual.jobs, usual.reruns, usual.budget_us,
+                  usual.strategy_budget_us);
+}
+
 std::string surroundings(const Results& results) {
   const Settings& how = results.settings;
   std::string text = fmt::format(
@@ -62,7 +71,8 @@ std::string surroundings(const Results& results) {
   return text +
          fmt::format("{} programs side by side; budget of a search {}, of a strategy alone {}.\n",
                      how.jobs, format_duration(Duration(how.budget_us)),
-                     format_duration(Duration(how.strategy_budget_us)));
+                     format_duration(Duration(how.strategy_budget_us))) +
+         (has_defaults(how) ? "" : "These are not the settings of a plain `make eval`.\n");
 }
 
 std::string targets(const std::vector<Score>& scores) {

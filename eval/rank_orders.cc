@@ -156,7 +156,7 @@ std::string headline_of_ranking(size_t programs, const std::string& without) {
       "all of them. The rank of an order is the run in which a search that follows it meets the "
       "first winner; for `random` it is the median\n"
       "of {} seeds. What a budget left untried counts as no winner. {} programs; left out, because "
-      "no single delay wins: {}.\n\n"
+      "no delay hit in all of its runs: {}.\n\n"
       "| order | median | mean | 90th percentile | worst |\n|---|---|---|---|---|\n",
       tries, random_seeds, programs, without.empty() ? "none" : without);
 }
