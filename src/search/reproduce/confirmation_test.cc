@@ -134,6 +134,21 @@ TEST(Confirmation, Ends_after_its_first_runs_when_the_budget_is_over) {
   EXPECT_TRUE(scripted.hunt.out_of_budget());
 }
 
+TEST(Confirmation, Judges_by_the_runs_that_there_was_time_for) {
+  HuntOptions options;
+  options.budget = 180s;
+  ScriptedHunt scripted(
+      [](const Experiment& experiment, int) {
+        const auto& late = experiment.plan.interventions;
+        const bool is_bad = !late.empty() && late[0].site.line >= 8;
+        return is_bad ? fails(experiment, 7s) : passes(experiment, 7s);
+      },
+      options);
+  ASSERT_TRUE(confirms_any(scripted, 8, 1));
+  EXPECT_GT(scripted.hunt.found()[0].with_plan.runs, 5);
+  EXPECT_LT(scripted.hunt.found()[0].with_plan.runs, 10);
+}
+
 TEST(Confirmation, Of_a_hang_is_a_failure_of_its_own_kind) {
   ScriptedHunt scripted([](const Experiment& experiment, int) {
     return experiment.plan.interventions.empty() ? passes(experiment, 10ms) : hangs(experiment);

@@ -314,7 +314,6 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
     const int runs = std::max(group_of_runs, 2 * found.with_plan.runs);
     if (look > 1 && out_of_budget()) break;
     if (!confirm_until(runs, trial, found)) return false;
-    if (found.with_plan.runs < runs) break;
     if (found.with_plan.hits * 5 < found.with_plan.runs * 3) break;
     const double p = fisher_more_often(found.with_plan.hits, found.with_plan.runs,
                                        found.without_plan.hits, found.without_plan.runs);
@@ -324,7 +323,8 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
     }
   }
   ++coverage_.unconfirmed;
-  say(fmt::format("did not hold: {} of {} fresh runs with it, {} of {} without",
+  say(fmt::format("{}: {} of {} fresh runs with it, {} of {} without",
+                  out_of_budget() ? "no time left to tell it from chance" : "did not hold",
                   found.with_plan.hits, found.with_plan.runs, found.without_plan.hits,
                   found.without_plan.runs));
   return false;
