@@ -25,10 +25,10 @@ How to read it:
 - *Slack* is how late the thread may be: under the first delay the test still passes, under the second it fails.
 - *Inverted*: a test that fails by itself in most runs is not made to fail but to pass; that plan names the same two events.
 
-Its limits: the programs are small, most of them sleep more than they compute, and the people who wrote unflake wrote them. The code of the
-order in which `guided` tries delays was committed just before all of these programs but one, and is unchanged since. What is put in order, pairs,
-first delays, forked children and time limits were changed when the programs were there, so that some of this may be fitted to them. These
-figures say what to expect of failures like these, and not of all.
+Its limits: the programs are small, most of them sleep more than they compute, and the people who wrote unflake wrote them. The
+order in which `guided` tries delays was written before all of these programs but one. What it puts in order, delays for classes of threads, pairs, first
+delays, forked children and time limits were changed when the programs were there, so that some of this may be fitted to them. These figures
+say what to expect of failures like these, and not of all.
 )";
 
 std::string cell(std::string text) {

@@ -10,6 +10,12 @@ inline uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
+// A call of an API at an address. Mixed one after the other: neighbouring addresses differ in a few
+// bits, as the numbers of APIs do.
+inline uint64_t site_key(uint64_t address, uint16_t api) {
+  return mix(mix(0, address), api) | 1;
+}
+
 // Where a key may be in a table, place by place: first in a small part of it, so that a short run
 // touches few pages.
 inline uint32_t place_of(uint64_t hash, uint32_t tries, uint32_t size) {

@@ -121,7 +121,7 @@ uint16_t planned_as(const Place& place, uint16_t api, uint32_t probe) {
 Tally* describe(Found found, const Place& place, uint16_t api, uint32_t probe) {
   Tally* tally = found.tally != nullptr ? found.tally : spare_tally();
   const Address address = address_in(place.address, place.image);
-  tally->site = number_of_site(mix(address, api) | 1, address, api, probe);
+  tally->site = number_of_site(site_key(address, api), address, api, probe);
   tally->plan_site = planned_as(place, api, probe);
   tally->mode = static_cast<uint16_t>(is_due(api, tally->plan_site) ? Mode::act : Mode::pass);
   if (found.tally != nullptr)

@@ -53,6 +53,7 @@ struct ReproduceCommand {
   std::optional<Duration> budget, most_delay, initial_delay;
   uint64_t seed = 1;
   int profile_runs = 5;
+  size_t most_candidates = 0;
   bool json = false;
 };
 
@@ -127,9 +128,10 @@ class Reproduction {
       events_.emit(Note{
           Note::Level::info,
           fmt::format("only the last {} MiB of the log were read", file->text.size() >> 20), ""});
-    auto log = read_ci_log(file->text);
-    if (!log) return log.error();
-    log_ = std::move(*log);
+    if (auto log = read_ci_log(file->text))
+      log_ = std::move(*log);
+    else
+      unread_log_ = UnreadLog{file->text, log.error()};
     return {};
   }
 
@@ -146,6 +148,7 @@ class Reproduction {
         return is_named(logged, test);
       });
     });
+    if (!one && unread_log_ && !choice.empty()) return of_log(unread_log_->why);
     if (!one) return log_ && !choice.empty() ? not_one_in_log(choice) : one.error();
     one_ = std::move(*one);
     return {};
@@ -163,6 +166,7 @@ class Reproduction {
 
   Result<std::vector<Wanted>> wanted_failures() {
     if (log_) return wanted_by_log(one_->test(), *log_);
+    if (unread_log_) return wanted_by_output(one_->test(), unread_log_->text, unread_log_->why);
     if (command_.failure.empty()) return std::vector{Wanted{}};
     auto wanted = wanted_by_word(command_.failure, one_->test().id,
                                  command_.one.history.file(one_->project()));
@@ -185,6 +189,7 @@ class Reproduction {
     options.delays.most = command_.most_delay.value_or(options.delays.most);
     options.initial_delay = command_.initial_delay;
     options.order = *order_from(command_.order);
+    options.most_candidates = command_.most_candidates;
     options.seed = command_.seed;
     options.profile_runs = command_.profile_runs;
     return options;
@@ -198,6 +203,7 @@ class Reproduction {
       const auto result = hunt(options, chosen);
       if (!result) return result.error();
       code = std::max(code, *result);
+      if (*result == static_cast<int>(ExitCode::success)) out_.clear();
       if (one_->stop_signal() != 0) break;
     }
     return code;
@@ -207,7 +213,9 @@ class Reproduction {
     Hunt hunt(one_->executor(), one_->shared_test(), options, events_);
     events_.emit(started(options));
     if (hunt.prepare()) search(hunt, chosen);
-    const auto kept = keep_all(hunt);
+    (void)keep_all(hunt, false);
+    refine(hunt);
+    const auto kept = keep_all(hunt, true);
     if (hunt.found().empty() && !hunt.error()) tell_nothing_found(hunt);
     events_.emit(SearchEnded{hunt.elapsed(), hunt.stopped(), hunt.coverage().search_runs,
                              static_cast<int>(hunt.found().size())});
@@ -217,14 +225,15 @@ class Reproduction {
     return static_cast<int>(hunt.found().empty() ? ExitCode::test_failed : ExitCode::success);
   }
 
-  // What was found is told even when no file can be written, or when the search broke later.
-  Result<void> keep_all(Hunt& hunt) {
+  // Written once before it is made small and once after, because the first is worth having should
+  // the second be cut short. What was found is told even when no file can be written.
+  Result<void> keep_all(Hunt& hunt, bool is_final) {
     Result<void> all_kept;
-    for (const Found& found : hunt.found()) {
-      Repro repro = repro_of(found);
+    for (size_t i = 0; i < hunt.found().size(); ++i) {
+      Repro repro = repro_of(hunt.found()[i]);
       describe(repro, hunt.profile());
-      auto file = save(repro);
-      events_.emit(FailureReproduced{std::move(repro), file ? *file : ""});
+      auto file = save(repro, i);
+      if (is_final) events_.emit(FailureReproduced{std::move(repro), file ? *file : ""});
       if (!file) all_kept = file.error();
     }
     return all_kept;
@@ -238,11 +247,10 @@ class Reproduction {
     describe_sites(repro, seen, program_code(seen, one_->project_code()));
   }
 
-  Result<std::string> save(const Repro& repro) {
-    const std::string file = std::exchange(out_, "");
-    if (file.empty()) return save_in_project(repro);
-    if (auto written = replace_file(file, repro_json(repro)); !written) return written.error();
-    return file;
+  Result<std::string> save(const Repro& repro, size_t number) const {
+    if (number > 0 || out_.empty()) return save_in_project(repro);
+    if (auto written = replace_file(out_, repro_json(repro)); !written) return written.error();
+    return out_;
   }
 
   Result<std::string> save_in_project(const Repro& repro) const {
@@ -313,12 +321,19 @@ class Reproduction {
   }
 
   const ReproduceCommand& command_;
-  std::string out_ = command_.out;  // for the first repro
+  std::string out_ = command_.out;  // for the first repro of all; then empty
   FdSink sink_;
   SearchReport terminal_;
   JsonLines lines_;
   EventStream events_;
+  // In which no test could be recognised; it may still be the output of the one that is named.
+  struct UnreadLog {
+    std::string text;
+    Error why;
+  };
+
   std::optional<CiLog> log_;
+  std::optional<UnreadLog> unread_log_;
   std::unique_ptr<OneTest> one_;
 };
 
@@ -344,6 +359,8 @@ int reproduce_command(const Words& words) {
                "runs, at most 5s]");
   app.add_option("--order", command.order, "of guided: turns, nearest, appearance or random")
       ->check(CLI::IsMember({"turns", "nearest", "appearance", "random"}));
+  app.add_option("--candidates", command.most_candidates,
+                 "of guided: only the first so many of that order [all]");
   app.add_option("--seed", command.seed, "for what is random");
   app.add_option("--profile-runs", command.profile_runs, "runs without delays at first [5]")
       ->check(CLI::Range(1, 100));

@@ -84,4 +84,16 @@ Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log) {
   return wanted;
 }
 
+Result<std::vector<Wanted>> wanted_by_output(const Test& test, const std::string& output,
+                                             const Error& otherwise) {
+  ProcessResult process;
+  process.code = 1;
+  process.output.head = output;
+  process.output.total = output.size();
+  const Outcome outcome = read_outcome(test, process);
+  if (outcome.failures.empty() || outcome.failures.front().kind == FailureKind::exit_status)
+    return otherwise;
+  return std::vector{Wanted{outcome.signature, outcome.failures.front()}};
+}
+
 }  // namespace unflake

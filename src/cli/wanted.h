@@ -18,4 +18,8 @@ Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
 // The log's failures of the test, each once.
 Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log);
 
+// The failure in the bare output of the test; the error when there is none in it.
+Result<std::vector<Wanted>> wanted_by_output(const Test& test, const std::string& output,
+                                             const Error& otherwise);
+
 }  // namespace unflake

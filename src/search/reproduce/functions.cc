@@ -71,9 +71,10 @@ class FunctionSearch {
     const std::vector<Places> groups = groups_of(functions_);
     const Places lines = lines_to_try();
     const Duration longest = std::min(longest_delay, hunt_.options().delays.most);
+    Duration next_for_lines{};  // there are many, and one doubling seldom changes anything
     for (Duration delay = shortest_delay; delay <= longest && !hunt_.over(); delay *= 2) {
       try_entries(groups, delay);
-      try_lines(lines, delay);
+      if (delay >= next_for_lines) try_lines(lines, delay), next_for_lines = 4 * delay;
     }
   }
 

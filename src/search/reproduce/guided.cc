@@ -61,6 +61,8 @@ void search_guided(Hunt& hunt) {
                        model->outcome.failed() ? "failing" : "passing", failure.how));
   std::set<std::string> tried;
   for (const Candidate& candidate : candidates) {
+    const size_t most = hunt.options().most_candidates;
+    if (most > 0 && tried.size() == most) return;
     if (!tried.insert(key_of(candidate.delay)).second) continue;
     Trial trial{hunt.base_plan(), {}, candidate.why};
     trial.plan.interventions.push_back(candidate.delay);

@@ -36,7 +36,10 @@ bool Wanted::matches(const Outcome& outcome) const {
   return std::ranges::any_of(outcome.failures, [&](const Failure& seen) {
     const bool same_line = failure->line > 0 && seen.line == failure->line &&
                            base_name(seen.file) == base_name(failure->file);
-    return same_line || tells_of(*failure, seen);
+    const bool same_check = !failure->expression.empty() &&
+                            seen.expression == failure->expression &&
+                            base_name(seen.file) == base_name(failure->file);
+    return same_line || same_check || tells_of(*failure, seen);
   });
 }
 
@@ -199,8 +202,20 @@ bool Hunt::is_hit(const ExperimentResult& result) const {
   const Outcome& outcome = result.outcome;
   if (!has_started(result)) return false;
   if (inverted_) return outcome.kind == OutcomeKind::pass;
-  if (!outcome.failed() || !options_.wanted.matches(outcome)) return false;
+  if (!outcome.failed() || !shows_wanted(result)) return false;
   return !options_.wanted.anything() || !has_found(outcome.signature);
+}
+
+// A test's own macros print and abort in their own way: then the failing line is on the stack, or
+// in what only failing runs print.
+bool Hunt::shows_wanted(const ExperimentResult& result) const {
+  const Wanted& wanted = options_.wanted;
+  if (wanted.matches(result.outcome)) return true;
+  if (!wanted.failure || wanted.failure->line == 0) return false;
+  if (failed_at(result, *wanted.failure)) return true;
+  const ExperimentResult* usual = profile_.model();
+  return names_line(result.process.output.text(), *wanted.failure) &&
+         !(usual != nullptr && names_line(usual->process.output.text(), *wanted.failure));
 }
 
 bool Hunt::has_found(const std::string& signature) const {
@@ -254,16 +269,23 @@ void Hunt::count(const Trial& trial, const ExperimentResult& result, bool fired)
   if (result.trace)
     for (const TracedIntervention& state : result.trace->interventions)
       coverage_.delay_added += state.added;
-  if (result.outcome.failed() && !options_.wanted.matches(result.outcome))
+  if (result.outcome.failed() && !shows_wanted(result))
     ++coverage_.other_failures[headline_of(result.outcome)];
 }
 
-// A run that fails before its delays began says nothing of them, and is made again.
+// A run that fails before its delays began says nothing of them, and is made again; so is one that
+// had no time left because it came to its delays more often than before.
 std::optional<Observation> Hunt::observe(const Trial& trial) {
+  Duration limit = timeout_for(trial);
   for (int i = 1; !over(); ++i) {
-    auto result = run(trial, timeout_for(trial), Purpose::candidate);
+    auto result = run(trial, limit, Purpose::candidate);
     if (!result) return std::nullopt;
+    if (i == 1 && was_cut_short(*result)) {
+      limit = std::min(4 * limit, options_.timeout);
+      continue;
+    }
     Observation seen;
+    seen.limit = limit;
     seen.fired = has_fired(trial.plan, *result);
     const bool hit = is_hit(*result);
     count(trial, *result, seen.fired);
@@ -306,7 +328,7 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   found.elapsed = elapsed();
   found.candidates = std::max(1, static_cast<int>(coverage_.plans_tried.size()));
   found.passes_under_plan = inverted_;
-  found.timeout = timeout_for(trial);
+  found.timeout = std::max(timeout_for(trial), hit.limit);
   if (is_slow_only(trial, found)) return false;
   const int doubts = coverage_.unconfirmed + static_cast<int>(found_.size()) + 1;
   const double allowed = significance / std::max(found.candidates, doubts * (doubts + 1));

@@ -17,7 +17,8 @@ namespace unflake {
 // The failure that is looked for; with nothing set, any.
 struct Wanted {
   std::string signature;
-  // Counts as the same by file and line, too, or when all that is known of it agrees.
+  // Counts as the same by file and line or file and expression, too, or when all that is known of
+  // it agrees.
   std::optional<Failure> failure;
 
   bool anything() const { return signature.empty() && !failure; }
@@ -50,6 +51,7 @@ struct HuntOptions {
   int profile_runs = 5;
   DelayLimits delays;
   Order order = Order::turns;
+  size_t most_candidates = 0;  // of guided, as FlakeEcho's k; 0: all
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;
   bool system_calls = false;
@@ -67,6 +69,7 @@ struct Observation {
   ExperimentResult result;
   bool hit = false;    // it showed what the hunt is after
   bool fired = false;  // an intervention has happened; true when the trial has none
+  Duration limit{};    // that the run had
 };
 
 // A trial that was confirmed, as the start of a repro.
@@ -178,6 +181,7 @@ class Hunt {
   void count(const Trial& trial, const ExperimentResult& result, bool fired);
 
   bool is_hit(const ExperimentResult& result) const;
+  bool shows_wanted(const ExperimentResult& result) const;
   bool is_again(const Trial& trial, const Found& found, const ExperimentResult& result) const;
   Duration planned_delay(const Plan& plan) const;
   Duration timeout_for(const Trial& trial) const;

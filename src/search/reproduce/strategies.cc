@@ -40,6 +40,9 @@ void search(Hunt& hunt, std::span<const Strategy* const> chosen) {
     hunt.say(std::string(strategy->about));
     strategy->search(hunt);
   }
+}
+
+void refine(Hunt& hunt) {
   for (Found& found : hunt.found()) {
     if (hunt.stopped() || hunt.error()) break;
     hunt.begin("slack");

@@ -20,9 +20,12 @@ struct Strategy {
 std::span<const Strategy> strategies();
 const Strategy* find_strategy(std::string_view name);
 
-// Tries them one after the other until the hunt is over, then makes what was found as small as it
-// can be. The hunt must have been prepared.
+// Tries them one after the other until one has found something or the hunt is over. The hunt must
+// have been prepared.
 void search(Hunt& hunt, std::span<const Strategy* const> chosen);
+
+// Makes what was found as small as it can be, and measures its slack.
+void refine(Hunt& hunt);
 
 void search_guided(Hunt& hunt);
 void search_bisection(Hunt& hunt);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "util/base_name.h"
+
 namespace unflake {
 
 bool is_delay(const Intervention& intervention) {
@@ -50,6 +54,39 @@ bool is_for(const Intervention& intervention, const Place& place) {
 std::string headline_of(const Outcome& outcome) {
   if (outcome.failures.empty()) return std::string(to_string(outcome.kind));
   return headline(outcome.failures.front());
+}
+
+bool was_cut_short(const ExperimentResult& result) {
+  if (result.outcome.kind != OutcomeKind::timeout || !result.trace) return false;
+  Duration added{};
+  for (const TracedIntervention& state : result.trace->interventions) added += state.added;
+  return 2 * added > result.outcome.duration;
+}
+
+bool failed_at(const ExperimentResult& result, const Failure& wanted) {
+  if (!result.trace) return false;
+  const auto is_there = [&](const Frame& frame) {
+    return frame.line == wanted.line && base_name(frame.file) == base_name(wanted.file);
+  };
+  return std::ranges::any_of(result.trace->failures, [&](const TracedFailure& failure) {
+    return std::ranges::any_of(failure.stack.frames, [&](const TracedFrame& frame) {
+      return std::ranges::any_of(frame.source, is_there);
+    });
+  });
+}
+
+bool names_line(std::string_view text, const Failure& wanted) {
+  const std::string line = std::to_string(wanted.line);
+  const std::string file = base_name(wanted.file);
+  if (file.empty()) return false;
+  for (const std::string_view between : {":", "(", " on line ", " line ", ", line "}) {
+    const std::string name = file + std::string(between) + line;
+    for (size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+      const size_t end = at + name.size();
+      if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace unflake
