@@ -34,7 +34,8 @@ Candidate of_class(const Candidate& member, Kind kind) {
 std::vector<Candidate> class_candidates(const std::vector<Candidate>& candidates) {
   std::map<std::string, std::set<uint32_t>> members;
   for (const Candidate& candidate : candidates)
-    members[candidate.thread_class].insert(candidate.thread);
+    if (candidate.delay.thread.text != candidate.thread_class)  // `main` has no class
+      members[candidate.thread_class].insert(candidate.thread);
   std::vector<Candidate> found;
   std::set<std::string> seen;
   for (const Candidate& candidate : candidates) {
