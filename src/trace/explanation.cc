@@ -6,9 +6,27 @@
 
 #include "trace/causes.h"
 #include "trace/moments.h"
+#include "util/base_name.h"
 
 namespace unflake {
 namespace {
+
+// Where a framework is part of the project, the first project frame of a failed check is the
+// framework's own. The outcome knows better, if the stack has its line.
+void name_failing_line(ObservedRun& run) {
+  if (run.outcome.failures.empty() || run.outcome.failures.front().line == 0) return;
+  const Failure& told = run.outcome.failures.front();
+  const auto is_there = [&](const Frame& frame) {
+    return frame.line == told.line && base_name(frame.file) == base_name(told.file);
+  };
+  for (TracedFailure& failure : run.trace.failures)
+    for (const TracedFrame& frame : failure.stack.frames)
+      if (const auto found = std::ranges::find_if(frame.source, is_there);
+          found != frame.source.end()) {
+        failure.file = found->file;
+        failure.line = told.line;
+      }
+}
 
 class Explainer {
  public:
@@ -140,7 +158,10 @@ class Explainer {
 }  // namespace
 
 Explanation explain(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing) {
-  return Explainer(repro, passing, failing)();
+  if (failing == nullptr) return Explainer(repro, passing, failing)();
+  ObservedRun named = *failing;
+  name_failing_line(named);
+  return Explainer(repro, passing, &named)();
 }
 
 }  // namespace unflake

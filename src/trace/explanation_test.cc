@@ -76,6 +76,24 @@ TEST(Explanation, Of_a_sleep_that_was_too_short_is_an_async_wait) {
   EXPECT_EQ(found.causes[1].kind, CauseKind::ordering);
 }
 
+// Its own header is project code, so that the first frame is the framework's.
+TEST(Explanation, Of_a_check_of_a_framework_in_the_project_names_the_line_of_the_test) {
+  TraceBuilder builder = two_threads();
+  ObservedRun failing = run_of(builder.fails("main", "catch.hpp", 900, 12.3), OutcomeKind::fail);
+  failing.trace.failures[0].stack.frames.push_back(
+      {no_index, 0, {{"test_body", "/home/me/post_test.cc", 45, 0, false}}});
+  Failure told;
+  told.file = "post_test.cc";
+  told.line = 45;
+  failing.outcome.failures = {told};
+  const ObservedRun passing = run_of(two_threads(), OutcomeKind::pass);
+  const Explanation found =
+      explain(repro_at("post.cc:24:pthread_mutex_lock", worker), &passing, &failing);
+  ASSERT_TRUE(found.failure);
+  EXPECT_EQ(found.failure->place.file, "/home/me/post_test.cc");
+  EXPECT_EQ(found.failure->place.line, 45);
+}
+
 TEST(Explanation, Names_the_pair_on_the_object_that_both_threads_use) {
   const Explanation found = sleeping_test();
   ASSERT_TRUE(found.pair);
