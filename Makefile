@@ -28,7 +28,7 @@ torture: TARGETS = --target all torture_suites
 torture: all
 	ctest --preset torture
 
-demo: TARGETS = --target unflake zoo
+demo: TARGETS = --target unflake zoo_late_delivery zoo_mail_alert
 demo: all
 	tools/demo
 
