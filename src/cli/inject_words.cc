@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 
+#include "trace/creations.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -205,8 +206,7 @@ class Parser {
       if ((is_class ? of_class : name) != text) continue;
       what.thread = thread.name;
       what.threads = is_class ? Threads::in_class : Threads::named;
-      if (const size_t mark = text.find('!'); mark != std::string::npos && !text.ends_with("#*"))
-        what.executable = text.substr(0, mark);
+      what.executable = executable_of(known_, thread);
       return {};
     }
     return unknown_thread(text);

@@ -13,10 +13,16 @@ using Visits = Intervention::Visits;
 
 Trace known_threads() {
   Trace trace;
-  for (const auto& [text, name, of_class] :
-       {std::tuple("main", 1, 1), std::tuple("pool.cc:31#1", 71, 7),
-        std::tuple("pool.cc:31#2", 72, 7), std::tuple("server!main", 1, 1)}) {
+  trace.images = {{"/home/me/queue_test", "", true}, {"/home/me/server", "", true}};
+  trace.processes.resize(2);
+  trace.processes[0].executable = 0;
+  trace.processes[1].executable = 1;
+  for (const auto& [text, name, of_class, process] :
+       {std::tuple("main", 1, 1, 0), std::tuple("pool.cc:31#1", 71, 7, 0),
+        std::tuple("pool.cc:31#2", 72, 7, 0), std::tuple("libpool.so!pool.cc:9#1", 81, 8, 0),
+        std::tuple("server!main", 1, 1, 1)}) {
     TracedThread thread;
+    thread.process = static_cast<uint32_t>(process);
     thread.name = {text, static_cast<uint64_t>(name), static_cast<uint64_t>(of_class)};
     trace.threads.push_back(thread);
   }
@@ -56,7 +62,11 @@ TEST(InjectWords, A_star_means_the_class) {
 
 TEST(InjectWords, A_thread_of_another_program_is_looked_for_there) {
   EXPECT_EQ(delay("queue.cc:57@server!main=1s").executable, "server");
-  EXPECT_EQ(delay("queue.cc:57@main=1s").executable, "");
+  EXPECT_EQ(delay("queue.cc:57@main=1s").executable, "queue_test");
+}
+
+TEST(InjectWords, A_thread_that_a_library_started_is_looked_for_in_the_program_that_loads_it) {
+  EXPECT_EQ(delay("queue.cc:57@libpool.so!pool.cc:9#1=1s").executable, "queue_test");
 }
 
 TEST(InjectWords, The_other_side_of_a_call_can_be_meant) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "trace/api_traits.h"
+#include "util/base_name.h"
 
 namespace unflake {
 namespace {
@@ -76,6 +77,12 @@ std::vector<size_t> find_creations(const Trace& trace) {
   }
   find_by_time(trace, found);
   return found;
+}
+
+std::string executable_of(const Trace& trace, const TracedThread& thread) {
+  if (thread.process >= trace.processes.size()) return "";
+  const uint32_t image = trace.processes[thread.process].executable;
+  return image < trace.images.size() ? base_name(trace.images[image].path) : "";
 }
 
 }  // namespace unflake

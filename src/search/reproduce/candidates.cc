@@ -9,7 +9,6 @@
 #include "trace/api_traits.h"
 #include "trace/creations.h"
 #include "trace/happens_before.h"
-#include "util/base_name.h"
 
 namespace unflake {
 namespace {
@@ -71,13 +70,6 @@ class Finder {
   const TracedSite& site_of(size_t number) const { return trace_.sites[event(number).site]; }
   const TracedThread& thread(uint32_t number) const { return trace_.threads[number]; }
 
-  std::string executable_of(uint32_t number) const {
-    const uint32_t process = thread(number).process;
-    if (process >= trace_.processes.size()) return "";
-    const uint32_t image = trace_.processes[process].executable;
-    return image < trace_.images.size() ? base_name(trace_.images[image].path) : "";
-  }
-
   void add_start(uint32_t child) {
     const bool has_start = thread(child).name.text.find('#') != std::string::npos;
     if (creations_[child] == no_event || !has_start) return;
@@ -138,7 +130,7 @@ class Finder {
     candidate.delay.position = position;
     candidate.delay.threads = Intervention::Threads::named;
     candidate.delay.thread = thread(number).name;
-    candidate.delay.executable = executable_of(number);
+    candidate.delay.executable = executable_of(trace_, thread(number));
     const std::string& name = thread(number).name.text;
     candidate.thread_class = name.substr(0, name.rfind('#'));
     return candidate;

@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "util/base_name.h"
+#include "trace/creations.h"
 
 namespace unflake {
 namespace {
-
-std::string executable_of(const Trace& trace, const TracedThread& thread) {
-  if (thread.process >= trace.processes.size()) return "";
-  const uint32_t image = trace.processes[thread.process].executable;
-  return image < trace.images.size() ? std::string(base_name(trace.images[image].path)) : "";
-}
 
 // When each thread first came to each site.
 std::map<std::pair<uint32_t, uint32_t>, Duration> first_visits(const Trace& trace) {
