@@ -1,6 +1,6 @@
 # The second build of everything in `make test` is quicker with it. The first one is without, so
-# that no file can forget an include.
-option(UNFLAKE_PRECOMPILED_HEADERS "Precompile the standard library's and the tests' headers" OFF)
+# that no source of a stage can forget an include; tests have theirs precompiled always.
+option(UNFLAKE_PRECOMPILED_HEADERS "Precompile the standard library's headers" OFF)
 set(CMAKE_PCH_WARN_INVALID OFF)
 
 set(UNFLAKE_SANITIZE "" CACHE STRING "Sanitizers for everything that is built, as for -fsanitize=")
@@ -26,14 +26,14 @@ function(unflake_stage stage)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   add_library(unflake_${stage} STATIC ${sources})
   target_link_libraries(unflake_${stage} PUBLIC unflake_options ${ARG_LINK} PRIVATE ${ARG_HIDDEN})
-  unflake_precompile(unflake_${stage} unflake_util
-    <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <fmt/format.h>)
+  if(UNFLAKE_PRECOMPILED_HEADERS)
+    unflake_precompile(unflake_${stage} unflake_util
+      <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <fmt/format.h>)
+  endif()
 endfunction()
 
 function(unflake_precompile target first)
-  if(NOT UNFLAKE_PRECOMPILED_HEADERS)
-    return()
-  elseif(target STREQUAL first)
+  if(target STREQUAL first)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   else()
     target_precompile_headers(${target} REUSE_FROM ${first})

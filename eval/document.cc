@@ -54,15 +54,15 @@ std::string seconds(int64_t microseconds) {
   return fmt::format("{:.1f}", static_cast<double>(microseconds) / 1e6);
 }
 
-bool has_defaults(const Settings& how) {
-  const Settings usual;
+bool has_defaults(const EvalSettings& how) {
+  const EvalSettings usual;
   return std::tie(how.replays, how.jobs, how.reruns, how.budget_us, how.strategy_budget_us) ==
          std::tie(usual.replays, usual.jobs, usual.reruns, usual.budget_us,
                   usual.strategy_budget_us);
 }
 
 std::string surroundings(const Results& results) {
-  const Settings& how = results.settings;
+  const EvalSettings& how = results.settings;
   std::string text = fmt::format(
       "\nMeasured on {} at {}: {}, {}, {}. Load average {:.1f} before, {:.1f} after; {:.0f} "
       "minutes.\n",
@@ -156,7 +156,7 @@ std::string strategy_table(const std::vector<Measured>& some, bool inverted) {
 }
 
 std::string comparison(const Results& results, const std::vector<Measured>& late) {
-  const Settings& how = results.settings;
+  const EvalSettings& how = results.settings;
   if (!how.with_strategies) return "";
   std::vector<Measured> rare, often;
   for (const Measured& one : late) (one.truth->fails_often() ? often : rare).push_back(one);

@@ -32,7 +32,7 @@ struct EvaluateCommand {
   std::vector<std::string> only;
   std::string budget = "60s", strategy_budget = "30s";
   bool skip_strategies = false, rewrite = false;
-  Settings settings;
+  EvalSettings settings;
 };
 
 std::string contents(const std::string& file) {

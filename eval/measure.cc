@@ -79,7 +79,7 @@ Search read_search(const ToolResult& result, const Truth& truth) {
 
 class Measuring {
  public:
-  Measuring(const Truth& truth, const Tools& tools, const Settings& settings)
+  Measuring(const Truth& truth, const Tools& tools, const EvalSettings& settings)
       : truth_(truth), tools_(tools), settings_(settings) {
     std::filesystem::create_directory(folder_.file(".unflake"));  // a project of its own
   }
@@ -183,7 +183,7 @@ class Measuring {
 
   const Truth& truth_;
   const Tools& tools_;
-  const Settings& settings_;
+  const EvalSettings& settings_;
   const TempFolder folder_;
   const std::string repro_ = folder_.file("repro.json");
   Measurement result_;
@@ -201,7 +201,7 @@ const std::vector<std::string>& compared_strategies() {
   return all;
 }
 
-Result<Measurement> measure(const Truth& truth, const Tools& tools, const Settings& settings) {
+Result<Measurement> measure(const Truth& truth, const Tools& tools, const EvalSettings& settings) {
   try {
     return Measuring(truth, tools, settings)();
   } catch (const std::exception& error) {

@@ -14,7 +14,7 @@ struct Tools {
 
 // Measures one program in a temporary folder of its own: reproduce, replay, explain, and each
 // strategy alone.
-Result<Measurement> measure(const Truth& truth, const Tools& tools, const Settings& settings);
+Result<Measurement> measure(const Truth& truth, const Tools& tools, const EvalSettings& settings);
 
 // The strategies that are compared, besides plain reruns.
 const std::vector<std::string>& compared_strategies();

@@ -15,7 +15,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explained, cause, critical, critical_caller, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reruns, runs, hits, elapsed_us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, program, search, replays, explained, compared,
                                    reruns)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Settings, replays, jobs, reruns, rerun_jobs, budget_us,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvalSettings, replays, jobs, reruns, rerun_jobs, budget_us,
                                    strategy_budget_us, with_strategies)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Results, settings, date, machine, kernel, compiler, commit,
                                    load_before, load_after, minutes, programs)

@@ -54,7 +54,7 @@ struct Measurement {
 };
 
 // How the figures came about.
-struct Settings {
+struct EvalSettings {
   int replays = 100;
   int jobs = 2;
   int reruns = 1000;
@@ -65,7 +65,7 @@ struct Settings {
 };
 
 struct Results {
-  Settings settings;
+  EvalSettings settings;
   std::string date, machine, kernel, compiler, commit;
   double load_before = 0, load_after = 0;
   double minutes = 0;

@@ -194,7 +194,7 @@ std::vector<Measured> others(const std::vector<Measured>& all) {
   return those(all, [](const Measured& one) { return !one.truth->lateness_can_cause_it; });
 }
 
-std::vector<Score> scores_of(const std::vector<Measured>& all, const Settings& settings) {
+std::vector<Score> scores_of(const std::vector<Measured>& all, const EvalSettings& settings) {
   const auto late = late_ones(all), rest = others(all);
   std::vector<Score> scores{reproduced_score(late), replay_score(late, settings.replays)};
   for (const auto& more :

@@ -44,6 +44,6 @@ std::vector<Measured> late_ones(const std::vector<Measured>& all);
 std::vector<Measured> others(const std::vector<Measured>& all);  // that must not be reported
 
 // The table of targets, in a fixed order.
-std::vector<Score> scores_of(const std::vector<Measured>& all, const Settings& settings);
+std::vector<Score> scores_of(const std::vector<Measured>& all, const EvalSettings& settings);
 
 }  // namespace unflake::eval

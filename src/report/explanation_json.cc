@@ -13,7 +13,7 @@ Json time_or_null(std::optional<Duration> time) {
   return time ? Json(time->count()) : Json(nullptr);
 }
 
-Json place(const CodePlace& where) {
+Json place(const CodeSpot& where) {
   return {{"file", printable(where.file)},
           {"line", where.line},
           {"function", printable(where.function)}};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int lines_around = 2;
 
-std::string place_text(const CodePlace& place) {
+std::string place_text(const CodeSpot& place) {
   if (place.file.empty()) return place.function.empty() ? "?" : place.function;
   return place.line > 0 ? fmt::format("{}:{}", base_name(place.file), place.line)
                         : base_name(place.file);
@@ -164,7 +164,7 @@ class Wording {
     if (found_.failure) add_quotation("failure", found_.failure->place);
   }
 
-  void add_quotation(const std::string& role, const CodePlace& place) {
+  void add_quotation(const std::string& role, const CodeSpot& place) {
     if (place.file.empty() || place.line <= 0) return;
     if (joins_another(role, place)) return;
     Quotation quotation;
@@ -178,7 +178,7 @@ class Wording {
   }
 
   // Two places a line apart are read together.
-  bool joins_another(const std::string& role, const CodePlace& place) {
+  bool joins_another(const std::string& role, const CodeSpot& place) {
     for (size_t i = 0; i < places_.size(); ++i) {
       if (places_[i].file != place.file) continue;
       Quotation& known = words_.quotations[i];
@@ -194,7 +194,7 @@ class Wording {
     return false;
   }
 
-  void add_line(Quotation& quotation, const CodePlace& place, int number) const {
+  void add_line(Quotation& quotation, const CodeSpot& place, int number) const {
     const std::string text = report_.source ? report_.source(place.file, number) : "";
     if (text.empty() && number != place.line) return;
     if (text.empty() && quotation.lines.empty()) return;
@@ -205,7 +205,7 @@ class Wording {
   const Repro& repro_;
   const Explanation& found_;
   ExplanationWords words_;
-  std::vector<CodePlace> places_;  // of the quotations
+  std::vector<CodeSpot> places_;  // of the quotations
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ struct Rule {
   CauseKind kind;
   const char* name;
   const char* advice;
-  Evidence (*look)(const Clues& clues);
+  CauseEvidence (*look)(const Clues& clues);
 };
 
 constexpr Rule rules[] = {
@@ -85,7 +85,7 @@ std::vector<Cause> causes_of(const Clues& clues) {
   std::vector<Cause> causes;
   for (const Rule& rule : rules) {
     if (!rule.look) continue;
-    Evidence found = rule.look(clues);
+    CauseEvidence found = rule.look(clues);
     if (found.score > 0) causes.push_back({rule.kind, found.score, std::move(found.texts)});
   }
   std::ranges::stable_sort(causes, std::greater(), &Cause::score);

@@ -55,7 +55,7 @@ std::string outlived_main(const Clues& clues) {
 
 }  // namespace
 
-Evidence teardown_race(const Clues& clues) {
+CauseEvidence teardown_race(const Clues& clues) {
   if (!clues.failing) return {};
   std::vector<std::string> texts;
   const TracedFailure* failure = main_failure(clues.failing->trace);
@@ -63,7 +63,7 @@ Evidence teardown_race(const Clues& clues) {
     texts.push_back("it failed in " + frame->function);
   for (const std::string& text : {pair_in_clean_up(clues), outlived_main(clues)})
     if (!text.empty()) texts.push_back(text);
-  if (!clues.crashed()) return texts.empty() ? Evidence{} : Evidence{0.5, texts};
+  if (!clues.crashed()) return texts.empty() ? CauseEvidence{} : CauseEvidence{0.5, texts};
   const std::string message = clues.repro->failure.message;
   if (message.find("use-after-free") != std::string::npos ||
       message.find("use-after-scope") != std::string::npos)
@@ -113,7 +113,7 @@ bool is_stuck_elsewhere(const Trace& trace, uint32_t thread) {
 
 }  // namespace
 
-Evidence deadlock(const Clues& clues) {
+CauseEvidence deadlock(const Clues& clues) {
   if (!clues.failing || !clues.failed_like(OutcomeKind::timeout)) return {};
   const Trace& trace = clues.failing->trace;
   const StuckLocks stuck = stuck_locks(trace);

@@ -106,7 +106,7 @@ class Explainer {
       found_.failure->what = Moment::What::failure;
     }
     if (!found_.failure) return;
-    CodePlace& place = found_.failure->place;
+    CodeSpot& place = found_.failure->place;
     if (place.file.empty())
       place = {repro_.failure.file, repro_.failure.line, repro_.failure.function};
   }

@@ -17,11 +17,11 @@ struct ObservedRun {
   std::vector<ThreadAtTimeout> thread_stacks;  // when it ran out of time
 };
 
-struct CodePlace {
+struct CodeSpot {
   std::string file;  // as full as the trace knows it
   int line = 0;      // 0: not known
   std::string function;
-  bool operator==(const CodePlace&) const = default;
+  bool operator==(const CodeSpot&) const = default;
 };
 
 // What one thread does at one moment.
@@ -30,8 +30,8 @@ struct Moment {
   What what = What::call;
   std::string thread;
   std::string started_by;  // "main at pool.cc:31"; empty for a process's first thread
-  CodePlace place;
-  std::optional<CodePlace> caller;  // the failing function's line, or else the next one above
+  CodeSpot place;
+  std::optional<CodeSpot> caller;  // the failing function's line, or else the next one above
   std::string api;
   std::optional<Duration> passing, failing;  // since the run's start; nothing: it did not happen
   bool passing_is_bound = false;             // the passing run was there at that time or later
@@ -48,7 +48,7 @@ struct FlippedPair {
 struct Lateness {
   std::string thread;
   std::string started_by;
-  CodePlace place;
+  CodeSpot place;
   std::string site;      // as the plan names it
   std::string position;  // "before", "after", "at the start of the thread, before"
   Duration longest{};    // that one delay took in the run with the plan

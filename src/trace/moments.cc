@@ -20,7 +20,7 @@ const Frame* frame_at(const TracedStack& stack, const SiteName& site) {
   return nullptr;
 }
 
-const Frame* frame_of_function(const TracedStack& stack, const CodePlace& function) {
+const Frame* frame_of_function(const TracedStack& stack, const CodeSpot& function) {
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source)
       if (!source.function.empty() && source.function == function.function &&
@@ -29,8 +29,8 @@ const Frame* frame_of_function(const TracedStack& stack, const CodePlace& functi
   return nullptr;
 }
 
-CodePlace place_of(const TracedFailure& failure) {
-  CodePlace place{failure.file, failure.line, ""};
+CodeSpot place_of(const TracedFailure& failure) {
+  CodeSpot place{failure.file, failure.line, ""};
   for (const TracedFrame& frame : failure.stack.frames)
     for (const Frame& source : frame.source) {
       if (source.file.empty() || source.function.empty()) continue;
@@ -42,7 +42,7 @@ CodePlace place_of(const TracedFailure& failure) {
 }
 
 // The event's own stack is the surest source for its file.
-CodePlace place_of(const Trace& trace, const TracedEvent& event, const SiteName& site) {
+CodeSpot place_of(const Trace& trace, const TracedEvent& event, const SiteName& site) {
   if (event.stack < trace.stacks.size())
     if (const Frame* frame = frame_at(trace.stacks[event.stack], site))
       return {frame->file, frame->line, frame->function};
@@ -55,7 +55,7 @@ bool is_own(const Trace& trace, const TracedFrame& frame, const Frame& source) {
 }
 
 // The next line of the project's own further up.
-const Frame* frame_above(const Trace& trace, const TracedStack& stack, const CodePlace& own) {
+const Frame* frame_above(const Trace& trace, const TracedStack& stack, const CodeSpot& own) {
   bool passed = false;
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source) {
@@ -66,15 +66,15 @@ const Frame* frame_above(const Trace& trace, const TracedStack& stack, const Cod
   return nullptr;
 }
 
-std::optional<CodePlace> caller_of(const EventOrder& order, const Trace& trace,
-                                   const TracedEvent& event, const CodePlace& own) {
+std::optional<CodeSpot> caller_of(const EventOrder& order, const Trace& trace,
+                                  const TracedEvent& event, const CodeSpot& own) {
   if (event.stack >= trace.stacks.size()) return std::nullopt;
   const TracedStack& stack = trace.stacks[event.stack];
   const TracedFailure* failure = main_failure(*order.failing);
   const Frame* frame = failure ? frame_of_function(stack, place_of(*failure)) : nullptr;
   if (!frame) frame = frame_above(trace, stack, own);
   if (!frame || (frame->line == own.line && frame->file == own.file)) return std::nullopt;
-  return CodePlace{frame->file, frame->line, frame->function};
+  return CodeSpot{frame->file, frame->line, frame->function};
 }
 
 Moment::What what_of(Point::Kind kind) {
@@ -103,7 +103,7 @@ void describe_call(Moment& moment, const EventOrder& order, const Point& point) 
 
 }  // namespace
 
-std::string short_place(const CodePlace& place) {
+std::string short_place(const CodeSpot& place) {
   if (place.file.empty()) return place.function;
   return place.line > 0 ? fmt::format("{}:{}", base_name(place.file), place.line)
                         : base_name(place.file);
@@ -130,7 +130,7 @@ std::string started_by(const Trace& trace, uint32_t thread) {
   return place == name ? parent : fmt::format("{} at {}", parent, place);
 }
 
-CodePlace place_of(const Trace& trace, const SiteName& site) {
+CodeSpot place_of(const Trace& trace, const SiteName& site) {
   for (const TracedStack& stack : trace.stacks)
     if (const Frame* frame = frame_at(stack, site))
       return {frame->file, frame->line, frame->function};

@@ -15,10 +15,10 @@ std::string started_by(const Trace& trace, uint32_t thread);
 std::string name_of_thread(const Trace& trace, uint32_t thread);
 
 // Where a site is, with the file's full name when a stack of the trace has it.
-CodePlace place_of(const Trace& trace, const SiteName& site);
+CodeSpot place_of(const Trace& trace, const SiteName& site);
 
 // "queue.cc:57", else the function.
-std::string short_place(const CodePlace& place);
+std::string short_place(const CodeSpot& place);
 
 // The failure of a trace that names its outcome; nullptr: none was captured.
 const TracedFailure* main_failure(const Trace& trace);

@@ -18,7 +18,7 @@ bool fails_elsewhere(const Clues& clues) {
 
 }  // namespace
 
-Evidence async_wait(const Clues& clues) {
+CauseEvidence async_wait(const Clues& clues) {
   const auto& wait = clues.found->wait;
   if (!wait) return {};
   const std::string place = short_place(wait->moment.place);
@@ -55,7 +55,7 @@ const Intervention* delay_at_line(const Clues& clues) {
 
 }  // namespace
 
-Evidence ordering(const Clues& clues) {
+CauseEvidence ordering(const Clues& clues) {
   if (const Intervention* line = delay_at_line(clues))
     return {0.91,
             {fmt::format("it fails when a thread is late at {}, between two calls: another one "
@@ -132,7 +132,7 @@ bool signal_overtook_wait(const Clues& clues) {
          clues.order->traits_of(*clues.second()) & protocol::api_wakes;
 }
 
-Evidence lost_wakeup(const Clues& clues) {
+CauseEvidence lost_wakeup(const Clues& clues) {
   if (!clues.order) return {};
   for (const Point& point : clues.order->points) {
     if (point.kind != Point::Kind::begin || !point.failing) continue;
@@ -175,7 +175,7 @@ uint32_t process_of(const EventOrder& order, const Point& point) {
 
 }  // namespace
 
-Evidence process_handover(const Clues& clues) {
+CauseEvidence process_handover(const Clues& clues) {
   if (!clues.pair) return {};
   const Point &first = *clues.first(), &second = *clues.second();
   const double covered = clues.found->wait ? 0.1 : 0;

@@ -58,9 +58,9 @@ const Frame* frame_that_spawned(const TracedThread& thread, const SiteName& plac
 }
 
 // Names as they are in the source; a place without debug information has a function only.
-SourcePlace spawn_place(const TracedThread& thread, const Trace& seen, const CodeView& code) {
+SiteInSource spawn_place(const TracedThread& thread, const Trace& seen, const CodeView& code) {
   const ThreadText parts = parts_of(thread.name.text);
-  SourcePlace place;
+  SiteInSource place;
   const auto name = parse_site(parts.place);
   if (!name) return place;
   place.name = *name;
@@ -71,7 +71,7 @@ SourcePlace spawn_place(const TracedThread& thread, const Trace& seen, const Cod
   return place;
 }
 
-SourcePlace call_place(const TracedSite& site, const CodeView& code) {
+SiteInSource call_place(const TracedSite& site, const CodeView& code) {
   const SiteName& name = site.name;
   if (name.file.empty()) return {name, {name.function, -1, "", "", ""}};
   return {name, context_at(code, name.image, name.file, name.line, name.function)};
@@ -81,14 +81,14 @@ class CodePlaces {
  public:
   CodePlaces(const Trace& seen, const CodeView& code) : seen_(seen), code_(code) {}
 
-  std::vector<SourcePlace> like(const SiteName& site, const SiteContext& context) const {
+  std::vector<SiteInSource> like(const SiteName& site, const SiteContext& context) const {
     if (!site.api.empty()) return calls(site);
     return site.file.empty() ? functions(site) : lines(site, context);
   }
 
  private:
-  std::vector<SourcePlace> calls(const SiteName& wanted) const {
-    std::vector<SourcePlace> places;
+  std::vector<SiteInSource> calls(const SiteName& wanted) const {
+    std::vector<SiteInSource> places;
     for (const TracedSite& site : seen_.sites)
       if (site.name.api == wanted.api && site.name.image == wanted.image)
         places.push_back(call_place(site, code_));
@@ -96,12 +96,12 @@ class CodePlaces {
   }
 
   // Of the file, and of the files that its function may have gone to.
-  std::vector<SourcePlace> lines(const SiteName& wanted, const SiteContext& context) const {
+  std::vector<SiteInSource> lines(const SiteName& wanted, const SiteContext& context) const {
     std::set<std::string> files{wanted.file};
     for (const auto& [name, place] : code_.functions(wanted.image))
       if (!context.function.empty() && unqualified(name) == unqualified(context.function))
         files.insert(place.file);
-    std::vector<SourcePlace> places;
+    std::vector<SiteInSource> places;
     for (const std::string& file : files)
       for (const CodeLine& line : code_.lines(wanted.image, file)) {
         SiteName name = wanted;
@@ -113,8 +113,8 @@ class CodePlaces {
     return places;
   }
 
-  std::vector<SourcePlace> functions(const SiteName& wanted) const {
-    std::vector<SourcePlace> places;
+  std::vector<SiteInSource> functions(const SiteName& wanted) const {
+    std::vector<SiteInSource> places;
     for (const auto& [function, place] : code_.functions(wanted.image)) {
       SiteName name = wanted;
       name.function = function;
@@ -155,9 +155,9 @@ class Relocator {
   }
 
   // One sentence for every kind of change.
-  void tell(const FoundPlace& found, const SourcePlace& was, const std::string& from,
-            const std::vector<SourcePlace>& candidates, const std::string& to) {
-    const SourcePlace& is = candidates[found.index];
+  void tell(const FoundPlace& found, const SiteInSource& was, const std::string& from,
+            const std::vector<SiteInSource>& candidates, const std::string& to) {
+    const SiteInSource& is = candidates[found.index];
     const std::string arrow = from == to ? from : fmt::format("{} -> {}", from, to);
     switch (found.kind) {
       case FoundPlace::Kind::unchanged:
@@ -178,7 +178,7 @@ class Relocator {
     }
   }
 
-  static std::string other_function(const SourcePlace& was, const SourcePlace& is) {
+  static std::string other_function(const SiteInSource& was, const SiteInSource& is) {
     if (was.context.function.empty() || was.context.function == is.context.function) return "";
     return fmt::format(", from {} to {}", was.context.function, is.context.function);
   }
@@ -194,8 +194,8 @@ class Relocator {
     if (context.function.empty()) context.function = site.function;
     if (is_entry && has_function(site, context)) return;
     const std::string from = to_string(site);
-    const SourcePlace was{site, context};
-    const std::vector<SourcePlace> candidates = places_.like(site, context);
+    const SiteInSource was{site, context};
+    const std::vector<SiteInSource> candidates = places_.like(site, context);
     const auto found = find_place(was, candidates);
     if (!found)
       return note(Kind::gone, from, "", "gone: " + from + in_function(context) + still_there(was));
@@ -211,7 +211,7 @@ class Relocator {
   }
 
   // Not every run comes to every call.
-  std::string still_there(const SourcePlace& was) const {
+  std::string still_there(const SiteInSource& was) const {
     if (was.name.api.empty() || was.context.text.empty()) return "";
     const CodeView::Lines& lines = code_.source(was.name.file);
     for (size_t i = 0; i < lines.size(); ++i)
@@ -226,7 +226,7 @@ class Relocator {
     const ThreadText parts = parts_of(from);
     const auto place = parse_site(parts.place);
     if (!parts.number.empty() && place) {
-      const auto to = class_now(parts, SourcePlace{*place, context}, from);
+      const auto to = class_now(parts, SiteInSource{*place, context}, from);
       if (!to)
         return note(Kind::gone, from, "",
                     fmt::format("gone: the thread {}{}", from, in_function(context)));
@@ -241,9 +241,9 @@ class Relocator {
   }
 
   // The class of the threads that the place starts now.
-  std::optional<std::string> class_now(const ThreadText& parts, const SourcePlace& was,
+  std::optional<std::string> class_now(const ThreadText& parts, const SiteInSource& was,
                                        const std::string& from) {
-    std::vector<SourcePlace> candidates;
+    std::vector<SiteInSource> candidates;
     std::vector<std::string> classes;
     for (const TracedThread& thread : seen_.threads) {
       const ThreadText other = parts_of(thread.name.text);
@@ -261,7 +261,7 @@ class Relocator {
 
   // Where a place is reached on several ways, the digits that tell them apart change with a build.
   std::string on_same_path(const ThreadText& parts, const FoundPlace& found,
-                           const std::vector<SourcePlace>& candidates,
+                           const std::vector<SiteInSource>& candidates,
                            const std::vector<std::string>& classes, const std::string& from) {
     const std::string place = to_string(candidates[found.index].name);
     std::vector<std::string> ways;
@@ -286,7 +286,7 @@ class Relocator {
 
 SiteContext describe_site(const SiteName& site, const Trace& seen, const CodeView& code) {
   const CodePlaces places(seen, code);
-  for (const SourcePlace& place : places.like(site, {})) {
+  for (const SiteInSource& place : places.like(site, {})) {
     const bool is_entry = site.api.empty() && site.file.empty();
     if (to_string(place.name) == to_string(site) ||
         (is_entry && names_function(site.function, place.name.function)))

@@ -77,7 +77,7 @@ Evidence evidence_of(const SiteContext& was, const SiteContext& is, int neighbou
   return same_text && tells_something(was.text) ? Evidence::same_text : Evidence::none;
 }
 
-Likeness likeness_of(const SourcePlace& wanted, const SourcePlace& candidate) {
+Likeness likeness_of(const SiteInSource& wanted, const SiteInSource& candidate) {
   const SiteContext &was = wanted.context, &is = candidate.context;
   Likeness like;
   like.neighbours =
@@ -93,7 +93,7 @@ Likeness likeness_of(const SourcePlace& wanted, const SourcePlace& candidate) {
   return like;
 }
 
-uint64_t distance(const SourcePlace& a, const SourcePlace& b) {
+uint64_t distance(const SiteInSource& a, const SiteInSource& b) {
   const auto apart = [](auto x, auto y) { return static_cast<uint64_t>(x > y ? x - y : y - x); };
   if (a.name.line == 0 || b.name.line == 0) return apart(a.name.offset, b.name.offset);
   if (a.context.lines_into_function >= 0 && b.context.lines_into_function >= 0)
@@ -101,7 +101,7 @@ uint64_t distance(const SourcePlace& a, const SourcePlace& b) {
   return apart(a.name.line, b.name.line);
 }
 
-bool is_unchanged(const SourcePlace& wanted, const SourcePlace& candidate) {
+bool is_unchanged(const SiteInSource& wanted, const SiteInSource& candidate) {
   const auto same_or_unknown = [](const std::string& a, const std::string& b) {
     return a.empty() || b.empty() || a == b;
   };
@@ -110,7 +110,7 @@ bool is_unchanged(const SourcePlace& wanted, const SourcePlace& candidate) {
          same_or_unknown(wanted.context.text, candidate.context.text);
 }
 
-FoundPlace::Kind kind_of(const SourcePlace& wanted, const SourcePlace& found) {
+FoundPlace::Kind kind_of(const SiteInSource& wanted, const SiteInSource& found) {
   const bool edited = !wanted.context.text.empty() && !found.context.text.empty() &&
                       wanted.context.text != found.context.text;
   return edited ? FoundPlace::Kind::edited : FoundPlace::Kind::moved;
@@ -144,8 +144,8 @@ SiteContext context_at(const CodeView& code, const std::string& image, const std
   return context;
 }
 
-std::optional<FoundPlace> find_place(const SourcePlace& wanted,
-                                     const std::vector<SourcePlace>& candidates) {
+std::optional<FoundPlace> find_place(const SiteInSource& wanted,
+                                     const std::vector<SiteInSource>& candidates) {
   Likeness best;
   std::vector<size_t> likely;
   for (size_t i = 0; i < candidates.size(); ++i) {

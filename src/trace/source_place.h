@@ -10,7 +10,7 @@
 namespace unflake {
 
 // A site and what stands around it in the source.
-struct SourcePlace {
+struct SiteInSource {
   SiteName name;
   SiteContext context;
 };
@@ -28,8 +28,8 @@ struct FoundPlace {
 };
 
 // The place among those of the program as it is now; nothing when none is like it.
-std::optional<FoundPlace> find_place(const SourcePlace& wanted,
-                                     const std::vector<SourcePlace>& candidates);
+std::optional<FoundPlace> find_place(const SiteInSource& wanted,
+                                     const std::vector<SiteInSource>& candidates);
 
 // The last part of a qualified name.
 std::string unqualified(const std::string& function);

@@ -31,7 +31,7 @@ bool others_are_active(const EventOrder& order, const Point& failure) {
 }
 
 // A thread that waited for the late one to its end, and then looked how long that took.
-Evidence measured_another(const EventOrder& order, const Point& failure) {
+CauseEvidence measured_another(const EventOrder& order, const Point& failure) {
   std::optional<Duration> from, to;
   for (const TracedEvent& event : order.with_plan().events) {
     if (!event.is_intervention) continue;
@@ -54,14 +54,14 @@ Evidence measured_another(const EventOrder& order, const Point& failure) {
 
 }  // namespace
 
-Evidence exact_timing(const Clues& clues) {
+CauseEvidence exact_timing(const Clues& clues) {
   if (!clues.order || !clues.order->failure || clues.crashed()) return {};
   const Point& failure = clues.order->points[*clues.order->failure];
   if (!clues.order->threads[failure.thread].late_from)
     return measured_another(*clues.order, failure);
   const int calls = own_time_calls(*clues.order, failure);
   if (calls == 0) return {};
-  Evidence found{
+  CauseEvidence found{
       0.85,
       {fmt::format("the thread that was late is the one that fails, and it looked at the "
                    "clock or gave a time {} in between",
@@ -76,7 +76,7 @@ Evidence exact_timing(const Clues& clues) {
 namespace {
 
 // Somebody got no lock in time, because others kept it.
-Evidence starved_of_lock(const EventOrder& order) {
+CauseEvidence starved_of_lock(const EventOrder& order) {
   for (const Point& point : order.points) {
     if (point.kind != Point::Kind::begin || order.group_of(point) != "lock") continue;
     if (!point.failing || !point.failing->timed_out) continue;
@@ -92,9 +92,9 @@ Evidence starved_of_lock(const EventOrder& order) {
 
 }  // namespace
 
-Evidence starvation(const Clues& clues) {
+CauseEvidence starvation(const Clues& clues) {
   const Conditions& scarce = clues.repro->conditions;
-  if (scarce == Conditions{}) return clues.order ? starved_of_lock(*clues.order) : Evidence{};
+  if (scarce == Conditions{}) return clues.order ? starved_of_lock(*clues.order) : CauseEvidence{};
   std::vector<std::string> parts;
   if (scarce.one_core) parts.push_back("all threads share one core");
   if (scarce.cpu_share < 1)
@@ -134,7 +134,7 @@ bool is_refused_when_failing(const EventOrder& order, const Point& point) {
 
 }  // namespace
 
-Evidence resource(const Clues& clues) {
+CauseEvidence resource(const Clues& clues) {
   if (const std::string found = scarce_thing(clues); !found.empty())
     return {0.92, {fmt::format("the failure says \"{}\"", found)}};
   if (!clues.order) return {};

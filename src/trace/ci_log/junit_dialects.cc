@@ -16,7 +16,7 @@ std::string_view first_line(std::string_view text) {
 }
 
 // "file.cc:12" above what GoogleTest prints below "file.cc:12: Failure"
-Text gtest_text(const JunitFailure& failure) {
+Text gtest_text(const FailureElement& failure) {
   const std::string_view text = trim(failure.text);
   const std::string_view place = first_line(text);
   if (place != "unknown file" && !source_line_at_end(place)) return std::nullopt;
@@ -24,14 +24,14 @@ Text gtest_text(const JunitFailure& failure) {
 }
 
 // Catch2's console reporter has a label above each paragraph, its JUnit reporter above some.
-std::string_view catch2_label(const JunitFailure& failure, std::string_view line) {
+std::string_view catch2_label(const FailureElement& failure, std::string_view line) {
   if (!failure.is_error) return "with message:";
   return line.starts_with("SIG") ? "due to a fatal error condition:"
                                  : "due to unexpected exception with message:";
 }
 
 // FAILED: / expression / with expansion: / values / messages / at file.cc:12
-Text catch2_text(const JunitFailure& failure) {
+Text catch2_text(const FailureElement& failure) {
   const auto lines = split_lines(trim(failure.text));
   if (lines.size() < 2 || lines.front() != "FAILED:" || !lines.back().starts_with("at "))
     return std::nullopt;
@@ -47,7 +47,7 @@ Text catch2_text(const JunitFailure& failure) {
 }
 
 // "file.cc:12:" above what doctest prints behind it
-Text doctest_text(const JunitFailure& failure) {
+Text doctest_text(const FailureElement& failure) {
   const std::string_view text = trim(failure.text);
   std::string_view place = first_line(text);
   if (!consume_end(place, ":") || !source_line_at_end(place)) return std::nullopt;
@@ -84,7 +84,7 @@ std::string boost_exception(std::string_view text) {
   return console;
 }
 
-Text boost_text(const JunitFailure& failure) {
+Text boost_text(const FailureElement& failure) {
   const std::string_view text = trim(failure.text);
   if (text.starts_with("ASSERTION FAILURE:")) return boost_assertion(text);
   if (text.starts_with("UNCAUGHT EXCEPTION:")) return boost_exception(text);
@@ -93,7 +93,7 @@ Text boost_text(const JunitFailure& failure) {
 
 struct Dialect {
   Framework framework;
-  Text (*console)(const JunitFailure& failure);
+  Text (*console)(const FailureElement& failure);
 };
 
 constexpr std::array dialects{
@@ -102,7 +102,7 @@ constexpr std::array dialects{
 
 }  // namespace
 
-std::optional<ConsoleText> console_text(const JunitFailure& failure) {
+std::optional<ConsoleText> console_text(const FailureElement& failure) {
   for (const Dialect& dialect : dialects)
     if (Text text = dialect.console(failure)) return ConsoleText{dialect.framework, *text};
   return std::nullopt;

@@ -35,11 +35,11 @@ std::string text_in(const pugi::xml_node& node) {
   return text;
 }
 
-std::vector<JunitFailure> failures_of(const pugi::xml_node& test_case) {
-  std::vector<JunitFailure> failures;
+std::vector<FailureElement> failures_of(const pugi::xml_node& test_case) {
+  std::vector<FailureElement> failures;
   for (const pugi::xml_node& node : test_case.children()) {
     if (!tells_failure(node)) continue;
-    JunitFailure failure;
+    FailureElement failure;
     failure.is_error = std::string_view(node.name()) == "error";
     failure.message = node.attribute("message").value();
     for (const pugi::xml_node& part : {node, node.child("stackTrace"), node.child("system-out")})
@@ -69,10 +69,10 @@ std::string bounded_name(std::string_view name) {
 
 // Of failures in a framework's own dialect: as if it had printed them.
 std::optional<LoggedFailure> read_dialect(const pugi::xml_node& test_case,
-                                          const std::vector<JunitFailure>& failures) {
+                                          const std::vector<FailureElement>& failures) {
   LoggedFailure logged;
   std::string printed;
-  for (const JunitFailure& failure : failures) {
+  for (const FailureElement& failure : failures) {
     const auto console = console_text(failure);
     if (!console) continue;
     logged.framework = console->framework;
@@ -85,12 +85,12 @@ std::optional<LoggedFailure> read_dialect(const pugi::xml_node& test_case,
 }
 
 // Of anything else: as the output of a program, which it is when CTest or unflake wrote the file.
-void read_output(const pugi::xml_node& test_case, const std::vector<JunitFailure>& failures,
+void read_output(const pugi::xml_node& test_case, const std::vector<FailureElement>& failures,
                  CiLog& log) {
   std::string output;
   LoggedProgram program;
   program.end.kind = LoggedEnd::Kind::failed;
-  for (const JunitFailure& failure : failures) {
+  for (const FailureElement& failure : failures) {
     output += failure.text + "\n";
     if (const auto end = end_from_ctest(failure.message)) program.end = *end;
   }
@@ -106,7 +106,7 @@ void read_output(const pugi::xml_node& test_case, const std::vector<JunitFailure
 }
 
 void read_case(const pugi::xml_node& test_case, CiLog& log) {
-  const std::vector<JunitFailure> failures = failures_of(test_case);
+  const std::vector<FailureElement> failures = failures_of(test_case);
   if (test_case.child("skipped")) return;
   if (failures.empty()) {
     log.shows_passing_runs = true;

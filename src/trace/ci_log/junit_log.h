@@ -9,7 +9,7 @@
 namespace unflake {
 
 // A <failure> or <error> of a test case.
-struct JunitFailure {
+struct FailureElement {
   bool is_error = false;
   std::string message;
   std::string text;
@@ -20,7 +20,7 @@ struct ConsoleText {
   Framework framework;
   std::string text;
 };
-std::optional<ConsoleText> console_text(const JunitFailure& failure);
+std::optional<ConsoleText> console_text(const FailureElement& failure);
 
 // Reads what can be read of a file that is cut short. More elements than any suite has are an
 // error.
