@@ -68,7 +68,7 @@ Search read_search(const ToolResult& result, const Truth& truth) {
     if (kind == "search_ended") search.all_runs = event.value("runs", 0);
     if (kind != "note") continue;
     search.notes.push_back(event.value("text", ""));
-    search.says_broken = search.says_broken || search.notes.back().starts_with("broken, not flaky");
+    search.says_broken = search.says_broken || search.notes.back().starts_with("broken:");
   }
   if (search.found && result.status != 0) search.is_truth = false;
   if (result.timed_out) search.notes.push_back("it did not end in time");
