@@ -17,8 +17,7 @@ bool is_start(const Candidate& candidate) {
 
 // Each place of each thread once, all visits; the starts of threads first, as they shift most.
 std::vector<Candidate> delays_of(const Hunt& hunt, const Trace& trace) {
-  std::vector<Candidate> all =
-      find_candidates(trace, find_failure_point(trace, hunt), hunt.options().delays);
+  std::vector<Candidate> all = find_candidates(trace, {}, hunt.options().delays);
   std::erase_if(all, [](const Candidate& one) { return one.single_visit || one.is_long; });
   arrange(all, hunt.options().order, hunt.options().seed);
   std::ranges::stable_partition(all, is_start);
