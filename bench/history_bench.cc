@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "history/database_file.h"
+#include "history/sqlite/database_file.h"
+#include "history/sqlite/totals.h"
 #include "history/store.h"
-#include "history/totals.h"
 
 extern char** environ;
 
@@ -141,7 +141,7 @@ void bench_queries(const std::string& self, const std::string& path) {
   };
   report("summarise_test of a small test, with process start", as_process("Case.77"), "ms", 50);
   report("summarise_test of a huge test, with process start", as_process("Case.1"), "ms", 50);
-  const auto store = need(open_sqlite_store(path));
+  const auto store = need(open_store({path}));
   report("summarise(*) of the 20 least reliable tests",
          median_seconds(15, [&] { need(store->summarise("*", 20)); }) * 1e3, "ms", 100);
   report("summarise(*) of all 5,000 tests",
@@ -200,7 +200,7 @@ void bench_recording(Store& store, int64_t tests, double failing, const std::str
 }
 
 void bench_recording(const std::string& path) {
-  const auto store = need(open_sqlite_store(path));
+  const auto store = need(open_store({path}));
   bench_recording(*store, 1, 0.001, "100,000 runs of one test");
   bench_recording(*store, 200, 0.001, "100,000 runs of 200 tests");
   bench_recording(*store, 5000, 0.001, "100,000 runs of 5,000 tests");
@@ -208,7 +208,7 @@ void bench_recording(const std::string& path) {
 }
 
 int query(const std::string& path, const std::string& name) {
-  const auto store = need(open_sqlite_store(path));
+  const auto store = need(open_store({path}));
   return need(store->summarise_test({"suite", name})).has_value() ? 0 : 1;
 }
 

@@ -92,6 +92,7 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
   if (!project) return project.error();
   const auto config = options.configuration.load(*project);
   if (!config) return config.error();
+  history_ = options.history.address(*project, *config);
   LocalOptions local;
   local.grace = config->settings.grace.value_or(local.grace);
   local.project_code = project_code_ = config->code.rules(project->root);
@@ -101,7 +102,7 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
   if (!executor) return executor.error();
   executor_ = std::move(*executor);
   auto tests = select_tests(options.target, words, config->settings.target.value_or(""), *project,
-                            find_target_in(options.history.file(*project)), *executor_);
+                            find_target_in(history_), *executor_);
   if (!tests) return tests.error();
   if (accept && tests->selected.size() > 1)
     std::erase_if(tests->selected, [&](const auto& test) { return !accept(*test); });

@@ -14,7 +14,7 @@ namespace unflake {
 // What every command takes that looks into a single test.
 struct OneTestOptions {
   TargetOptions target;
-  HistoryOptions history;
+  StoreOptions history;
   ConfigOptions configuration;
   std::optional<Duration> timeout;
   std::string colour = "auto";
@@ -40,6 +40,7 @@ class OneTest {
   const std::shared_ptr<const Test>& shared_test() const { return test_; }
   const Target& target() const { return target_; }
   const Project& project() const { return project_; }
+  const StoreAddress& history() const { return history_; }
   // For searches, which set their own time limits; after set_up().
   Executor& executor() { return *executor_; }
   Result<void> set_up();
@@ -64,6 +65,7 @@ class OneTest {
   Interrupts interrupts_;
   std::unique_ptr<LocalExecutor> executor_;
   Project project_;
+  StoreAddress history_;
   Target target_;
   std::shared_ptr<const Test> test_;
   std::vector<PlannedTest> fixtures_;

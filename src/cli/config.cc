@@ -160,6 +160,9 @@ class ConfigReader {
     auto code = read_code();
     if (!code) return code.error();
     config.code = std::move(*code);
+    auto history = read_history();
+    if (!history) return history.error();
+    config.history = std::move(*history);
     return config;
   }
 
@@ -211,6 +214,23 @@ class ConfigReader {
     return CodeSettings{project.value_or(std::vector<std::string>{}),
                         system.value_or(std::vector<std::string>{}),
                         functions.value_or(std::vector<std::string>{})};
+  }
+
+  Result<HistorySettings> read_history() {
+    const toml::node* node = root_.get("history");
+    if (!node) return HistorySettings{};
+    const toml::table* table = node->as_table();
+    if (!table)
+      return usage_error("it is written [history]", TableReader(root_, path_).where(*node));
+    HistorySettings history;
+    TableReader reader(*table, path_);
+    reader.read("store", history.store);
+    reader.read("project", history.project);
+    reader.read("keep_passing_runs", history.retention.passing_runs);
+    reader.read("keep_failing_runs", history.retention.failing_runs);
+    reader.read("keep_outputs", history.retention.outputs);
+    if (auto error = reader.finish()) return *error;
+    return history;
   }
 
   Result<std::vector<Override>> read_overrides() {

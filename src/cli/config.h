@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "history/lifecycle.h"
 #include "symbols/project_code.h"
 #include "util/duration.h"
 #include "util/result.h"
@@ -42,9 +43,16 @@ struct CodeSettings {
   ProjectCodeRules rules(const std::string& root) const { return {root, project, system}; }
 };
 
+// Where a project's runs are kept, whoever makes them.
+struct HistorySettings {
+  std::optional<std::string> store, project;
+  Retention retention;
+};
+
 struct Config {
   Settings settings;
   CodeSettings code;
+  HistorySettings history;
   std::vector<Override> overrides;  // a later one wins
 };
 

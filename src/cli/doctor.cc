@@ -110,20 +110,21 @@ Finding configuration(const ConfigOptions& options, const Project& project) {
   return {Grade::ok, "configuration", there ? path : "none; defaults are used", ""};
 }
 
-Finding history(const Project& project, const std::string& path) {
+Finding history(const Project& project, const StoreAddress& address) {
   std::error_code failed;
-  if (!std::filesystem::exists(path, failed)) {
+  const std::string& path = address.url;
+  if (!is_postgres(address) && !std::filesystem::exists(path, failed)) {
     const std::string& folder = std::filesystem::exists(project.root + "/.unflake", failed)
                                     ? project.root + "/.unflake"
                                     : project.root;
     if (::access(folder.c_str(), W_OK) == 0)
       return {Grade::ok, "history", "none yet; the first run makes " + path, ""};
     return {Grade::missing, "history", folder + " cannot be written",
-            "make it writable, or run with --history FILE or --no-history"};
+            "make it writable, or run with --store FILE or --no-history"};
   }
-  const auto store = open_sqlite_store_to_read(path);
+  const auto store = open_store_to_read(address);
   if (!store) return {Grade::missing, "history", store.error().what, store.error().next};
-  return {Grade::ok, "history", path, ""};
+  return {Grade::ok, "history", to_string(address), ""};
 }
 
 Finding disk(const Project& project) {
@@ -148,14 +149,15 @@ void print(Page& page, const Finding& finding) {
 }  // namespace
 
 int doctor_command(const Words& words) {
-  HistoryOptions history_options;
+  StoreOptions store_options;
   ConfigOptions config_options;
   CommandLine line("doctor", help);
-  history_options.add_to(line.app());
+  store_options.add_to(line.app());
   config_options.add_to(line.app());
   if (const auto done = line.parse(words)) return *done;
   const auto project = find_project();
   if (!project) return report_error(project.error());
+  const Result<Config> config = config_options.load(*project);
   Interrupts interrupts;
   auto executor = LocalExecutor::create({}, interrupts);
   if (!executor) return report_error(executor.error());
@@ -173,7 +175,7 @@ int doctor_command(const Words& words) {
       program(**executor, "rr", "`unflake replay --rr` cannot record a failing run"),
       agent(),
       configuration(config_options, *project),
-      history(*project, history_options.file(*project)),
+      history(*project, store_options.address(*project, config ? *config : Config{})),
   };
   Page page;
   bool complete = true;

@@ -37,7 +37,8 @@ struct HistoryCommand {
   size_t most = 50;
   size_t recent = 10;
   std::string output_of;
-  HistoryOptions history;
+  StoreOptions history;
+  ConfigOptions configuration;
 };
 
 int64_t decided_runs(const TestSummary& test) {
@@ -268,13 +269,16 @@ int history_command(const Words& words) {
   line.app().add_option("--recent", command.recent, "how many of a test's last runs to show");
   line.app().add_option("--output", command.output_of, "print the kept output of this signature");
   command.history.add_to(line.app());
+  command.configuration.add_to(line.app());
   if (const auto done = line.parse(words)) return *done;
 
   const auto project = find_project();
   if (!project) return report_error(project.error());
-  const std::string file = command.history.file(*project);
+  const auto config = command.configuration.load(*project);
+  if (!config) return report_error(config.error());
+  const StoreAddress address = command.history.address(*project, *config);
   const bool importing = command.words.size() == 2 && command.words[0] == "import";
-  auto store = importing ? open_sqlite_store(file) : open_sqlite_store_to_read(file);
+  auto store = importing ? open_store(address) : open_store_to_read(address);
   if (!store) return report_error(store.error());
   Page page;
   const auto shown = importing ? import_runs(page, **store, command.words[1])

@@ -61,7 +61,7 @@ void print_lines(Page& page, const SelectedTests& tests) {
 int list_command(const Words& words) {
   TargetOptions target;
   target.include_disabled = true;
-  HistoryOptions history;
+  StoreOptions history;
   ConfigOptions configuration;
   bool json = false;
   CommandLine line("list", help);
@@ -79,7 +79,7 @@ int list_command(const Words& words) {
   auto executor = LocalExecutor::create({}, interrupts);
   if (!executor) return report_error(executor.error());
   const auto tests = select_tests(target, words, config->settings.target.value_or(""), *project,
-                                  find_target_in(history.file(*project)), **executor);
+                                  find_target_in(history.address(*project, *config)), **executor);
   if (interrupts.stop_signal() != 0) return exit_code_of_signal(interrupts.stop_signal());
   if (!tests) return report_error(tests.error());
   Page page;

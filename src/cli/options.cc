@@ -101,14 +101,21 @@ CLI::Option* add_duration(CLI::App& app, const std::string& names, std::optional
       ->type_name("DURATION");
 }
 
-void HistoryOptions::add_to(CLI::App& app) {
-  app.add_option("--history", path, "the history's file [.unflake/history.db]")
-      ->envname("UNFLAKE_HISTORY")
-      ->type_name("FILE");
+void StoreOptions::add_to(CLI::App& app) {
+  app.add_option("--store", url, "the history: a file or postgres://... [.unflake/history.db]")
+      ->envname("UNFLAKE_STORE")
+      ->type_name("URL");
+  app.add_option("--project", project, "whose tests, in a history that several projects share")
+      ->envname("UNFLAKE_PROJECT")
+      ->type_name("NAME");
 }
 
-std::string HistoryOptions::file(const Project& project) const {
-  return path.empty() ? project.path("history.db") : path;
+StoreAddress StoreOptions::address(const Project& project_here, const Config& config) const {
+  StoreAddress address;
+  address.url = !url.empty() ? url : config.history.store.value_or(project_here.path("history.db"));
+  address.project = !project.empty() ? project : config.history.project.value_or("");
+  if (address.project.empty() && is_postgres(address)) address.project = repository_name(project_here);
+  return address;
 }
 
 void ConfigOptions::add_to(CLI::App& app) {
@@ -140,11 +147,13 @@ void TargetOptions::add_to(CLI::App& app) {
   app.add_flag("--cases", open_cases, "open CTest entries that are test executables into cases");
 }
 
-FindTarget find_target_in(const std::string& history) {
+FindTarget find_target_in(const StoreAddress& history) {
   return [history](const std::string& name) -> Result<std::optional<TargetRecord>> {
     std::error_code failed;
-    if (!std::filesystem::exists(history, failed)) return std::optional<TargetRecord>();
-    auto store = open_sqlite_store_to_read(history);
+    const bool is_file = !is_postgres(history);
+    if (is_file && !std::filesystem::exists(history.url, failed))
+      return std::optional<TargetRecord>();
+    auto store = open_store_to_read(history);
     if (!store) return store.error();
     return (*store)->find_target(name);
   };

@@ -38,10 +38,12 @@ CLI::Option* add_duration(CLI::App& app, const std::string& names, std::optional
                           const std::string& description);
 
 // Where history is, for every command that reads or writes it.
-struct HistoryOptions {
-  std::string path;  // empty: the project's own
+struct StoreOptions {
+  std::string url;  // empty: as configured, else the project's own file
+  std::string
+      project;  // empty: as configured, else none in a file and the repository's on a server
   void add_to(CLI::App& app);
-  std::string file(const Project& project) const;
+  StoreAddress address(const Project& project, const Config& config) const;
 };
 
 // Which configuration, for every command that obeys it.
@@ -79,7 +81,7 @@ struct SelectedTests {
 using FindTarget = std::function<Result<std::optional<TargetRecord>>(const std::string& name)>;
 
 // Looks into a history that stays as it is.
-FindTarget find_target_in(const std::string& history);
+FindTarget find_target_in(const StoreAddress& history);
 
 // Finds the target, asks it for its tests and picks the ones that the words name.
 Result<SelectedTests> select_tests(const TargetOptions& options, const Words& words,

@@ -29,6 +29,24 @@ std::string machine_name() {
   return name;
 }
 
+// "git@host:owner/name.git" and "https://host/owner/name" are both "owner/name".
+std::string end_of_address(std::string url) {
+  while (url.ends_with('/')) url.pop_back();
+  if (url.ends_with(".git")) url.resize(url.size() - 4);
+  const size_t name = url.find_last_of("/:");
+  if (name == std::string::npos || name == 0) return url;
+  const size_t owner = url.find_last_of("/:", name - 1);
+  return url.substr(owner == std::string::npos ? 0 : owner + 1);
+}
+
+// What CI services call the whole of which a session may be one job of many.
+std::string build_from_ci() {
+  for (const char* name : {"UNFLAKE_BUILD", "GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILDKITE_BUILD_ID",
+                           "CIRCLE_WORKFLOW_ID", "BUILD_BUILDID", "BUILD_TAG"})
+    if (const char* value = std::getenv(name); value && *value) return value;
+  return "";
+}
+
 void read_git_status(std::string_view status, Surroundings& surroundings) {
   constexpr std::string_view commit = "# branch.oid ", branch = "# branch.head ";
   for (const std::string_view line : split_lines(status)) {
@@ -57,10 +75,22 @@ void make_folder(const Project& project) {
     std::ofstream(project.path(".gitignore")) << "history.db*\nexplain/\n";
 }
 
+std::string repository_name(const Project& project) {
+  std::ifstream config(project.root + "/.git/config");
+  bool in_origin = false;
+  for (std::string line; std::getline(config, line);) {
+    if (line.starts_with("[")) in_origin = line == "[remote \"origin\"]";
+    const size_t url = line.find("url = ");
+    if (in_origin && url != std::string::npos) return end_of_address(line.substr(url + 6));
+  }
+  return fs::path(project.root).filename();
+}
+
 Surroundings survey(const Project& project, Launcher& launcher) {
   Surroundings surroundings;
   surroundings.machine = machine_name();
   surroundings.unflake_version = version;
+  surroundings.build = build_from_ci();
   Command git;
   git.argv = {"git",      "--no-optional-locks", "status", "--porcelain=v2",
               "--branch", "--untracked-files=no"};

@@ -22,6 +22,10 @@ Result<Project> find_project();
 // kept out of it. Whatever goes wrong here shows when the first file is written.
 void make_folder(const Project& project);
 
+// What the repository is called where it is shared: the end of its remote's address, else the name
+// of its folder.
+std::string repository_name(const Project& project);
+
 // Where this session's runs come from: commit and branch from git, or from the variables that CI
 // services set where git only knows a detached head.
 Surroundings survey(const Project& project, Launcher& launcher);

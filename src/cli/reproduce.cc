@@ -169,7 +169,7 @@ class Reproduction {
     if (unread_log_) return wanted_by_output(one_->test(), unread_log_->text, unread_log_->why);
     if (command_.failure.empty()) return std::vector{Wanted{}};
     auto wanted = wanted_by_word(command_.failure, one_->test().id,
-                                 command_.one.history.file(one_->project()));
+                                 one_->history());
     if (!wanted) return wanted.error();
     if (!wanted->failure)
       events_.emit(Note{Note::Level::warning,

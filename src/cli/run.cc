@@ -62,15 +62,16 @@ class RunSession {
   // Before anything runs: whoever wants history learns at once that there will be none.
   Result<void> open_history() {
     if (run_.no_history) return {};
-    if (run_.history.path.empty()) make_folder(project_);
-    auto store = open_sqlite_store(run_.history.file(project_));
+    const StoreAddress address = run_.history.address(project_, config_);
+    if (address.url == project_.path("history.db")) make_folder(project_);
+    auto store = open_store(address);
     if (!store) return store.error();
     store_ = std::move(*store);
     return {};
   }
 
   FindTarget find_target() const {
-    if (!store_) return find_target_in(run_.history.file(project_));
+    if (!store_) return find_target_in(run_.history.address(project_, config_));
     return [this](const std::string& name) { return store_->find_target(name); };
   }
 

@@ -10,7 +10,7 @@ namespace unflake {
 
 struct RunCommand {
   TargetOptions target;
-  HistoryOptions history;
+  StoreOptions history;
   ConfigOptions configuration;
   std::optional<int> repeat;
   std::optional<int> retries;

@@ -39,8 +39,8 @@ std::optional<Failure> line_in(const std::string& word) {
 }
 
 std::optional<Failure> in_history(const std::string& signature, const TestId& test,
-                                  const std::string& history) {
-  auto store = open_sqlite_store_to_read(history);
+                                  const StoreAddress& history) {
+  auto store = open_store_to_read(history);
   if (!store) return std::nullopt;
   const auto summary = (*store)->summarise_test(test);
   if (!summary || !*summary) return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<Failure> in_history(const std::string& signature, const TestId& te
 }  // namespace
 
 Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
-                              const std::string& history) {
+                              const StoreAddress& history) {
   if (is_signature(word)) return Wanted{word, in_history(word, test, history)};
   if (auto failure = line_in(word)) return Wanted{"", failure};
   for (const FailureKind kind : kinds) {

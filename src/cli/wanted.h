@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "history/store.h"
 #include "search/reproduce/hunt.h"
 #include "trace/ci_log.h"
 #include "util/result.h"
@@ -13,7 +14,7 @@ namespace unflake {
 // kind of failure as `unflake run --json` names it. A signature is looked up in what history knows
 // of the test, which may be nothing.
 Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
-                              const std::string& history);
+                              const StoreAddress& history);
 
 // The log's failures of the test, each once.
 Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log);

@@ -44,6 +44,21 @@ class FailingStore : public Store {
   Result<std::optional<std::string>> latest_output(const TestId&, const std::string&) override {
     return full();
   }
+  Result<void> record_all(SessionId, std::span<const RunRecord>) override { return full(); }
+  Result<void> suppress(SessionId, const TestId&, const std::string&) override { return full(); }
+  Result<RunCounts> count_runs(const TestId&, const std::string&, const Window&) override {
+    return full();
+  }
+  Result<std::vector<FlakyFailure>> flaky_failures(const Window&, size_t) override {
+    return full();
+  }
+  Result<std::vector<Prevalence>> prevalence(const Window&) override { return full(); }
+  Result<void> note(const LifecycleEvent&) override { return full(); }
+  Result<std::vector<LifecycleEvent>> lifecycle(const Window&) override { return full(); }
+  Result<std::vector<CauseRecord>> causes() override { return full(); }
+  Result<int64_t> save_cause(const CauseRecord&) override { return full(); }
+  Result<RetentionCount> forget(const Retention&, TimePoint) override { return full(); }
+  Result<void> visit(const Visitor&) override { return full(); }
 
  private:
   static Error full() {
@@ -98,7 +113,7 @@ class RecorderTest : public testing::Test {
   }
 
   TempFolder folder_;
-  std::unique_ptr<Store> real_ = *open_sqlite_store(folder_.file("history.db"));
+  std::unique_ptr<Store> real_ = *open_store({folder_.file("history.db")});
   FailingStore store_{*real_};
   std::vector<Note> notes_;
   std::unique_ptr<HistoryRecorder> recorder_ =

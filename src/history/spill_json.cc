@@ -80,6 +80,7 @@ json to_json(const SessionRecord& session) {
                {"unflake_version", text_to_json(session.surroundings.unflake_version)},
                {"command_line", text_to_json(session.command_line)}};
   if (session.seed) line["seed"] = *session.seed;
+  if (!session.surroundings.build.empty()) line["build"] = text_to_json(session.surroundings.build);
   return line;
 }
 
@@ -109,7 +110,8 @@ SessionRecord session_from(const json& line) {
                           .branch = text_from(line, "branch"),
                           .dirty = line.at("dirty").get<bool>(),
                           .machine = text_from(line, "machine"),
-                          .unflake_version = text_from(line, "unflake_version")};
+                          .unflake_version = text_from(line, "unflake_version"),
+                          .build = line.contains("build") ? text_from(line, "build") : ""};
   session.command_line = text_from(line, "command_line");
   if (line.contains("seed")) session.seed = line.at("seed").get<uint64_t>();
   return session;

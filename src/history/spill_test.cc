@@ -37,7 +37,7 @@ class SpillTest : public testing::Test {
   }
 
   TempFolder folder_;
-  std::unique_ptr<Store> store_ = *open_sqlite_store(folder_.file("history.db"));
+  std::unique_ptr<Store> store_ = *open_store({folder_.file("history.db")});
   SessionRecord session_ = session_of_commit("c0ffee");
   SpillFile spill_{{folder_.file("state")}};
 };

@@ -2,18 +2,20 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "history/lifecycle.h"
 #include "report/events.h"
 #include "util/result.h"
 
 namespace unflake {
 
 using SessionId = int64_t;
-using TimePoint = std::chrono::system_clock::time_point;
 
 // A session, a test, a start and an attempt name one run: recording it again changes nothing, so
 // that whoever is in doubt may try again.
@@ -80,6 +82,17 @@ struct RecentRun {
   std::string signature, commit, branch, machine, plan_id;
 };
 
+// Where a history is, and whose tests it is asked about.
+struct StoreAddress {
+  std::string url;           // a file, or postgres://user@host/database
+  std::string project = "";  // several may share one history; they do not see each other's tests
+};
+
+bool is_postgres(const StoreAddress& address);
+
+// The url as it may be shown: without a password.
+std::string to_string(const StoreAddress& address);
+
 // Every run that was ever made. A run that record() accepted survives the death of the process.
 class Store {
  public:
@@ -87,6 +100,11 @@ class Store {
 
   virtual Result<SessionId> begin_session(const SessionRecord& session) = 0;
   virtual Result<void> record(SessionId session, const RunRecord& run) = 0;
+  // All or nothing, and much faster than one by one.
+  virtual Result<void> record_all(SessionId session, std::span<const RunRecord> runs) = 0;
+  // This failure of this test did not fail the session's build.
+  virtual Result<void> suppress(SessionId session, const TestId& test,
+                                const std::string& signature) = 0;
   virtual Result<void> end_session(SessionId session) = 0;
 
   virtual Result<void> remember_target(const TargetRecord& target) = 0;
@@ -99,16 +117,40 @@ class Store {
   virtual Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) = 0;
   virtual Result<std::optional<std::string>> latest_output(const TestId& test,
                                                            const std::string& signature) = 0;
+  virtual Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
+                                       const Window& window) = 0;
+
+  // Of the window, the ones that hit most builds first.
+  virtual Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) = 0;
+  // Of all projects, by name.
+  virtual Result<std::vector<Prevalence>> prevalence(const Window& window) = 0;
+
+  // Tells the same event only once.
+  virtual Result<void> note(const LifecycleEvent& event) = 0;
+  virtual Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) = 0;
+  virtual Result<std::vector<CauseRecord>> causes() = 0;
+  // Inserts it, or replaces the one with its id. Gives the id.
+  virtual Result<int64_t> save_cause(const CauseRecord& cause) = 0;
+
+  virtual Result<RetentionCount> forget(const Retention& retention, TimePoint now) = 0;
+
+  // Every session and its runs that are still kept, oldest session first, each run behind its
+  // session. Stops at the first error that a visitor gives.
+  struct Visitor {
+    std::function<Result<void>(const SessionRecord&)> session;
+    std::function<Result<void>(const RunRecord&)> run;
+  };
+  virtual Result<void> visit(const Visitor& visitor) = 0;
 };
 
-// Creates the database and its folder when there is none, and brings an older one up to date.
-// `patience`: how long to wait for other processes that write to it.
-Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path,
-                                                 Duration patience = std::chrono::seconds(30));
+// Creates the database when there is none, and brings an older one up to date. `patience`: how long
+// to wait for other processes that write to it, or for a server.
+Result<std::unique_ptr<Store>> open_store(const StoreAddress& address,
+                                          Duration patience = std::chrono::seconds(30));
 
 // For questions only, which it answers where nothing can be written, too. Makes no database and
 // brings none up to date; recording fails.
-Result<std::unique_ptr<Store>> open_sqlite_store_to_read(
-    const std::string& path, Duration patience = std::chrono::seconds(30));
+Result<std::unique_ptr<Store>> open_store_to_read(const StoreAddress& address,
+                                                  Duration patience = std::chrono::seconds(30));
 
 }  // namespace unflake

@@ -37,6 +37,8 @@ struct Surroundings {
   bool dirty = false;  // the work tree differs from the commit
   std::string machine;
   std::string unflake_version;
+  std::string build =
+      "";  // what CI calls the build that this is a part of; empty: a build of its own
 };
 
 struct SessionStarted {

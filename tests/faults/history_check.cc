@@ -13,7 +13,7 @@ namespace unflake {
 std::map<int64_t, int> recorded_seconds(const std::string& path,
                                         const std::vector<std::string>& names) {
   std::map<int64_t, int> seconds;
-  const auto store = open_sqlite_store(path);
+  const auto store = open_store({path});
   EXPECT_TRUE(store) << to_string(store.error());
   if (!store) return seconds;
   for (const std::string& name : names) {

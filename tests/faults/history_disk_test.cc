@@ -26,7 +26,7 @@ RunRecord run_at(int second) {
 // Records some runs, each of them twice when it is refused, and ends the session half-way.
 std::set<int> record_what_the_disk_lets(const std::string& path) {
   std::set<int> acknowledged;
-  const auto store = open_sqlite_store(path);
+  const auto store = open_store({path});
   if (!store) return acknowledged;
   SessionRecord session = session_of_commit("c0ffee");
   session.uuid = "the session";
@@ -104,7 +104,7 @@ TEST_P(DiskFaultTest, The_recorder_brings_every_run_to_the_history_or_to_the_spi
     const TempFolder folder;
     const std::string path = folder.file("history.db");
     FailingVfs vfs(fault);
-    const auto store = open_sqlite_store(path);
+    const auto store = open_store({path});
     ASSERT_TRUE(store) << to_string(store.error());
     vfs.fail_after(at);
     const std::string spill = record_session(**store, folder.file("state"));
@@ -138,9 +138,9 @@ INSTANTIATE_TEST_SUITE_P(History, DiskFaultTest, testing::ValuesIn(disk_faults),
 TEST(DiskFault, A_full_disk_is_named_and_the_way_out_too) {
   const TempFolder folder;
   const std::string path = folder.file("history.db");
-  ASSERT_TRUE(open_sqlite_store(path));
+  ASSERT_TRUE(open_store({path}));
   FailingVfs vfs({.from_then_on = true});
-  const auto store = open_sqlite_store(path);
+  const auto store = open_store({path});
   ASSERT_TRUE(store) << to_string(store.error());
   const auto session = (*store)->begin_session(session_of_commit("c0ffee"));
   ASSERT_TRUE(session);

@@ -33,7 +33,7 @@ class HistoryFileTest : public testing::Test {
   }
 
   void make_history() const {
-    const auto store = open_sqlite_store(path_);
+    const auto store = open_store({path_});
     ASSERT_TRUE(store);
     const auto session = (*store)->begin_session(session_of_commit("c0ffee"));
     ASSERT_TRUE(session);
@@ -48,7 +48,7 @@ class HistoryFileTest : public testing::Test {
   // Opening fails, says where and what to do, and changes nothing.
   Error refusal() const {
     const std::string before = bytes_of(path_);
-    const auto store = open_sqlite_store(path_);
+    const auto store = open_store({path_});
     EXPECT_EQ(bytes_of(path_), before);
     if (store) {
       ADD_FAILURE() << "was opened";
@@ -135,7 +135,7 @@ TEST_F(HistoryFileTest, With_damaged_pages_never_crashes_a_reader_or_writer) {
       damaged[at] = static_cast<char>(random());
     }
     write(damaged);
-    const auto store = open_sqlite_store(path_);
+    const auto store = open_store({path_});
     if (!store) continue;
     (void)(*store)->summarise("*", 10);
     (void)(*store)->summarise_test({"suite", "t"});
@@ -148,7 +148,7 @@ TEST_F(HistoryFileTest, With_damaged_pages_never_crashes_a_reader_or_writer) {
 
 TEST_F(HistoryFileTest, Cannot_be_a_folder) {
   std::filesystem::create_directory(path_);
-  const auto store = open_sqlite_store(path_);
+  const auto store = open_store({path_});
   ASSERT_FALSE(store);
   EXPECT_EQ(store.error().kind, ErrorKind::usage);
   EXPECT_THAT(to_string(store.error()), HasSubstr("folder"));
@@ -156,14 +156,14 @@ TEST_F(HistoryFileTest, Cannot_be_a_folder) {
 
 TEST_F(HistoryFileTest, Cannot_be_a_pipe_that_nobody_writes_to) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  const auto store = open_sqlite_store(path_);
+  const auto store = open_store({path_});
   ASSERT_FALSE(store);
   EXPECT_THAT(store.error().what, HasSubstr("regular file"));
 }
 
 TEST_F(HistoryFileTest, Cannot_lie_below_a_file) {
   write("a file");
-  const auto store = open_sqlite_store(path_ + "/history.db");
+  const auto store = open_store({path_ + "/history.db"});
   ASSERT_FALSE(store);
   EXPECT_THAT(store.error().what, HasSubstr("Not a directory"));
 }

@@ -21,7 +21,7 @@ RunRecord run_at(int64_t second) {
 // Records runs for ever and writes the second of each that was acknowledged. Sessions end often, so
 // that the end may fall anywhere, also into a fold.
 int record_until_killed(const std::string& path, int64_t first_second, int acknowledgements) {
-  const auto store = open_sqlite_store(path);
+  const auto store = open_store({path});
   if (!store) return 1;
   auto session = (*store)->begin_session(session_of_commit("c0ffee"));
   for (int64_t second = first_second; session; ++second) {
@@ -63,7 +63,7 @@ TEST(KilledProcess, Loses_no_acknowledged_run_and_doubles_none) {
 }
 
 int record_some(const std::string& path, int64_t first_second, int count) {
-  const auto store = open_sqlite_store(path);
+  const auto store = open_store({path});
   if (!store) return 1;
   const auto session = (*store)->begin_session(session_of_commit("c0ffee"));
   if (!session) return 2;

@@ -21,14 +21,14 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string try_to_record(const std::string& path) {
-  const auto store = open_sqlite_store(path);
+  const auto store = open_store({path});
   const auto session = store ? (*store)->begin_session(session_of_commit("c0ffee"))
                              : Result<SessionId>(store.error());
   return session ? "recorded" : to_string(session.error());
 }
 
 std::string try_to_read(const std::string& path) {
-  const auto store = open_sqlite_store_to_read(path);
+  const auto store = open_store_to_read({path});
   if (!store) return to_string(store.error());
   const auto tests = (*store)->summarise("*", 10);
   if (!tests) return to_string(tests.error());
@@ -85,7 +85,7 @@ class ReadOnlyTest : public testing::Test {
   }
 
   std::unique_ptr<Store> record_three_runs() const {
-    auto store = open_sqlite_store(path_);
+    auto store = open_store({path_});
     EXPECT_TRUE(store);
     const auto session = (*store)->begin_session(session_of_commit("c0ffee"));
     for (int second = 0; second < 3; ++second)
@@ -107,7 +107,7 @@ class ReadOnlyTest : public testing::Test {
 TEST_F(ReadOnlyTest, Folder_without_a_history_is_named) {
   set_mode(folder_.path(), 0555);
   EXPECT_THAT(record_without_privileges(), AllOf(HasSubstr("Permission denied"), HasSubstr(path_),
-                                                 HasSubstr("--history"), HasSubstr("read-only")));
+                                                 HasSubstr("--store"), HasSubstr("read-only")));
   path_ = folder_.file("new/history.db");
   EXPECT_THAT(record_without_privileges(),
               AllOf(HasSubstr("Permission denied"), HasSubstr("cannot make the folder")));
@@ -197,7 +197,7 @@ TEST_F(ReadOnlyTest, File_system_is_named_when_runs_should_be_recorded_and_lets_
 class ReaderTest : public ReadOnlyTest {
  protected:
   Error refusal() const {
-    const auto store = open_sqlite_store_to_read(path_);
+    const auto store = open_store_to_read({path_});
     return store ? internal_error("was opened") : store.error();
   }
 
@@ -239,7 +239,7 @@ TEST_F(ReaderTest, Refuses_what_belongs_to_another_application) {
 
 TEST_F(ReaderTest, Refuses_to_record) {
   record_three_runs();
-  const auto store = open_sqlite_store_to_read(path_);
+  const auto store = open_store_to_read({path_});
   ASSERT_TRUE(store) << to_string(store.error());
   const auto session = (*store)->begin_session(session_of_commit("c0ffee"));
   ASSERT_FALSE(session);

@@ -1,4 +1,4 @@
-#include "history/sqlite_error.h"
+#include "history/sqlite/failure.h"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -11,7 +11,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* use_another = "give another file with --history FILE";
+constexpr const char* use_another = "give another file with --store FILE";
 
 Error cannot_open(int system_errno, const std::string& path) {
   if (system_errno == 0)
@@ -41,7 +41,7 @@ Error io_error(int code, int system_errno, const std::string& detail, const std:
       fmt::format("input/output error on the history database: {}", reason), path,
       shared_memory
           ? "its file system may lack shared memory or locks: keep the history on a local "
-            "disk with --history FILE"
+            "disk with --store FILE"
           : "check the disk and its free space, then try again");
 }
 

@@ -1,11 +1,11 @@
-#include "history/sqlite.h"
+#include "history/sqlite/database.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "history/sqlite_error.h"
+#include "history/sqlite/failure.h"
 
 namespace unflake {
 namespace {

@@ -6,7 +6,7 @@
 #include <ranges>
 
 #include "history/histogram.h"
-#include "history/sqlite.h"
+#include "history/sqlite/database.h"
 
 namespace unflake {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "history/sqlite.h"
-#include "history/totals.h"
+#include "history/sqlite/database.h"
+#include "history/sqlite/totals.h"
 
 namespace unflake {
 

@@ -3,10 +3,10 @@
 #include <map>
 #include <string>
 
-#include "history/outputs.h"
-#include "history/sqlite.h"
+#include "history/sqlite/database.h"
+#include "history/sqlite/outputs.h"
+#include "history/sqlite/totals.h"
 #include "history/store.h"
-#include "history/totals.h"
 
 namespace unflake {
 

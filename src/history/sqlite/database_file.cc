@@ -1,4 +1,4 @@
-#include "history/database_file.h"
+#include "history/sqlite/database_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "history/migrations.h"
-#include "history/sqlite_error.h"
+#include "history/sqlite/failure.h"
 #include "util/unique_fd.h"
 
 namespace unflake {
@@ -31,17 +31,17 @@ void check_version(int64_t version, const std::string& path) {
            fmt::format("the history was made by a newer unflake: its format is version {}, this "
                        "unflake knows up to version {}",
                        version, newest),
-           path, "upgrade unflake, or give another file with --history OTHER");
+           path, "upgrade unflake, or give another file with --store OTHER");
 }
 
 [[noreturn]] void refuse_foreign(const std::string& path) {
   refuse(ErrorKind::usage, "the file belongs to another application and is no unflake history",
-         path, "give another file with --history FILE");
+         path, "give another file with --store FILE");
 }
 
 [[noreturn]] void refuse_garbage(const std::string& path) {
   refuse(ErrorKind::usage, "the file is no history: it is not an SQLite database", path,
-         "give another file with --history FILE, or move this one away to start a new history");
+         "give another file with --store FILE, or move this one away to start a new history");
 }
 
 // The head of every SQLite file. Read without SQLite, because SQLite may already write to a file
@@ -116,10 +116,10 @@ std::optional<int64_t> size_of_file(const std::string& path) {
   }
   if (S_ISDIR(status.st_mode))
     refuse(ErrorKind::usage, "the history is a file, and this is a folder", path,
-           "name a file in it: --history FOLDER/history.db");
+           "name a file in it: --store FOLDER/history.db");
   if (!S_ISREG(status.st_mode))
     refuse(ErrorKind::usage, "the history is a regular file, and this is not one", path,
-           "give another file with --history FILE");
+           "give another file with --store FILE");
   return status.st_size;
 }
 
@@ -147,7 +147,7 @@ bool can_write_in(const std::string& folder) {
 }
 
 constexpr const char* record_elsewhere =
-    "give a file in another folder with --history FILE, or use --no-history";
+    "give a file in another folder with --store FILE, or use --no-history";
 
 // SQLite keeps files beside the history, and would only say that it does not find them.
 void make_folder_for(const std::string& path) {
@@ -227,7 +227,7 @@ OpenMode mode_for_reading(const std::string& path) {
     refuse(ErrorKind::internal,
            "the history was not closed, and its folder is read-only: its log cannot be read", path,
            "copy the file and the one that ends in -wal to another folder, and read the copy with "
-           "--history FILE");
+           "--store FILE");
   const bool in_use = std::filesystem::exists(path + "-wal") && has_index;
   return in_use || has_bytes(path + "-journal") ? OpenMode::read_only : OpenMode::immutable;
 }

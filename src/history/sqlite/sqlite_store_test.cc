@@ -20,7 +20,7 @@ class SqliteStoreTest : public testing::Test {
 
   void open() {
     store_.reset();
-    auto opened = open_sqlite_store(path_);
+    auto opened = open_store({path_});
     ASSERT_TRUE(opened) << to_string(opened.error());
     store_ = *std::move(opened);
   }
@@ -357,7 +357,7 @@ TEST_F(SqliteStoreTest, Waits_no_longer_than_it_is_told_for_a_lock) {
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
-  auto impatient = open_sqlite_store(path_, 1ms);
+  auto impatient = open_store({path_}, 1ms);
   ASSERT_TRUE(impatient) << to_string(impatient.error());
   const auto recorded = (*impatient)->record(session, passing_run("t", 1));
   ASSERT_FALSE(recorded);

@@ -1,4 +1,4 @@
-#include "history/summariser.h"
+#include "history/sqlite/summariser.h"
 
 #include <algorithm>
 #include <array>

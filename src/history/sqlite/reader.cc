@@ -1,9 +1,9 @@
-#include "history/reader.h"
+#include "history/sqlite/reader.h"
 
 #include <algorithm>
 
 #include "history/codes.h"
-#include "history/summariser.h"
+#include "history/sqlite/summariser.h"
 #include "history/values.h"
 #include "stats/intervals.h"
 #include "util/text.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "history/sqlite.h"
+#include "history/sqlite/database.h"
+#include "history/sqlite/totals.h"
 #include "history/store.h"
-#include "history/totals.h"
 
 namespace unflake {
 

@@ -1,9 +1,9 @@
-#include "history/writer.h"
+#include "history/sqlite/writer.h"
 
 #include <algorithm>
 
 #include "history/codes.h"
-#include "history/sqlite_error.h"
+#include "history/sqlite/failure.h"
 #include "history/values.h"
 #include "util/text.h"
 

@@ -1,4 +1,4 @@
-#include "history/totals.h"
+#include "history/sqlite/totals.h"
 
 #include <algorithm>
 #include <string>

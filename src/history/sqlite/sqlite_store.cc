@@ -1,12 +1,13 @@
 #include <exception>
 #include <utility>
 
-#include "history/database_file.h"
-#include "history/reader.h"
-#include "history/sqlite_error.h"
+#include "history/sqlite/database_file.h"
+#include "history/sqlite/failure.h"
+#include "history/sqlite/reader.h"
+#include "history/sqlite/sqlite_store.h"
+#include "history/sqlite/totals.h"
+#include "history/sqlite/writer.h"
 #include "history/store.h"
-#include "history/totals.h"
-#include "history/writer.h"
 
 namespace unflake {
 namespace {
@@ -64,6 +65,23 @@ class SqliteStore : public Store {
     if (recorded && ++unfolded_ >= most_unfolded) fold_one_batch();
     return recorded;
   }
+
+  Result<void> record_all(SessionId, std::span<const RunRecord>) override { return stub(); }
+  Result<void> suppress(SessionId, const TestId&, const std::string&) override { return stub(); }
+  Result<RunCounts> count_runs(const TestId&, const std::string&, const Window&) override {
+    return stub();
+  }
+  Result<std::vector<FlakyFailure>> flaky_failures(const Window&, size_t) override {
+    return stub();
+  }
+  Result<std::vector<Prevalence>> prevalence(const Window&) override { return stub(); }
+  Result<void> note(const LifecycleEvent&) override { return stub(); }
+  Result<std::vector<LifecycleEvent>> lifecycle(const Window&) override { return stub(); }
+  Result<std::vector<CauseRecord>> causes() override { return stub(); }
+  Result<int64_t> save_cause(const CauseRecord&) override { return stub(); }
+  Result<RetentionCount> forget(const Retention&, TimePoint) override { return stub(); }
+  Result<void> visit(const Visitor&) override { return stub(); }
+  static Error stub() { return internal_error("not there yet"); }
 
   Result<void> end_session(SessionId session) override {
     return attempt([&] {
@@ -125,16 +143,16 @@ class SqliteStore : public Store {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Duration patience) {
+Result<std::unique_ptr<Store>> open_sqlite_store(const StoreAddress& address, Duration patience) {
   return attempt([&]() -> std::unique_ptr<Store> {
-    return std::make_unique<SqliteStore>(open_history(path, patience));
+    return std::make_unique<SqliteStore>(open_history(address.url, patience));
   });
 }
 
-Result<std::unique_ptr<Store>> open_sqlite_store_to_read(const std::string& path,
+Result<std::unique_ptr<Store>> open_sqlite_store_to_read(const StoreAddress& address,
                                                          Duration patience) {
   return attempt([&]() -> std::unique_ptr<Store> {
-    return std::make_unique<SqliteStore>(open_history_to_read(path, patience));
+    return std::make_unique<SqliteStore>(open_history_to_read(address.url, patience));
   });
 }
 

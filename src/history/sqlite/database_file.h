@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "history/sqlite.h"
+#include "history/sqlite/database.h"
 
 namespace unflake {
 

@@ -1,4 +1,4 @@
-#include "history/outputs.h"
+#include "history/sqlite/outputs.h"
 
 #include "history/store.h"
 #include "util/capture.h"
