@@ -18,15 +18,21 @@ else()
   target_compile_options(unflake_options INTERFACE -Werror)
 endif()
 
-# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests.
+# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests. PRECOMPILE
+# is for headers that take longer to read than the code that includes them.
 function(unflake_stage stage)
-  cmake_parse_arguments(ARG "" "" "LINK;HIDDEN" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINK;HIDDEN;WITHOUT;PRECOMPILE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  if(ARG_WITHOUT)
+    list(REMOVE_ITEM sources ${ARG_WITHOUT})
+  endif()
   add_library(unflake_${stage} STATIC ${sources})
   target_link_libraries(unflake_${stage} PUBLIC unflake_options ${ARG_LINK} PRIVATE ${ARG_HIDDEN})
-  if(UNFLAKE_PRECOMPILED_HEADERS)
+  if(ARG_PRECOMPILE)
+    target_precompile_headers(unflake_${stage} PRIVATE ${ARG_PRECOMPILE})
+  elseif(UNFLAKE_PRECOMPILED_HEADERS)
     unflake_precompile(unflake_${stage} unflake_util
       <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <fmt/format.h>)
   endif()
@@ -45,21 +51,28 @@ function(unflake_compile_quickly target)
   target_compile_options(${target} PRIVATE -O0)
 endfunction()
 
-# The unit tests that stand beside a stage's code, as one binary.
+# The unit tests that stand beside a stage's code, as one binary. SANITIZED ones are a part of `make
+# test` with sanitizers only, and built on demand without: each test is compiled once.
 function(unflake_stage_tests stage)
+  cmake_parse_arguments(ARG "SANITIZED" "" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cc
     ${CMAKE_SOURCE_DIR}/src/${stage}/*/*_test.cc)
   if(NOT sources)
     return()
   endif()
   add_executable(${stage}_test ${sources})
-  target_link_libraries(${stage}_test PRIVATE unflake_${stage} ${ARGN} GTest::gtest_main GTest::gmock)
+  target_link_libraries(${stage}_test PRIVATE unflake_${stage} GTest::gtest_main GTest::gmock)
   target_include_directories(${stage}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   unflake_compile_quickly(${stage}_test)
   unflake_precompile(${stage}_test util_test <gtest/gtest.h> <gmock/gmock.h> <fmt/format.h>)
   add_dependencies(unit_tests ${stage}_test)
   add_test(NAME ${stage} COMMAND ${stage}_test)
   set_tests_properties(${stage} PROPERTIES LABELS unit)
+  if(ARG_SANITIZED)
+    add_dependencies(sanitized_tests ${stage}_test)
+    set_tests_properties(${stage} PROPERTIES LABELS "unit;sanitized")
+    set_target_properties(${stage}_test PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
 endfunction()
 
 # Compiles a stage's schema/*.sql into it: a binary knows its schema wherever it is copied to.

@@ -202,7 +202,7 @@ class Parser {
     const bool is_class = text.ends_with("#*");
     for (const TracedThread& thread : known_.threads) {
       const std::string& name = thread.name.text;
-      const std::string of_class = name.substr(0, name.rfind('#')) + "#*";
+      const std::string of_class = thread_class_of(name) + "#*";
       if ((is_class ? of_class : name) != text) continue;
       what.thread = thread.name;
       what.threads = is_class ? Threads::in_class : Threads::named;

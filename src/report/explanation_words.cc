@@ -6,7 +6,7 @@
 
 #include "report/rates.h"
 #include "report/style.h"
-#include "util/base_name.h"
+#include "trace/moments.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -15,9 +15,8 @@ namespace {
 constexpr int lines_around = 2;
 
 std::string place_text(const CodeSpot& place) {
-  if (place.file.empty()) return place.function.empty() ? "?" : place.function;
-  return place.line > 0 ? fmt::format("{}:{}", base_name(place.file), place.line)
-                        : base_name(place.file);
+  const std::string text = short_place(place);
+  return text.empty() ? "?" : text;
 }
 
 std::string thread_text(const std::string& thread, const std::string& started_by) {

@@ -23,13 +23,6 @@ std::string conditions_text(const Conditions& conditions) {
   return join(parts, ", ");
 }
 
-Duration longest_delay(const Plan& plan) {
-  Duration longest{};
-  for (const Intervention& intervention : plan.interventions)
-    longest = std::max(longest, intervention.duration);
-  return longest;
-}
-
 std::string trial_text(const TrialEnded& trial) {
   std::string text = trial.why;
   if (const Duration delay = longest_delay(trial.plan); delay > Duration::zero())

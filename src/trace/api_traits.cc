@@ -5,25 +5,22 @@
 #include "protocol/agent_protocol.h"
 
 namespace unflake {
-namespace {
 
-bool has(const TracedSite& site, uint16_t trait) {
-  return !site.name.api.empty() && site.api < std::size(protocol::api_facts) &&
-         (protocol::api_facts[site.api].traits & trait) != 0;
+uint16_t api_traits(const TracedSite& site) {
+  const bool is_call = !site.name.api.empty() && site.api < std::size(protocol::api_facts);
+  return is_call ? protocol::api_facts[site.api].traits : 0;
 }
 
-}  // namespace
-
 bool may_wait(const TracedSite& site) {
-  return has(site, protocol::api_wait);
+  return api_traits(site) & protocol::api_wait;
 }
 
 bool takes_time(const TracedSite& site) {
-  return has(site, protocol::api_timed);
+  return api_traits(site) & protocol::api_timed;
 }
 
 bool can_wake(const TracedSite& site) {
-  return has(site, protocol::api_wakes);
+  return api_traits(site) & protocol::api_wakes;
 }
 
 bool makes_thread(const TracedSite& site) {

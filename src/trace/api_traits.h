@@ -4,7 +4,9 @@
 
 namespace unflake {
 
-// What a call can do, as data/timing-apis.toml has it. A line or a function can do nothing.
+// What a call can do, as data/timing-apis.toml has it (protocol::ApiTraits). A line or a function
+// can do nothing.
+uint16_t api_traits(const TracedSite& site);
 bool may_wait(const TracedSite& site);
 bool takes_time(const TracedSite& site);
 bool can_wake(const TracedSite& site);

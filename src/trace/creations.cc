@@ -17,7 +17,7 @@ struct Spawn {
 };
 
 Spawn spawn_of(const ThreadName& name) {
-  Spawn spawn{name.text.substr(0, name.text.rfind('#')), 0};
+  Spawn spawn{thread_class_of(name.text), 0};
   const size_t number = name.text.rfind('#');
   if (number != std::string::npos)
     std::from_chars(name.text.data() + number + 1, name.text.data() + name.text.size(),

@@ -6,27 +6,11 @@
 #include <unordered_map>
 
 #include "protocol/agent_protocol.h"
+#include "trace/api_traits.h"
 #include "trace/divergence.h"
 
 namespace unflake {
 namespace {
-
-const protocol::ApiFacts* facts_of(std::string_view api) {
-  static const auto table = [] {
-    std::unordered_map<std::string_view, const protocol::ApiFacts*> facts;
-    for (const protocol::ApiFacts& one : protocol::api_facts) facts.emplace(one.name, &one);
-    return facts;
-  }();
-  const auto found = table.find(api);
-  return found == table.end() ? nullptr : found->second;
-}
-
-Duration end_of(const Trace& trace) {
-  Duration last{};
-  for (const TracedEvent& event : trace.events) last = std::max(last, event.exit);
-  for (const TracedThread& thread : trace.threads) last = std::max(last, thread.ended);
-  return last;
-}
 
 // A thread that is delayed before a line has come there, and has not executed it.
 Duration reached(const Trace& trace, const TracedEvent& event) {
@@ -201,11 +185,6 @@ Duration EventOrder::decided_by() const {
   return std::min(failed, divergence.value_or(failed));
 }
 
-uint16_t traits_of_api(std::string_view api) {
-  const protocol::ApiFacts* facts = facts_of(api);
-  return facts ? facts->traits : 0;
-}
-
 const TracedSite* EventOrder::site_of(const Point& point) const {
   if (point.passing && point.passing->site < passing->sites.size())
     return &passing->sites[point.passing->site];
@@ -216,7 +195,7 @@ const TracedSite* EventOrder::site_of(const Point& point) const {
 
 uint16_t EventOrder::traits_of(const Point& point) const {
   const TracedSite* site = site_of(point);
-  return site ? traits_of_api(site->name.api) : 0;
+  return site ? api_traits(*site) : 0;
 }
 
 std::string_view EventOrder::group_of(const Point& point) const {

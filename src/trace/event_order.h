@@ -61,7 +61,4 @@ struct PointPair {
 
 std::optional<PointPair> flipped_pair(const EventOrder& order);
 
-// What the API of a site can do, and the group that it is in; 0 and "" for lines and functions.
-uint16_t traits_of_api(std::string_view api);
-
 }  // namespace unflake

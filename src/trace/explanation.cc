@@ -6,7 +6,7 @@
 
 #include "trace/causes.h"
 #include "trace/moments.h"
-#include "util/base_name.h"
+#include "trace/same_line.h"
 
 namespace unflake {
 namespace {
@@ -16,9 +16,7 @@ namespace {
 void name_failing_line(ObservedRun& run) {
   if (run.outcome.failures.empty() || run.outcome.failures.front().line == 0) return;
   const Failure& told = run.outcome.failures.front();
-  const auto is_there = [&](const Frame& frame) {
-    return frame.line == told.line && base_name(frame.file) == base_name(told.file);
-  };
+  const auto is_there = [&](const Frame& frame) { return is_same_line(frame, told); };
   for (TracedFailure& failure : run.trace.failures)
     for (const TracedFrame& frame : failure.stack.frames)
       if (const auto found = std::ranges::find_if(frame.source, is_there);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trace/same_line.h"
 #include "util/base_name.h"
 
 namespace unflake {
@@ -34,8 +35,7 @@ CodeSpot place_of(const TracedFailure& failure) {
   for (const TracedFrame& frame : failure.stack.frames)
     for (const Frame& source : frame.source) {
       if (source.file.empty() || source.function.empty()) continue;
-      const bool same = base_name(source.file) == base_name(failure.file);
-      if (failure.file.empty() || (same && source.line == failure.line))
+      if (failure.file.empty() || is_same_line(source, failure))
         return {source.file, source.line, source.function};
     }
   return place;

@@ -1,3 +1,4 @@
+#include "trace/api_traits.h"
 #include "trace/cause_rules.h"
 
 #include <fmt/format.h>
@@ -80,7 +81,7 @@ bool is_signal_for(const Trace& trace, const TracedEvent& wait, const TracedEven
   if (signal.site >= trace.sites.size() || wait.site >= trace.sites.size()) return false;
   const TracedSite &one = trace.sites[wait.site], &other = trace.sites[signal.site];
   return !signal.is_intervention && signal.thread != wait.thread && one.group == other.group &&
-         wait.object == signal.object && traits_of_api(other.name.api) & protocol::api_wakes;
+         wait.object == signal.object && can_wake(other);
 }
 
 bool forgets_signals(std::string_view group) {

@@ -53,4 +53,12 @@ std::string to_string(const Intervention& intervention, const std::vector<Interv
   return text;
 }
 
+Duration longest_delay(const Plan& plan) {
+  Duration longest{};
+  for (const Intervention& intervention : plan.interventions)
+    if (intervention.action == Intervention::Action::delay)
+      longest = std::max(longest, intervention.duration);
+  return longest;
+}
+
 }  // namespace unflake

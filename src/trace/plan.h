@@ -49,4 +49,7 @@ struct Plan {
   std::vector<Intervention> interventions;
 };
 
+// Zero when it has none.
+Duration longest_delay(const Plan& plan);
+
 }  // namespace unflake

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "trace/repro_json.h"
+#include "trace/same_line.h"
 #include "trace/source_place.h"
 #include "util/base_name.h"
 #include "util/text.h"
@@ -42,18 +43,13 @@ ThreadText parts_of(const std::string& text) {
   return parts;
 }
 
-std::string class_of(const std::string& text) {
-  return text.substr(0, text.rfind('#'));
-}
-
 // The frame of a thread's creation that gave the thread its name.
 const Frame* frame_that_spawned(const TracedThread& thread, const SiteName& place,
                                 const Trace& seen) {
   if (thread.spawn_stack >= seen.stacks.size()) return nullptr;
   for (const TracedFrame& frame : seen.stacks[thread.spawn_stack].frames)
     for (const Frame& source : frame.source)
-      if (source.line == place.line && base_name(source.file) == base_name(place.file))
-        return &source;
+      if (is_same_line(source, place)) return &source;
   return nullptr;
 }
 
@@ -247,7 +243,7 @@ class Relocator {
     std::vector<std::string> classes;
     for (const TracedThread& thread : seen_.threads) {
       const ThreadText other = parts_of(thread.name.text);
-      const std::string of = class_of(thread.name.text);
+      const std::string of = thread_class_of(thread.name.text);
       if (other.number.empty() || other.program != parts.program) continue;
       if (std::ranges::find(classes, of) != classes.end()) continue;
       classes.push_back(of);
@@ -301,7 +297,7 @@ SiteContext describe_spawn(const Intervention& what, const Trace& seen, const Co
   for (const TracedThread& thread : seen.threads) {
     const std::string& text = thread.name.text;
     const bool same =
-        what.threads == Threads::in_class ? class_of(text) + "#*" == wanted : text == wanted;
+        what.threads == Threads::in_class ? thread_class_of(text) + "#*" == wanted : text == wanted;
     if (same && !parts_of(text).number.empty()) return spawn_place(thread, seen, code).context;
   }
   return {};
@@ -365,7 +361,7 @@ bool refresh_thread(Intervention& intervention, const Trace& seen) {
   const bool is_class = intervention.threads == Threads::in_class;
   for (const TracedThread& thread : seen.threads) {
     const std::string& text = thread.name.text;
-    if ((is_class ? class_of(text) + "#*" : text) != wanted) continue;
+    if ((is_class ? thread_class_of(text) + "#*" : text) != wanted) continue;
     intervention.thread = {wanted, thread.name.name, thread.name.thread_class};
     return true;
   }

@@ -156,7 +156,7 @@ Json found(const Repro& repro) {
 std::string thread_text(const Intervention& intervention) {
   const std::string& text = intervention.thread.text;
   if (intervention.threads != Intervention::Threads::in_class) return text;
-  return text.substr(0, text.rfind('#')) + "#*";
+  return thread_class_of(text) + "#*";
 }
 
 std::string repro_json(const Repro& repro) {

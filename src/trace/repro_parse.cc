@@ -24,7 +24,7 @@ constexpr size_t most_entries = 10'000;
 constexpr int deepest = 16;
 constexpr int most_runs = 1'000'000'000;
 constexpr int64_t most_visits = 1'000'000'000'000;
-constexpr Duration longest_delay = 1h;
+constexpr Duration longest_duration = 1h;
 constexpr Duration longest_timeout = 24h;
 
 constexpr const char* make_it_again = "correct it, or write it again with `unflake reproduce`";
@@ -116,7 +116,7 @@ Intervention intervention_in(const JsonField& field, const SiteContext& context)
   if (field.has("thread")) read_thread(field["thread"], what);
   if (field.has("executable")) what.executable = field["executable"].text(longest_text);
   if (what.action != Action::watch)
-    what.duration = field["duration"].duration(Duration::zero(), longest_delay);
+    what.duration = field["duration"].duration(Duration::zero(), longest_duration);
   read_visits(field, what);
   const auto index = [&](const char* key) {
     return static_cast<size_t>(field[key].whole(0, most_interventions));
@@ -179,7 +179,7 @@ void read_measured(const JsonField& field, Repro& repro) {
   repro.without_plan = count_in(field["without_plan"]);
   repro.candidates = static_cast<int>(field["candidates"].whole(0, most_runs));
   const auto delay = [](const JsonField& from) {
-    return from.duration(Duration::zero(), longest_delay);
+    return from.duration(Duration::zero(), longest_duration);
   };
   if (field.has("slack"))
     repro.slack = Slack{delay(field["slack"]["passes"]), delay(field["slack"]["fails"])};

@@ -142,4 +142,8 @@ Result<SiteName> parse_site(std::string_view text) {
   return site;
 }
 
+std::string thread_class_of(const std::string& text) {
+  return text.substr(0, text.rfind('#'));
+}
+
 }  // namespace unflake

@@ -44,4 +44,7 @@ struct ThreadName {
   bool operator==(const ThreadName&) const = default;
 };
 
+// The text of a thread's name without its number: what all threads of one class share.
+std::string thread_class_of(const std::string& text);
+
 }  // namespace unflake

@@ -133,4 +133,7 @@ struct Trace {
   std::vector<std::string> problems;  // what was unreadable or impossible, in words
 };
 
+// When the last event or thread that was traced ended.
+Duration end_of(const Trace& trace);
+
 }  // namespace unflake

@@ -28,11 +28,6 @@ bool may_block(const TracedSite& site) {
   return may_wait(site) && site.group != "lock" && site.group != "once";
 }
 
-// Of one thread at one site.
-struct Visited {
-  std::vector<size_t> events;  // in order
-};
-
 class Finder {
  public:
   Finder(const Trace& trace, const FailurePoint& failure, const DelayLimits& limits)
@@ -84,36 +79,36 @@ class Finder {
   }
 
   void add_places(uint32_t thread) {
-    std::map<uint32_t, Visited> visited;
+    std::map<uint32_t, std::vector<size_t>> visited;
     std::vector<uint32_t> in_order;
     for (const size_t number : by_thread_[thread]) {
       if (is_too_late(event(number).enter)) continue;
-      Visited& here = visited[event(number).site];
-      if (here.events.empty()) in_order.push_back(event(number).site);
-      if (here.events.size() < most_visits_looked_at) here.events.push_back(number);
+      std::vector<size_t>& here = visited[event(number).site];
+      if (here.empty()) in_order.push_back(event(number).site);
+      if (here.size() < most_visits_looked_at) here.push_back(number);
     }
     for (const uint32_t site : in_order) add_place(thread, visited[site]);
   }
 
-  void add_place(uint32_t thread, const Visited& visited) {
-    const TracedSite& site = site_of(visited.events.front());
-    add_visits(thread, visited, Position::before);
+  void add_place(uint32_t thread, const std::vector<size_t>& events) {
+    const TracedSite& site = site_of(events.front());
+    add_visits(thread, events, Position::before);
     if (may_block(site) || makes_thread(site) || makes_process(site))
-      add_visits(thread, visited, Position::after);
+      add_visits(thread, events, Position::after);
   }
 
-  void add_visits(uint32_t thread, const Visited& visited, Position position) {
-    const TracedSite& site = site_of(visited.events.front());
+  void add_visits(uint32_t thread, const std::vector<size_t>& events, Position position) {
+    const TracedSite& site = site_of(events.front());
     Candidate all = candidate_for(thread, site.name, position);
-    describe(all, visited.events, position);
-    add(all, visited.events.size());
-    if (visited.events.size() < 2) return;
+    describe(all, events, position);
+    add(all, events.size());
+    if (events.size() < 2) return;
     size_t added = 0;
-    for (size_t nth = 0; nth < visited.events.size() && added < most_single_visits; ++nth) {
-      const bool last = nth + 1 == visited.events.size();
-      if (!begins_burst(visited.events[nth], position) && !last) continue;
+    for (size_t nth = 0; nth < events.size() && added < most_single_visits; ++nth) {
+      const bool last = nth + 1 == events.size();
+      if (!begins_burst(events[nth], position) && !last) continue;
       Candidate one = candidate_for(thread, site.name, position);
-      describe(one, {visited.events[nth]}, position);
+      describe(one, {events[nth]}, position);
       one.single_visit = true;
       one.delay.visits = Visits::only_nth;
       one.delay.nth = nth + 1;
@@ -131,8 +126,7 @@ class Finder {
     candidate.delay.threads = Intervention::Threads::named;
     candidate.delay.thread = thread(number).name;
     candidate.delay.executable = executable_of(trace_, thread(number));
-    const std::string& name = thread(number).name.text;
-    candidate.thread_class = name.substr(0, name.rfind('#'));
+    candidate.thread_class = thread_class_of(thread(number).name.text);
     return candidate;
   }
 

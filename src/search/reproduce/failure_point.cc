@@ -4,14 +4,11 @@
 
 #include <algorithm>
 
+#include "trace/same_line.h"
 #include "util/base_name.h"
 
 namespace unflake {
 namespace {
-
-bool is_at(const std::string& file, int line, const Failure& failure) {
-  return line == failure.line && base_name(file) == base_name(failure.file);
-}
 
 // Outermost first, inlined functions too.
 std::vector<std::string> functions_of(const TracedStack& stack) {
@@ -79,20 +76,13 @@ const TracedFailure* recorded_failure(const Profile& profile, const Wanted& want
 
 }  // namespace
 
-Duration end_of(const Trace& trace) {
-  Duration end{};
-  for (const TracedEvent& event : trace.events) end = std::max(end, event.exit);
-  for (const TracedThread& thread : trace.threads) end = std::max(end, thread.ended);
-  return end;
-}
-
 FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
                                 const TracedFailure* recorded) {
   if (wanted.failure && wanted.failure->line > 0) {
     const Failure& failure = *wanted.failure;
     const auto watched = [&](const TracedEvent& event) {
       const SiteName& site = trace.sites[event.site].name;
-      return site.api.empty() && is_at(site.file, site.line, failure);
+      return site.api.empty() && is_same_line(site, failure);
     };
     if (const TracedEvent* event = last_event(trace, watched))
       return {event->thread, event->enter,
@@ -100,7 +90,7 @@ FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
                           base_name(failure.file), failure.line)};
     const auto from_line = [&](const TracedEvent& event) {
       return has_frame(trace, event,
-                       [&](const Frame& frame) { return is_at(frame.file, frame.line, failure); });
+                       [&](const Frame& frame) { return is_same_line(frame, failure); });
     };
     if (const TracedEvent* event = last_event(trace, from_line))
       return {event->thread, event->exit, "the last call from the failing line"};

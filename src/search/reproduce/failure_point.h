@@ -20,6 +20,4 @@ FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
 // With what the hunt is after, and the stack of that failure if a profiling run showed it.
 FailurePoint find_failure_point(const Trace& trace, const Hunt& hunt);
 
-Duration end_of(const Trace& trace);
-
 }  // namespace unflake

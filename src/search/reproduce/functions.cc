@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using Places = std::vector<Place>;
 
 constexpr Duration shortest_delay = 100ms;
-constexpr Duration longest_delay = 51200ms;
+constexpr Duration longest_tried = 51200ms;
 constexpr size_t few = 8;  // places that are tried one by one, too
 constexpr size_t most_lines = 400;
 constexpr size_t most_threads_of_a_line = 3;
@@ -70,7 +70,7 @@ class FunctionSearch {
   void operator()() {
     const std::vector<Places> groups = groups_of(functions_);
     const Places lines = lines_to_try();
-    const Duration longest = std::min(longest_delay, hunt_.options().delays.most);
+    const Duration longest = std::min(longest_tried, hunt_.options().delays.most);
     Duration next_for_lines{};  // there are many, and one doubling seldom changes anything
     for (Duration delay = shortest_delay; delay <= longest && !hunt_.over(); delay *= 2) {
       try_entries(groups, delay);

@@ -7,6 +7,7 @@
 #include "search/reproduce/trials.h"
 #include "stats/comparison.h"
 #include "trace/log_match.h"
+#include "trace/same_line.h"
 #include "util/base_name.h"
 #include "util/text.h"
 
@@ -34,8 +35,7 @@ bool Wanted::matches(const Outcome& outcome) const {
   if (anything() || outcome.signature == signature) return true;
   if (!failure) return false;
   return std::ranges::any_of(outcome.failures, [&](const Failure& seen) {
-    const bool same_line = failure->line > 0 && seen.line == failure->line &&
-                           base_name(seen.file) == base_name(failure->file);
+    const bool same_line = failure->line > 0 && is_same_line(seen, *failure);
     const bool same_check = !failure->expression.empty() &&
                             seen.expression == failure->expression &&
                             base_name(seen.file) == base_name(failure->file);
@@ -235,8 +235,7 @@ uint64_t Hunt::visits_of(const Intervention& intervention) const {
 Duration Hunt::planned_delay(const Plan& plan) const {
   Duration sum{};
   for (const Intervention& intervention : plan.interventions) {
-    if (!is_delay(intervention) || intervention.action == Intervention::Action::replace_time)
-      continue;
+    if (!acts(intervention) || intervention.action == Intervention::Action::replace_time) continue;
     const bool once = intervention.visits == Intervention::Visits::only_nth ||
                       intervention.position == Intervention::Position::start;
     if (intervention.visits == Intervention::Visits::halving)
@@ -262,7 +261,7 @@ void Hunt::count(const Trial& trial, const ExperimentResult& result, bool fired)
     coverage_.refused.insert(result.process.error);
     return;
   }
-  coverage_.fired_runs += fired && std::ranges::any_of(trial.plan.interventions, is_delay);
+  coverage_.fired_runs += fired && std::ranges::any_of(trial.plan.interventions, acts);
   coverage_.never_fired += !fired;
   for (const Intervention& intervention : trial.plan.interventions)
     coverage_.sites_tried.insert(site_text(intervention));

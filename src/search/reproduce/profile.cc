@@ -51,10 +51,6 @@ void add_places(Profile& profile, const Trace& trace) {
 
 }  // namespace
 
-bool Place::is_thread_start() const {
-  return site.api == "pthread_create" || site.api == "thrd_create";
-}
-
 bool is_watched_line(const SiteName& site) {
   return site.api.empty() && site.line > 0;
 }
@@ -62,12 +58,6 @@ bool is_watched_line(const SiteName& site) {
 int Profile::failures() const {
   return static_cast<int>(std::ranges::count_if(
       runs, [](const ExperimentResult& run) { return run.outcome.failed(); }));
-}
-
-int Profile::failures_with(const std::string& signature) const {
-  return static_cast<int>(std::ranges::count_if(runs, [&](const ExperimentResult& run) {
-    return run.outcome.failed() && run.outcome.signature == signature;
-  }));
 }
 
 const ExperimentResult* Profile::model() const {

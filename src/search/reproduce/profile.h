@@ -17,8 +17,6 @@ struct Place {
   std::string group;
   uint64_t visits = 0;  // the most that a run showed
   Duration first{};     // since the run began; in the first run that showed it
-
-  bool is_thread_start() const;
 };
 
 // What a test does when nobody interferes, from several runs under the agent.
@@ -29,7 +27,6 @@ struct Profile {
   Duration longest{};
 
   int failures() const;
-  int failures_with(const std::string& signature) const;
   // The first run that passed, or else that ended by itself, or else any; null when none has a
   // trace.
   const ExperimentResult* model() const;

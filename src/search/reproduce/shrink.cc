@@ -142,13 +142,6 @@ class Titration {
 
 }  // namespace
 
-Duration longest_delay(const Plan& plan) {
-  Duration longest{};
-  for (const Intervention& intervention : plan.interventions)
-    if (is_delay(intervention)) longest = std::max(longest, intervention.duration);
-  return longest;
-}
-
 Plan with_longest_delay(const Plan& plan, Duration longest) {
   const auto before = static_cast<double>(longest_delay(plan).count());
   Plan scaled = plan;

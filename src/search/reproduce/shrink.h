@@ -12,9 +12,6 @@ void shrink(Hunt& hunt, Found& found);
 // the longest one is the one that is named.
 void measure_slack(Hunt& hunt, Found& found);
 
-// The longest delay of a plan; zero when it has none.
-Duration longest_delay(const Plan& plan);
-
 // All delays scaled so that the longest one is this long.
 Plan with_longest_delay(const Plan& plan, Duration longest);
 

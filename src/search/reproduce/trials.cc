@@ -4,18 +4,19 @@
 
 #include <algorithm>
 
+#include "trace/same_line.h"
 #include "util/base_name.h"
 
 namespace unflake {
 
-bool is_delay(const Intervention& intervention) {
+bool acts(const Intervention& intervention) {
   return intervention.action != Intervention::Action::watch;
 }
 
 bool has_fired(const Plan& plan, const ExperimentResult& result) {
   bool has_delays = false;
   for (size_t i = 0; i < plan.interventions.size(); ++i) {
-    if (!is_delay(plan.interventions[i])) continue;
+    if (!acts(plan.interventions[i])) continue;
     has_delays = true;
     if (result.trace && i < result.trace->interventions.size() &&
         result.trace->interventions[i].fired > 0)
@@ -65,9 +66,7 @@ bool was_cut_short(const ExperimentResult& result) {
 
 bool failed_at(const ExperimentResult& result, const Failure& wanted) {
   if (!result.trace) return false;
-  const auto is_there = [&](const Frame& frame) {
-    return frame.line == wanted.line && base_name(frame.file) == base_name(wanted.file);
-  };
+  const auto is_there = [&](const Frame& frame) { return is_same_line(frame, wanted); };
   return std::ranges::any_of(result.trace->failures, [&](const TracedFailure& failure) {
     return std::ranges::any_of(failure.stack.frames, [&](const TracedFrame& frame) {
       return std::ranges::any_of(frame.source, is_there);

@@ -8,7 +8,7 @@
 namespace unflake {
 
 // Whether it makes a thread late, or tells it another time.
-bool is_delay(const Intervention& intervention);
+bool acts(const Intervention& intervention);
 bool is_for(const Intervention& intervention, const Place& place);
 
 bool has_started(const ExperimentResult& result);
