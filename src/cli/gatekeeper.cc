@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/project.h"
 #include "history/clean_runs.h"
 #include "report/progress.h"
 #include "report/style.h"
@@ -143,7 +144,8 @@ void Gatekeeper::quarantine_new(const SessionEnded& session) {
       Note{Note::Level::warning,
            fmt::format("{} put into {} until {}",
                        counted(static_cast<long long>(new_entries_.size()), "new flaky failure"),
-                       options_.quarantine_file, format_day(new_entries_.front().expires)),
+                       printable(path_from_here(options_.quarantine_file)),
+                       format_day(new_entries_.front().expires)),
            "review the file and commit it"});
 }
 

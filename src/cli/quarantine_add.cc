@@ -201,7 +201,7 @@ class Addition {
     if (!entry.failure.empty()) page.print("  failure: {}\n", entry.failure);
     if (!entry.owner.empty()) page.print("  owner:   {}\n", printable(entry.owner));
     if (!past.empty()) page.print("  again:   {}; failed again\n", past);
-    page.print("  next:    commit {}\n", printable(desk_.file));
+    page.print("  next:    commit {}\n", printable(path_from_here(desk_.file)));
     return page.write_out();
   }
 

@@ -98,6 +98,7 @@ class RunSession {
     if (!repeated) return repeated.error();
     const auto quarantine = load_quarantine(run_.quarantine.file(project_));
     if (run_.ci && !quarantine) return quarantine.error();
+    if (run_.quarantine_new) make_folder(project_);
     Listeners listeners;
     auto opened = listeners.open(run_, flaky_result(), store_.get(), executor, interrupts_);
     if (!opened) return opened.error();
