@@ -79,6 +79,23 @@ TEST(Golden, Terminal_with_repeats) {
                       terminal_text(session_with_repeats(), Verbosity::normal));
 }
 
+TEST(Golden, Terminal_with_a_gate) {
+  compare_with_golden("terminal_gate.txt", terminal_text(session_with_gate(), Verbosity::quiet));
+}
+
+TEST(Golden, Junit_with_a_gate) {
+  compare_with_golden("junit_gate.xml", junit_text(session_with_gate()));
+}
+
+TEST(Golden, Json_lines_with_a_gate) {
+  StringSink sink;
+  JsonLines lines(sink);
+  for (const Event& event : session_with_gate())
+    if (std::holds_alternative<TestEnded>(event) || std::holds_alternative<SessionEnded>(event))
+      lines.on(event);
+  compare_with_golden("events_gate.jsonl", sink.text);
+}
+
 TEST(Golden, Json_lines) {
   StringSink sink;
   JsonLines lines(sink);

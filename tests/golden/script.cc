@@ -29,19 +29,26 @@ class Script {
     events_.push_back(std::move(run));
   }
 
-  void end(TestPtr test, std::string reason = "") {
+  void end(TestPtr test, std::string reason = "", std::optional<GateDecision> gate = {}) {
     const Verdict verdict = verdict_of(tally_);
+    if (gate) counts_.add(gate->kind);
     all_.passed += verdict == Verdict::passed;
     all_.failed += verdict == Verdict::failed;
     all_.flaky += verdict == Verdict::flaky;
     all_.skipped += verdict == Verdict::skipped;
     all_.not_run += verdict == Verdict::not_run;
-    events_.push_back(TestEnded{std::move(test), verdict, tally_, std::move(reason)});
+    events_.push_back(
+        TestEnded{std::move(test), verdict, tally_, std::move(reason), std::move(gate)});
     all_.runs += tally_;
     tally_ = {};
   }
 
   void add(Event event) { events_.push_back(std::move(event)); }
+
+  std::vector<Event> finish_gated(Duration elapsed) {
+    all_.gate = counts_;
+    return finish(elapsed, false);
+  }
 
   std::vector<Event> finish(Duration elapsed, bool interrupted) {
     all_.elapsed = elapsed;
@@ -54,6 +61,7 @@ class Script {
   std::vector<Event> events_;
   Tally tally_;
   SessionEnded all_;
+  GateCounts counts_;
 };
 
 SessionStarted session_of(std::vector<TestPtr> tests) {
@@ -193,6 +201,56 @@ std::vector<Event> session_with_repeats() {
         failing(never, i, assertion("server_test.cc", 50, "ok"), "2222222222222222", "no\n"));
   script.end(never);
   return script.finish(4'200ms, false);
+}
+
+std::vector<Event> session_with_gate() {
+  const auto named = [](const char* name) { return make_test("server_test", name); };
+  const std::string known(16, '1'), other(16, '2');
+  SessionStarted session = session_of({});
+  session.retries = 1;
+  session.repeated = {{"server_test", "Server.New"}};
+  session.why_repeated = "1 test since main: 1 new, 3 runs each";
+  Script script(session);
+  const auto fail_twice = [&](const TestPtr& test, const std::string& signature) {
+    script.run(retried(failing(test, 1, push_failure(), signature, "no\n")));
+    script.run(failing(test, 2, push_failure(), signature, "no\n"));
+  };
+  const auto decision = [&](GateKind kind, std::string text) {
+    GateDecision gate;
+    gate.kind = kind;
+    gate.text = std::move(text);
+    return gate;
+  };
+  for (int i = 1; i <= 3; ++i) script.run(passing(named("Server.New"), i));
+  script.end(named("Server.New"), "", decision(GateKind::passed, ""));
+
+  fail_twice(named("Server.Broken"), other);
+  script.end(named("Server.Broken"), "", decision(GateKind::failed, "failed in all of 2 runs"));
+
+  script.run(retried(failing(named("Server.Flaky"), 1, push_failure(), other, "no\n")));
+  script.run(passing(named("Server.Flaky"), 2));
+  GateDecision flaky = decision(GateKind::flaky_new, "failed in 1 of 2 runs");
+  flaky.unknown = {other};
+  flaky.next = {"unflake quarantine add server_test:Server.Flaky --signature " + other};
+  flaky.past = "was quarantined 2026-01-01..2026-01-20, lifted as fixed by abc123";
+  script.end(named("Server.Flaky"), "", flaky);
+
+  fail_twice(named("Server.Known"), known);
+  GateDecision in = decision(GateKind::quarantined,
+                             "failed in all of 2 runs; in quarantine until 2026-03-31 (30 days "
+                             "left), owner @net, https://example.com/7");
+  in.known = {known};
+  in.until = "2026-03-31";
+  in.owner = "@net";
+  in.issue = "https://example.com/7";
+  script.end(named("Server.Known"), "", in);
+
+  fail_twice(named("Server.Other"), other);
+  script.end(
+      named("Server.Other"), "",
+      decision(GateKind::other_signature,
+               "failed in all of 2 runs; it is in quarantine for " + known + ", not for " + other));
+  return script.finish_gated(1'200ms);
 }
 
 }  // namespace unflake::testing
