@@ -144,9 +144,10 @@ class ConfigReader {
   Result<Config> read(const std::string& profile) {
     TableReader top(root_, path_);
     for (const auto& [key, node] : root_)
-      if (key != "profile" && key != "override" && key != "code")
+      if (key != "profile" && key != "override" && key != "code" && key != "history")
         return usage_error(fmt::format("there is no setting '{}' here", printable(key.str())),
-                           top.where(node), "use [profile.default], [[override]] and [code]");
+                           top.where(node),
+                           "use [profile.default], [[override]], [code] and [history]");
     const toml::node* profiles = root_.get("profile");
     if (profiles && !profiles->is_table())
       return usage_error("profiles are written [profile.NAME]", top.where(*profiles));

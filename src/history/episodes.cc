@@ -105,17 +105,19 @@ std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
   return all;
 }
 
-ClaimWindows windows_of(const std::vector<FlakyEpisode>& episodes, size_t claim, TimePoint until) {
+ClaimWindows windows_of(const std::vector<FlakyEpisode>& episodes, size_t claim,
+                        const Window& known) {
   const FlakyEpisode& one = episodes[claim];
   const TimePoint at = *one.closed;
-  ClaimWindows windows{{TimePoint::min(), at}, {at, std::max(at, until)}};
+  ClaimWindows windows{{at, at}, {std::max(at, known.from), std::max(at, known.until)}};
   const size_t next = claim + 1;
   if (next < episodes.size() && is_same_failure(one, episodes[next]) && episodes[next].closed)
     windows.after.until = std::min(windows.after.until, *episodes[next].closed);
-  const auto length = std::max<TimePoint::duration>(windows.after.until - at, shortest_before);
-  windows.before.from = at - length;
+  windows.before.from =
+      at - std::max<TimePoint::duration>(windows.after.until - at, shortest_before);
   if (claim > 0 && is_same_failure(one, episodes[claim - 1]) && episodes[claim - 1].closed)
     windows.before.from = std::max(windows.before.from, *episodes[claim - 1].closed);
+  windows.before.from = std::min(at, std::max(windows.before.from, known.from));
   return windows;
 }
 

@@ -25,11 +25,13 @@ std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
                                       std::vector<LifecycleEvent> events);
 
 // A window before and one after a claim, as far as no other claim about the same failure is in
-// them. The one before is as long as the one after, or 30 days when that is longer.
+// them and all runs are `known`. The one before is as long as the one after, or 30 days when that
+// is longer.
 struct ClaimWindows {
   Window before, after;
 };
 
-ClaimWindows windows_of(const std::vector<FlakyEpisode>& episodes, size_t claim, TimePoint until);
+ClaimWindows windows_of(const std::vector<FlakyEpisode>& episodes, size_t claim,
+                        const Window& known);
 
 }  // namespace unflake

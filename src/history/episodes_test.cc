@@ -11,6 +11,10 @@ TimePoint day(int number) {
   return TimePoint(std::chrono::days(20'000 + number));
 }
 
+Window known_until(int number) {
+  return {TimePoint::min(), day(number)};
+}
+
 const TestId push{"server_test", "Server.Push"};
 
 LifecycleEvent event(Kind kind, int at, const std::string& signature = "aa") {
@@ -86,7 +90,7 @@ TEST(Episodes, An_event_without_a_signature_is_about_all_failures_of_the_test) {
 
 TEST(Claim_windows, Are_as_long_before_as_after) {
   const auto episodes = episodes_of({failure(1, 2)}, {event(Kind::lifted, 100)});
-  const ClaimWindows windows = windows_of(episodes, 0, day(150));
+  const ClaimWindows windows = windows_of(episodes, 0, known_until(150));
   EXPECT_EQ(windows.before.from, day(50));
   EXPECT_EQ(windows.before.until, day(100));
   EXPECT_EQ(windows.after.from, day(100));
@@ -95,15 +99,23 @@ TEST(Claim_windows, Are_as_long_before_as_after) {
 
 TEST(Claim_windows, A_fix_of_yesterday_is_compared_with_a_month) {
   const auto episodes = episodes_of({failure(1, 2)}, {event(Kind::lifted, 100)});
-  EXPECT_EQ(windows_of(episodes, 0, day(101)).before.from, day(70));
+  EXPECT_EQ(windows_of(episodes, 0, known_until(101)).before.from, day(70));
 }
 
 TEST(Claim_windows, End_at_the_other_claims_about_the_same_failure) {
   const auto episodes =
       episodes_of({failure(1, 2)},
                   {event(Kind::lifted, 10), event(Kind::quarantined, 12), event(Kind::lifted, 15)});
-  EXPECT_EQ(windows_of(episodes, 0, day(90)).after.until, day(15));
-  EXPECT_EQ(windows_of(episodes, 1, day(90)).before.from, day(10));
+  EXPECT_EQ(windows_of(episodes, 0, known_until(90)).after.until, day(15));
+  EXPECT_EQ(windows_of(episodes, 1, known_until(90)).before.from, day(10));
+}
+
+TEST(Claim_windows, Begin_where_nothing_has_been_forgotten) {
+  const auto episodes = episodes_of({failure(1, 2)}, {event(Kind::lifted, 100)});
+  EXPECT_EQ(windows_of(episodes, 0, {day(90), day(150)}).before.from, day(90));
+  const ClaimWindows none = windows_of(episodes, 0, {day(120), day(150)});
+  EXPECT_EQ(none.before.from, none.before.until);
+  EXPECT_EQ(none.after.from, day(120));
 }
 
 }  // namespace

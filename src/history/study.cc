@@ -102,14 +102,13 @@ RateRow compute_rates(const ProjectFacts& facts) {
   row.project = facts.project;
   std::vector<double> rates;
   for (const FlakyTestRuns& test : facts.tests) {
-    const int64_t runs = test.counts.passes + test.counts.failures;
+    const int64_t runs = test.passes + test.failures;
     ++row.tests;
     row.runs += runs;
     row.on_demand += test.has_repro;
-    row.cut |= test.counts.cut;
-    if (test.counts.passes == 0 || test.counts.failures == 0) continue;
+    if (test.passes == 0 || test.failures == 0) continue;
     ++row.both;
-    rates.push_back(static_cast<double>(test.counts.failures) / static_cast<double>(runs));
+    rates.push_back(static_cast<double>(test.failures) / static_cast<double>(runs));
   }
   row.rates = spread_of(std::move(rates));
   return row;
@@ -189,8 +188,12 @@ Study compute_study(const std::vector<ProjectFacts>& projects, const Window& win
   });
   study.reoccurrences = compute_reoccurrences(projects);
   study.claimed_fixes = compute_claimed_fixes(projects);
-  for (const ProjectFacts& facts : projects)
+  for (const ProjectFacts& facts : projects) {
     study.notes.insert(study.notes.end(), facts.notes.begin(), facts.notes.end());
+    if (facts.complete_since)
+      study.complete_since =
+          std::max(study.complete_since.value_or(TimePoint::min()), *facts.complete_since);
+  }
   return study;
 }
 

@@ -61,12 +61,14 @@ class Gathering {
         note("tables 3 and 4 are of {} of {} flaky tests", most_tests, tests.size());
         break;
       }
-      auto counts = store_.count_runs(test, "", known_until_);
-      if (!counts) return counts.error();
       auto summary = store_.summarise_test(test);
       if (!summary) return summary.error();
-      FlakyTestRuns runs{test, *counts, {}, {}, question_.with_repro.contains(test)};
+      FlakyTestRuns runs;
+      runs.test = test;
+      runs.has_repro = question_.with_repro.contains(test);
       if (*summary) {
+        runs.passes = (*summary)->passes;
+        runs.failures = (*summary)->failures;
         runs.passing = (*summary)->pass_durations;
         runs.failing = (*summary)->fail_durations;
       }
@@ -76,6 +78,9 @@ class Gathering {
   }
 
   Result<void> claims() {
+    auto horizon = store_.forgotten_before();
+    if (!horizon) return horizon.error();
+    facts_.complete_since = *horizon;
     for (size_t i = 0; i < facts_.episodes.size(); ++i) {
       if (!facts_.episodes[i].closed) continue;
       if (facts_.claims.size() == most_claims) {
@@ -91,7 +96,9 @@ class Gathering {
 
   Result<ClaimEvidence> evidence_of(size_t claim) {
     const FlakyEpisode& episode = facts_.episodes[claim];
-    const ClaimWindows windows = windows_of(facts_.episodes, claim, question_.window.until);
+    const ClaimWindows windows =
+        windows_of(facts_.episodes, claim,
+                   {facts_.complete_since.value_or(TimePoint::min()), question_.window.until});
     auto before = store_.count_runs(episode.test, episode.signature, windows.before);
     if (!before) return before.error();
     auto after = store_.count_runs(episode.test, episode.signature, windows.after);

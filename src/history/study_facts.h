@@ -17,7 +17,7 @@ namespace unflake {
 
 struct FlakyTestRuns {
   TestId test;
-  RunCounts counts;
+  int64_t passes = 0, failures = 0;
   DurationSummary passing, failing;
   bool has_repro = false;
 };
@@ -36,6 +36,7 @@ struct ProjectFacts {
   std::vector<FlakyEpisode> episodes;
   std::vector<FlakyTestRuns> tests;
   std::vector<ClaimEvidence> claims;
+  std::optional<TimePoint> complete_since;
   std::vector<CauseRecord> causes;
   std::map<std::string, std::optional<CommitChange>> commits;  // none: not in this repository
   std::vector<std::string> notes;

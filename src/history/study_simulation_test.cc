@@ -54,7 +54,8 @@ class Simulation {
     episode.closed = claimed;
     facts.episodes.push_back(episode);
     const size_t index = facts.episodes.size() - 1;
-    const ClaimWindows windows = windows_of(facts.episodes, index, runs.back().at);
+    const ClaimWindows windows =
+        windows_of(facts.episodes, index, {TimePoint::min(), runs.back().at});
     facts.claims.push_back({index, count(runs, windows.before), count(runs, windows.after), {}});
   }
 

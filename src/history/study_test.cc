@@ -31,8 +31,8 @@ FlakyTestRuns runs_of(const std::string& name, int64_t passes, int64_t failures,
                       Duration passing = 10ms, Duration failing = 10ms) {
   FlakyTestRuns runs;
   runs.test = named(name);
-  runs.counts.passes = passes;
-  runs.counts.failures = failures;
+  runs.passes = passes;
+  runs.failures = failures;
   if (passes > 0) runs.passing = {passes, passing, passing, passing, passing, passing, false};
   if (failures > 0) runs.failing = {failures, failing, failing, failing, failing, failing, false};
   return runs;

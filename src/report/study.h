@@ -40,7 +40,6 @@ struct RateRow {
   int64_t tests = 0, runs = 0;
   int64_t both = 0;       // tests with a pass and a failure among the runs
   int64_t on_demand = 0;  // tests with a repro
-  bool cut = false;       // of some test only the newest runs were counted
   Spread rates;           // failure rates of `both`
 };
 
@@ -136,6 +135,7 @@ std::string_view to_string(ClaimedFix::Verdict verdict);
 
 struct Study {
   StudyTime from, until;  // of prevalence; all else is of everything up to `until`
+  std::optional<StudyTime> complete_since;  // runs from before may be gone; claims look not there
   std::vector<PrevalenceRow> prevalence;
   std::vector<FlakyTestRow> flaky_tests;
   std::vector<RateRow> rates;

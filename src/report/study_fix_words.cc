@@ -247,6 +247,10 @@ StudyTable claimed_fix_table(const Study& study) {
       "corrected for all claims of this table (Holm), so that at most 1 table in 20 calls any rate "
       "lower that is not",
       "runs of branches that do not have the fix count as after it, too"};
+  if (study.complete_since)
+    table.remarks.push_back(
+        fmt::format("runs from before {} were pruned: nothing older is compared",
+                    timestamp_in_minutes(*study.complete_since)));
   return table;
 }
 

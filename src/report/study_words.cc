@@ -92,9 +92,7 @@ StudyTable rate_table(const Study& study) {
                    {},
                    {},
                    {}};
-  bool cut = false;
   for (const RateRow& row : study.rates) {
-    cut |= row.cut;
     const Spread& rates = row.rates;
     const bool none = row.both == 0;
     table.rows.push_back({project_text(row.project), number(row.tests), number(row.runs),
@@ -108,7 +106,6 @@ StudyTable rate_table(const Study& study) {
   table.remarks = {
       "rates are of the tests that both passed and failed, over all recorded runs without "
       "injected delays"};
-  if (cut) table.remarks.push_back("of some tests only the newest runs were counted");
   if (std::ranges::all_of(study.rates, [](const RateRow& row) { return row.on_demand == 0; }))
     table.remarks.push_back(
         "none was reproduced on demand yet: `unflake reproduce TARGET TEST` tries, and keeps what "

@@ -29,6 +29,7 @@ class FakeStore : public Store {
   std::vector<CauseRecord> known_causes;
   std::vector<TargetRecord> targets;
   std::set<std::tuple<SessionId, TestId, std::string>> suppressed;
+  std::optional<TimePoint> horizon;
   size_t batches = 0;  // calls of record_all
 
   Result<SessionId> begin_session(const SessionRecord& session) override {
@@ -210,6 +211,8 @@ class FakeStore : public Store {
 
   Result<RetentionCount> forget(const Retention& retention, TimePoint now) override {
     RetentionCount gone;
+    for (const auto& kept : {retention.passing_runs, retention.failing_runs})
+      if (kept) horizon = std::max(horizon.value_or(TimePoint::min()), now - *kept);
     for (KeptRun& one : runs) {
       if (!retention.outputs || one.run.output.empty()) continue;
       if (one.run.started >= now - *retention.outputs) continue;
@@ -230,9 +233,14 @@ class FakeStore : public Store {
       for (const KeptRun& one : runs)
         if (one.session == static_cast<SessionId>(i + 1))
           if (auto seen = visitor.run(one.run); !seen) return seen;
+      for (const auto& [session, test, signature] : suppressed)
+        if (visitor.suppression && session == static_cast<SessionId>(i + 1))
+          if (auto seen = visitor.suppression(test, signature); !seen) return seen;
     }
     return {};
   }
+
+  Result<std::optional<TimePoint>> forgotten_before() override { return horizon; }
 
  private:
   const SessionRecord& session_of(const KeptRun& one) const {
