@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/history.h"
 #include "cli/options.h"
 #include "cli/page.h"
-#include "history/spill.h"
 #include "report/rates.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"
@@ -27,7 +27,9 @@ constexpr const char* help =
   unflake history ./server_test 'Server.*'   those of a target that match
   unflake history 'server_test:Server.*'     the same, by id
   unflake history server_test:Server.Push    one test: rate, durations, failures
-  unflake history import FILE                take in runs that could not be recorded at the time
+  unflake history export FILE                every run that is kept, for another store
+  unflake history import FILE                take in an export, or runs that could not be recorded
+  unflake history prune                      forget runs that are older than is worth keeping
 
 Rates come with an exact 95 % interval (Clopper and Pearson).)";
 
@@ -237,6 +239,25 @@ Result<void> show(Page& page, Store& store, const HistoryCommand& command,
   return {};
 }
 
+struct HistoryPart {
+  const char* name;
+  int (*run)(const Words& words);
+};
+
+constexpr HistoryPart parts[] = {{"export", history_export_command},
+                                 {"import", history_import_command},
+                                 {"prune", history_prune_command}};
+
+std::optional<int> run_history_part(const Words& words) {
+  for (const HistoryPart& part : parts) {
+    if (words.options.empty() || words.options.front() != part.name) continue;
+    Words rest = words;
+    rest.options.erase(rest.options.begin());
+    return part.run(rest);
+  }
+  return std::nullopt;
+}
+
 Result<void> show_what(Page& page, Store& store, const HistoryCommand& command, const Words& words,
                        const Project& project) {
   const auto patterns = patterns_of(command, words, project);
@@ -244,24 +265,15 @@ Result<void> show_what(Page& page, Store& store, const HistoryCommand& command, 
   return show(page, store, command, *patterns);
 }
 
-Result<void> import_runs(Page& page, Store& store, const std::string& file) {
-  auto imported = import_spill(store, file);
-  if (!imported) return imported.error();
-  page.print("{} runs of {} are in the history\n", imported->runs, printable(file));
-  for (const BadLine& bad : imported->first_bad)
-    fmt::print(stderr, "unflake: line {} was left out: {}\n", bad.line, printable(bad.why));
-  if (imported->bad_lines > 0)
-    return internal_error(fmt::format("{} lines could not be read", imported->bad_lines), file);
-  return {};
-}
-
 }  // namespace
 
 int history_command(const Words& words) {
+  if (const auto code = run_history_part(words)) return *code;
   HistoryCommand command;
   CommandLine line("history", help);
-  line.app().add_option("test", command.words,
-                        "TARGET [NAME-OR-GLOB...], ids or globs over ids; or: import FILE");
+  line.app().add_option(
+      "test", command.words,
+      "TARGET [NAME-OR-GLOB...], ids or globs over ids; or: export, import, prune");
   line.app().add_flag("--json", command.json, "JSON instead of text");
   line.app()
       .add_option("--most", command.most, "how many tests to list")
@@ -276,13 +288,10 @@ int history_command(const Words& words) {
   if (!project) return report_error(project.error());
   const auto config = command.configuration.load(*project);
   if (!config) return report_error(config.error());
-  const StoreAddress address = command.history.address(*project, *config);
-  const bool importing = command.words.size() == 2 && command.words[0] == "import";
-  auto store = importing ? open_store(address) : open_store_to_read(address);
+  auto store = open_store_to_read(command.history.address(*project, *config));
   if (!store) return report_error(store.error());
   Page page;
-  const auto shown = importing ? import_runs(page, **store, command.words[1])
-                               : show_what(page, **store, command, words, *project);
+  const auto shown = show_what(page, **store, command, words, *project);
   const int written = page.write_out();
   return shown ? written : report_error(shown.error());
 }

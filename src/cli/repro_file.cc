@@ -118,4 +118,12 @@ Result<Repro> load_repro(const std::string& path) {
   return parse_repro(text, printable(path));
 }
 
+std::set<TestId> tests_with_repro(const Project& project) {
+  std::set<TestId> tests;
+  const std::string folder = project.path("repro");
+  for (const std::string& name : names_in(folder))
+    if (const auto repro = load_repro(folder + "/" + name + ending)) tests.insert(repro->test);
+  return tests;
+}
+
 }  // namespace unflake

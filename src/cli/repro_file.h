@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "cli/project.h"
@@ -15,5 +16,8 @@ Result<std::string> save_repro(const Project& project, const Repro& repro);
 Result<std::string> find_repro(const Project& project, const std::string& word);
 
 Result<Repro> load_repro(const std::string& path);
+
+// The tests that a file in `.unflake/repro/` is about; files that cannot be read are left out.
+std::set<TestId> tests_with_repro(const Project& project);
 
 }  // namespace unflake

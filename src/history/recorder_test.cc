@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "history/import.h"
 #include "support/history_runs.h"
 #include "support/temp_folder.h"
 
@@ -59,6 +60,7 @@ class FailingStore : public Store {
   Result<int64_t> save_cause(const CauseRecord&) override { return full(); }
   Result<RetentionCount> forget(const Retention&, TimePoint) override { return full(); }
   Result<void> visit(const Visitor&) override { return full(); }
+  Result<std::optional<TimePoint>> forgotten_before() override { return full(); }
 
  private:
   static Error full() {
@@ -106,7 +108,7 @@ class RecorderTest : public testing::Test {
   }
 
   void import(const std::string& path, int64_t runs) {
-    const auto imported = import_spill(*real_, path);
+    const auto imported = import_history(*real_, path);
     ASSERT_TRUE(imported) << to_string(imported.error());
     EXPECT_EQ(imported->runs, runs);
     EXPECT_EQ(imported->bad_lines, 0);

@@ -31,18 +31,4 @@ class SpillFile {
 // $XDG_STATE_HOME/unflake, ~/.local/state/unflake and the folder for temporary files.
 std::vector<std::string> default_spill_folders();
 
-struct BadLine {
-  int64_t line = 0;
-  std::string why;
-};
-
-struct ImportCount {
-  int64_t runs = 0;                // read and in the database now
-  int64_t bad_lines = 0;           // left out
-  std::vector<BadLine> first_bad;  // the first hundred of them
-};
-
-// Brings a spill file's runs into the store. Importing it again changes nothing.
-Result<ImportCount> import_spill(Store& store, const std::string& path);
-
 }  // namespace unflake

@@ -14,6 +14,8 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* format_key = "unflake_spill";
+constexpr const char* export_key = "unflake_export";
+constexpr const char* end_key = "unflake_export_end";
 constexpr int format_version = 1;
 
 bool is_utf8(const std::string& text) {
@@ -39,14 +41,17 @@ int digit_of(char c) {
   throw json::other_error::create(501, "not a hexadecimal digit", nullptr);
 }
 
-std::string text_from(const json& line, const char* key) {
-  const json& value = line.at(key);
+std::string text_of(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   const auto& digits = value.at("hex").get_ref<const std::string&>();
   std::string text;
   for (size_t i = 0; i + 1 < digits.size(); i += 2)
     text += static_cast<char>(digit_of(digits[i]) * 16 + digit_of(digits[i + 1]));
   return text;
+}
+
+std::string text_from(const json& line, const char* key) {
+  return text_of(line.at(key));
 }
 
 json failure_to_json(const Failure& failure) {
@@ -98,8 +103,90 @@ json to_json(const RunRecord& run) {
   return line;
 }
 
-bool is_session(const json& line) {
-  return line.is_object() && line.value(format_key, 0) == format_version;
+json to_json(const SuppressedFailure& failure) {
+  return {{"suppressed",
+           {{"target", text_to_json(failure.test.target)},
+            {"name", text_to_json(failure.test.name)},
+            {"signature", text_to_json(failure.signature)}}}};
+}
+
+json to_json(const LifecycleEvent& event) {
+  return {{"lifecycle",
+           {{"kind", code_of(event.kind)},
+            {"target", text_to_json(event.test.target)},
+            {"name", text_to_json(event.test.name)},
+            {"signature", text_to_json(event.signature)},
+            {"at_us", to_microseconds(event.at)},
+            {"commit", text_to_json(event.commit)},
+            {"reason", text_to_json(event.reason)},
+            {"owner", text_to_json(event.owner)},
+            {"url", text_to_json(event.url)}}}};
+}
+
+json to_json(const CauseRecord& cause) {
+  json signatures = json::array();
+  for (const std::string& signature : cause.signatures)
+    signatures.push_back(text_to_json(signature));
+  json value = {{"title", text_to_json(cause.title)}, {"signatures", std::move(signatures)},
+                {"state", code_of(cause.state)},      {"opened_us", to_microseconds(cause.opened)},
+                {"reopened", cause.reopened},         {"category", text_to_json(cause.category)},
+                {"url", text_to_json(cause.url)}};
+  if (cause.closed) value["closed_us"] = to_microseconds(*cause.closed);
+  return {{"cause", std::move(value)}};
+}
+
+json export_header(const std::string& project) {
+  return {{export_key, format_version}, {"project", text_to_json(project)}};
+}
+
+json export_end(int64_t sessions, int64_t runs) {
+  return {{end_key, {{"sessions", sessions}, {"runs", runs}}}};
+}
+
+SpillLine kind_of(const json& line) {
+  if (!line.is_object()) return SpillLine::run;
+  for (const auto& [key, kind] :
+       {std::pair(format_key, SpillLine::session), {export_key, SpillLine::header}})
+    if (const auto found = line.find(key); found != line.end() && found->is_number_integer())
+      return found->get<int64_t>() == format_version ? kind : SpillLine::newer;
+  if (line.contains("lifecycle")) return SpillLine::event;
+  if (line.contains("cause")) return SpillLine::cause;
+  if (line.contains("suppressed")) return SpillLine::suppressed;
+  return line.contains(end_key) ? SpillLine::end : SpillLine::run;
+}
+
+SuppressedFailure suppressed_from(const json& line) {
+  const json& value = line.at("suppressed");
+  return {{text_from(value, "target"), text_from(value, "name")}, text_from(value, "signature")};
+}
+
+LifecycleEvent event_from(const json& line) {
+  const json& value = line.at("lifecycle");
+  LifecycleEvent event;
+  event.kind = lifecycle_from_code(value.at("kind").get<int64_t>());
+  event.test = {text_from(value, "target"), text_from(value, "name")};
+  event.signature = text_from(value, "signature");
+  event.at = to_time(value.at("at_us").get<int64_t>());
+  event.commit = text_from(value, "commit");
+  event.reason = text_from(value, "reason");
+  event.owner = text_from(value, "owner");
+  event.url = text_from(value, "url");
+  return event;
+}
+
+CauseRecord cause_from(const json& line) {
+  const json& value = line.at("cause");
+  CauseRecord cause;
+  cause.title = text_from(value, "title");
+  for (const json& signature : value.at("signatures"))
+    cause.signatures.push_back(text_of(signature));
+  cause.state = cause_state_from_code(value.at("state").get<int64_t>());
+  cause.opened = to_time(value.at("opened_us").get<int64_t>());
+  if (value.contains("closed_us")) cause.closed = to_time(value.at("closed_us").get<int64_t>());
+  cause.reopened = value.at("reopened").get<int>();
+  cause.category = text_from(value, "category");
+  cause.url = text_from(value, "url");
+  return cause;
 }
 
 SessionRecord session_from(const json& line) {

@@ -1,4 +1,5 @@
 #include "history/spill.h"
+#include "history/import.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ class SpillTest : public testing::Test {
     std::ofstream file(path, std::ios::binary);
     for (const std::string& line : lines) file << line << '\n';
     file.close();
-    return import_spill(*store_, path);
+    return import_history(*store_, path);
   }
 
   TempFolder folder_;
@@ -85,7 +86,7 @@ TEST_F(SpillTest, Refuses_a_file_without_a_session) {
 }
 
 TEST_F(SpillTest, Refuses_a_file_that_is_not_there) {
-  const auto imported = import_spill(*store_, folder_.file("nothing.jsonl"));
+  const auto imported = import_history(*store_, folder_.file("nothing.jsonl"));
   ASSERT_FALSE(imported);
   EXPECT_THAT(imported.error().what, HasSubstr("No such file"));
 }

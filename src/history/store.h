@@ -139,8 +139,14 @@ class Store {
   struct Visitor {
     std::function<Result<void>(const SessionRecord&)> session;
     std::function<Result<void>(const RunRecord&)> run;
+    // What suppress() was told of the session, behind its runs. May be left out.
+    std::function<Result<void>(const TestId&, const std::string& signature)> suppression;
   };
   virtual Result<void> visit(const Visitor& visitor) = 0;
+
+  // Runs that began before it may have been forgotten, passing ones or failing ones: a rate over
+  // them would be wrong. None: nothing ever was.
+  virtual Result<std::optional<TimePoint>> forgotten_before() = 0;
 };
 
 // Creates the database when there is none, and brings an older one up to date. `patience`: how long

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "stats/log_gamma.h"
 
@@ -60,6 +61,22 @@ double fisher_more_often(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t
   const double fewest = std::max(0.0, shares.hits - shares.runs_b);
   if (seen <= fewest) return 1;
   return seen > shares.mean() ? tail_sum(shares, seen, 1) : 1 - tail_sum(shares, seen - 1, -1);
+}
+
+std::optional<int64_t> misses_until_less_often(int64_t hits_a, int64_t runs_a, int64_t hits_b,
+                                               int64_t runs_b, double error) {
+  const auto shown = [&](int64_t more) {
+    return fisher_more_often(hits_a, runs_a, hits_b, runs_b + more) <= error;
+  };
+  constexpr int64_t most = int64_t{1} << 40;
+  int64_t too_few = -1, enough = 1;
+  while (enough < most && !shown(enough)) too_few = std::exchange(enough, enough * 2);
+  if (enough >= most) return std::nullopt;
+  while (enough - too_few > 1) {
+    const int64_t middle = too_few + (enough - too_few) / 2;
+    (shown(middle) ? enough : too_few) = middle;
+  }
+  return enough;
 }
 
 }  // namespace unflake

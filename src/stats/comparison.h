@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace unflake {
 
@@ -9,5 +10,10 @@ namespace unflake {
 // runs, few ones too, where a normal approximation would promise too much. Without runs of both
 // there is nothing to compare: 1.
 double fisher_more_often(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b);
+
+// How many more runs of b, all without a hit, would show at this `error` that a's rate is the
+// higher one. None when no number would: a has no hits.
+std::optional<int64_t> misses_until_less_often(int64_t hits_a, int64_t runs_a, int64_t hits_b,
+                                               int64_t runs_b, double error);
 
 }  // namespace unflake

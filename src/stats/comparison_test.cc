@@ -99,5 +99,20 @@ TEST(FisherMoreOften, Tells_how_small_a_very_small_chance_is) {
   EXPECT_GE(fisher_more_often(1'000'000, 1'000'000, 0, 1'000'000), 0.0);
 }
 
+TEST(Misses_until_less_often, Is_the_least_number_that_shows_it) {
+  const auto more = misses_until_less_often(10, 100, 0, 5, 0.05);
+  ASSERT_TRUE(more);
+  EXPECT_LE(fisher_more_often(10, 100, 0, 5 + *more), 0.05);
+  EXPECT_GT(fisher_more_often(10, 100, 0, 5 + *more - 1), 0.05);
+}
+
+TEST(Misses_until_less_often, Are_none_when_it_is_shown_already) {
+  EXPECT_EQ(misses_until_less_often(50, 100, 0, 100, 0.05), 0);
+}
+
+TEST(Misses_until_less_often, No_number_helps_when_there_was_no_hit) {
+  EXPECT_FALSE(misses_until_less_often(0, 100, 0, 100, 0.05));
+}
+
 }  // namespace
 }  // namespace unflake

@@ -5,6 +5,7 @@
 
 #include "faults/failing_vfs.h"
 #include "faults/history_check.h"
+#include "history/import.h"
 #include "history/recorder.h"
 #include "support/history_runs.h"
 #include "support/temp_folder.h"
@@ -112,7 +113,7 @@ TEST_P(DiskFaultTest, The_recorder_brings_every_run_to_the_history_or_to_the_spi
     vfs.heal();
     if (!spill.empty()) {
       ++spilled;
-      ASSERT_TRUE(import_spill(**store, spill));
+      ASSERT_TRUE(import_history(**store, spill));
     }
     const auto recorded = recorded_seconds(path, {"odd", "even"});
     EXPECT_EQ(recorded.size(), static_cast<size_t>(run_count));

@@ -90,4 +90,11 @@ RetentionCount forget_runs(Database& database, int64_t project, const Retention&
   return count;
 }
 
+std::optional<TimePoint> forgotten_before(Database& database, int64_t project) {
+  Statement find(database, "SELECT max(passing_us, failing_us) FROM horizons WHERE project = ?");
+  Query query(find, project);
+  if (!query.next()) return std::nullopt;
+  return to_time(query.integer(0));
+}
+
 }  // namespace unflake

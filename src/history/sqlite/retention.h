@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "history/sqlite/database.h"
 #include "history/store.h"
@@ -11,5 +12,7 @@ namespace unflake {
 // must have been placed.
 RetentionCount forget_runs(Database& database, int64_t project, const Retention& retention,
                            TimePoint now);
+
+std::optional<TimePoint> forgotten_before(Database& database, int64_t project);
 
 }  // namespace unflake

@@ -127,6 +127,9 @@ class SqliteStore : public Store {
     const auto visited = attempt([&] { return visit_history(*database_, project_, visitor); });
     return visited ? *visited : visited.error();
   }
+  Result<std::optional<TimePoint>> forgotten_before() override {
+    return attempt([&] { return unflake::forgotten_before(*database_, project_); });
+  }
 
  private:
   std::unique_ptr<Database> database_;

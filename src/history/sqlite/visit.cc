@@ -76,7 +76,12 @@ class Visit {
                    "SELECT signature, kind, file, line, function, expression, message"
                    " FROM signatures WHERE id = ?"),
         output_(database,
-                "SELECT output FROM outputs WHERE test = ? AND signature = ? AND started_us = ?") {
+                "SELECT output FROM outputs WHERE test = ? AND signature = ? AND started_us = ?"),
+        suppressed_(database,
+                    "SELECT target, name, signatures.signature FROM suppressions"
+                    " JOIN tests ON tests.id = test"
+                    " JOIN signatures ON signatures.id = suppressions.signature"
+                    " WHERE session = ? ORDER BY target, name") {
     Statement tests(database,
                     "SELECT id, target, name FROM tests WHERE project = ? ORDER BY target, name");
     for (Query query(tests, project); query.next();)
@@ -116,7 +121,18 @@ class Visit {
       });
       for (const RunRow& run : runs)
         if (const Result<void> told = visitor_.run(record_of(run)); !told) return told;
+      if (const Result<void> told = tell_suppressions(session.id); !told) return told;
     }
+    return {};
+  }
+
+  Result<void> tell_suppressions(int64_t session) {
+    if (!visitor_.suppression) return {};
+    for (Query query(suppressed_, session); query.next();)
+      if (const Result<void> told =
+              visitor_.suppression({query.text(0), query.text(1)}, query.text(2));
+          !told)
+        return told;
     return {};
   }
 
@@ -162,7 +178,7 @@ class Visit {
 
   Database& database_;
   const Store::Visitor& visitor_;
-  Statement placed_, staged_, fresh_, plan_, signature_, output_;
+  Statement placed_, staged_, fresh_, plan_, signature_, output_, suppressed_;
   std::map<int64_t, Named> tests_;
 };
 

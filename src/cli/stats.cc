@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "cli/agent_command.h"
+#include "cli/fix_commit.h"
+#include "cli/options.h"
+#include "cli/page.h"
+#include "cli/repro_file.h"
+#include "cli/times.h"
+#include "history/study.h"
+#include "report/output_file.h"
+#include "report/study_html.h"
+#include "report/study_json.h"
+#include "report/study_text.h"
+#include "run/interrupts.h"
+#include "run/local_executor.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr const char* help =
+    R"(A study of flaky tests on your own data: how prevalent they are, how often they fail, how long until they
+are fixed, what fixes do, and which claimed fixes changed nothing.
+
+  unflake stats                       everything, of the last 30 days where a time matters
+  unflake stats --table 1 --table fixes
+  unflake stats --since 2026-01-01 --until 2026-04-01 --html study.html
+  unflake stats --all-projects        every project of the store
+
+Tables 1 to 7 are those of "A Study on the Lifecycle of Flaky Tests" (Lam and others 2020), whose figures stand
+beside yours where that makes sense.)";
+
+struct StatsCommand {
+  int days = 30;
+  std::string since, until;
+  bool all_projects = false, json = false;
+  std::vector<std::string> tables;
+  std::string html;
+  std::string colour = "auto";
+  StoreOptions history;
+  ConfigOptions configuration;
+};
+
+Result<Window> window_of(const StatsCommand& command) {
+  Window window;
+  window.until = std::chrono::system_clock::now();
+  if (!command.until.empty()) {
+    const auto until = parse_time(command.until);
+    if (!until) return until.error();
+    window.until = *until;
+  }
+  window.from = window.until - std::chrono::days(command.days);
+  if (command.since.empty()) return window;
+  const auto since = parse_time(command.since);
+  if (!since) return since.error();
+  if (*since >= window.until)
+    return usage_error("--since is not before --until", "",
+                       "give two times, the earlier one first");
+  window.from = *since;
+  return window;
+}
+
+// Reads each fix's commit with git, which is started when there is one to read.
+class CommitReader {
+ public:
+  explicit CommitReader(const Project& project) : project_(project) {}
+
+  std::optional<CommitChange> operator()(const std::string& commit) {
+    if (!executor_) {
+      interrupts_ = std::make_unique<Interrupts>();
+      auto made = LocalExecutor::create({}, *interrupts_);
+      if (!made) return std::nullopt;
+      executor_ = std::move(*made);
+    }
+    if (stop_signal() != 0) return std::nullopt;
+    return change_of_commit(project_, commit, *executor_);
+  }
+
+  int stop_signal() const { return interrupts_ ? interrupts_->stop_signal() : 0; }
+
+ private:
+  const Project& project_;
+  std::unique_ptr<Interrupts> interrupts_;
+  std::unique_ptr<LocalExecutor> executor_;
+};
+
+Result<std::vector<std::string>> projects_of(const StatsCommand& command,
+                                             const StoreAddress& address) {
+  if (!command.all_projects) return std::vector<std::string>{address.project};
+  auto store = open_store_to_read(address);
+  if (!store) return store.error();
+  const auto rows = (*store)->prevalence({});
+  if (!rows) return rows.error();
+  std::vector<std::string> names;
+  for (const Prevalence& row : *rows)
+    if (row.runs > 0) names.push_back(row.project);
+  return names;
+}
+
+Result<Study> study_of(const StatsCommand& command, const Project& project,
+                       const StoreAddress& address, CommitReader& commits) {
+  const auto window = window_of(command);
+  if (!window) return window.error();
+  const auto names = projects_of(command, address);
+  if (!names) return names.error();
+  std::vector<ProjectFacts> projects;
+  for (const std::string& name : *names) {
+    auto store = open_store_to_read({address.url, name});
+    if (!store) return store.error();
+    StudyQuestion question;
+    question.window = *window;
+    question.project = name;
+    question.change_of = [&](const std::string& commit) { return commits(commit); };
+    if (name == address.project) question.with_repro = tests_with_repro(project);
+    auto facts = gather_facts(**store, question);
+    if (!facts) return facts.error();
+    projects.push_back(std::move(*facts));
+  }
+  return compute_study(projects, *window);
+}
+
+Result<int> show(const StatsCommand& command, const Study& study) {
+  const std::vector<StudyTable> tables = study_tables(study, command.tables);
+  if (!command.html.empty())
+    if (auto written = replace_file(command.html, study_html(tables, study.notes)); !written)
+      return written.error();
+  Page page;
+  page.print("{}", command.json ? study_json(study)
+                                : study_text(tables, study.notes, style_for(command.colour)));
+  if (!command.html.empty() && !command.json)
+    page.print("\nThe same is in {}\n", printable(command.html));
+  return page.write_out();
+}
+
+Result<int> run(const StatsCommand& command) {
+  const auto project = find_project();
+  if (!project) return project.error();
+  const auto config = command.configuration.load(*project);
+  if (!config) return config.error();
+  if (!command.html.empty())
+    if (auto ready = prepare_output_file(command.html); !ready) return ready.error();
+  CommitReader commits(*project);
+  const auto study =
+      study_of(command, *project, command.history.address(*project, *config), commits);
+  if (commits.stop_signal() != 0) return exit_code_of_signal(commits.stop_signal());
+  if (!study) return study.error();
+  return show(command, *study);
+}
+
+}  // namespace
+
+int stats_command(const Words& words) {
+  StatsCommand command;
+  CommandLine line("stats", help);
+  CLI::App& app = line.app();
+  auto* days = app.add_option("--days", command.days, "how far table 1 looks back [30]")
+                   ->check(CLI::Range(1, 36'500));
+  app.add_option("--since", command.since, "the same as a date, as 2026-01-01 (UTC)")
+      ->type_name("TIME")
+      ->excludes(days);
+  app.add_option("--until", command.until, "leave out what came later [now]")->type_name("TIME");
+  app.add_flag("--all-projects", command.all_projects, "a row for every project of the store");
+  app.add_option("--table", command.tables,
+                 "only this one: 1 to 7, reoccurrence, fixes; repeatable")
+      ->check(CLI::IsMember(study_table_ids()))
+      ->allow_extra_args(false);
+  app.add_flag("--json", command.json, "JSON instead of text: all tables");
+  app.add_option("--html", command.html, "write a page, too")->type_name("FILE");
+  app.add_option("--color", command.colour, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command.history.add_to(app);
+  command.configuration.add_to(app);
+  if (const auto done = line.parse(words)) return *done;
+  const auto code = run(command);
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace unflake

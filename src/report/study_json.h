@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "report/study.h"
+
+namespace unflake {
+
+// Every table's numbers, for programs; docs/formats.md describes it.
+std::string study_json(const Study& study);
+
+}  // namespace unflake
