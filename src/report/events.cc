@@ -18,6 +18,43 @@ std::string_view to_string(Verdict verdict) {
   return "?";
 }
 
+std::string_view to_string(GateKind kind) {
+  switch (kind) {
+    case GateKind::passed:
+      return "passed";
+    case GateKind::skipped:
+      return "skipped";
+    case GateKind::not_run:
+      return "not_run";
+    case GateKind::flaky_new:
+      return "flaky_new";
+    case GateKind::flaky_known:
+      return "flaky_known";
+    case GateKind::quarantined:
+      return "quarantined";
+    case GateKind::failed:
+      return "failed";
+    case GateKind::other_signature:
+      return "other_signature";
+    case GateKind::expired:
+      return "expired";
+  }
+  return "?";
+}
+
+bool fails_build(GateKind kind) {
+  return kind == GateKind::failed || kind == GateKind::other_signature || kind == GateKind::expired;
+}
+
+void GateCounts::add(GateKind kind) {
+  flaky_new += kind == GateKind::flaky_new;
+  flaky_known += kind == GateKind::flaky_known;
+  quarantined += kind == GateKind::quarantined;
+  failed += kind == GateKind::failed;
+  other_signature += kind == GateKind::other_signature;
+  expired += kind == GateKind::expired;
+}
+
 std::string_view to_string(Note::Level level) {
   switch (level) {
     case Note::Level::info:

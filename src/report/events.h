@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -47,8 +48,9 @@ struct SessionStarted {
   Surroundings surroundings;
   std::string target;
   std::vector<std::shared_ptr<const Test>> tests;
-  int repeat = 1;   // runs wanted of every test; 0: until the session's time is over
-  int retries = 0;  // more tries for a test that fails
+  int repeat = 1;             // runs wanted of every test; 0: until the session's time is over
+  int retries = 0;            // more tries for a test that fails
+  std::set<TestId> repeated;  // that have more runs than the others
   bool until_fail = false;
   std::optional<Duration> duration;
   std::optional<uint64_t> seed;  // when shuffled
@@ -68,11 +70,52 @@ struct RunEnded {
   bool will_retry = false;
 };
 
+// What a build's gate makes of a test's runs, in the light of the quarantine.
+enum class GateKind {
+  passed,
+  skipped,
+  not_run,
+  flaky_new,        // failed and passed, with a failure that is not in quarantine
+  flaky_known,      // failed and passed, with failures that are
+  quarantined,      // failed always, with failures that are
+  failed,           // failed always
+  other_signature,  // is in quarantine for another failure than it showed
+  expired,          // its time in quarantine is over
+};
+
+std::string_view to_string(GateKind kind);
+
+// Whatever is said of flaky tests: these fail a build.
+bool fails_build(GateKind kind);
+
+struct GateDecision {
+  GateKind kind = GateKind::passed;
+  std::string text;                  // why, in plain words; empty: nothing to add to the verdict
+  std::vector<std::string> next;     // commands that bring the user further
+  std::vector<std::string> unknown;  // signatures that are not in quarantine
+  std::vector<std::string> known;    // signatures that are, and so failed no build
+  std::string until, owner, issue;   // of the entry that decided
+  bool sanitizer = false;            // a sanitizer reported a failure: that is a defect, no flake
+};
+
+struct GateCounts {
+  int flaky_new = 0;
+  int flaky_known = 0;
+  int quarantined = 0;
+  int failed = 0;
+  int other_signature = 0;
+  int expired = 0;
+
+  void add(GateKind kind);
+  int failing() const { return failed + other_signature + expired; }
+};
+
 struct TestEnded {
   std::shared_ptr<const Test> test;
   Verdict verdict = Verdict::not_run;
   Tally tally;
   std::string reason;  // why it was skipped, not run, or not run as often as was wanted
+  std::optional<GateDecision> gate = std::nullopt;  // where a gate decides
 };
 
 // Something that the user should know and that is no run: what happened and what to do next.
@@ -97,6 +140,8 @@ struct SessionEnded {
   int skipped = 0;
   int not_run = 0;
   Tally runs;
+  bool mass_failure = false;       // so much failed that nothing more was tried again
+  std::optional<GateCounts> gate;  // where a gate decides
 };
 
 // A search for a plan under which a test fails.
