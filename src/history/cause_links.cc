@@ -24,8 +24,9 @@ std::string key_of(const FlakyFailure& failure, const FailureTraits& traits) {
 
 class Linking {
  public:
-  Linking(std::span<const FlakyFailure> failures, std::span<const CauseRecord> known, TimePoint now)
-      : failures_(failures), now_(now) {
+  Linking(std::span<const FlakyFailure> failures, std::span<const CauseRecord> known, TimePoint now,
+          const IsReturn& is_return)
+      : failures_(failures), now_(now), is_return_(is_return) {
     for (const FlakyFailure& failure : failures) {
       traits_.push_back(traits_of(failure));
       keys_.push_back(key_of(failure, traits_.back()));
@@ -109,8 +110,10 @@ class Linking {
     std::ranges::sort(cause.failures);
     CauseRecord& record = cause.record;
     if (record.state == CauseRecord::State::open || !record.closed) return;
-    const bool again = std::ranges::any_of(
-        cause.failures, [&](size_t number) { return failures_[number].last > *record.closed; });
+    const bool again = std::ranges::any_of(cause.failures, [&](size_t number) {
+      return failures_[number].last > *record.closed &&
+             (!is_return_ || is_return_(record, failures_[number]));
+    });
     if (!again) return;
     record.state = CauseRecord::State::open;
     record.closed.reset();
@@ -120,6 +123,7 @@ class Linking {
 
   std::span<const FlakyFailure> failures_;
   TimePoint now_;
+  const IsReturn& is_return_;
   std::vector<FailureTraits> traits_;
   std::vector<std::string> keys_;
   std::vector<LinkedCause> causes_;
@@ -135,8 +139,9 @@ std::string cause_signature(const FlakyFailure& failure) {
 }
 
 std::vector<LinkedCause> link_causes(std::span<const FlakyFailure> failures,
-                                     std::span<const CauseRecord> known, TimePoint now) {
-  return Linking(failures, known, now)();
+                                     std::span<const CauseRecord> known, TimePoint now,
+                                     const IsReturn& is_return) {
+  return Linking(failures, known, now, is_return)();
 }
 
 }  // namespace unflake

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,10 +21,14 @@ struct LinkedCause {
 // failed, one that is the test's own.
 std::string cause_signature(const FlakyFailure& failure);
 
+// Whether a failure after a cause was closed is a return, and not one of code without the fix.
+using IsReturn = std::function<bool(const CauseRecord& closed, const FlakyFailure& failure)>;
+
 // Which failures have one cause. A known cause keeps its id, its title, its issue and its
 // signatures; failures join it or found a new one, the oldest first, so that the answer does not
 // depend on their order. One that was closed and failed afterwards is open again.
 std::vector<LinkedCause> link_causes(std::span<const FlakyFailure> failures,
-                                     std::span<const CauseRecord> known, TimePoint now);
+                                     std::span<const CauseRecord> known, TimePoint now,
+                                     const IsReturn& is_return = {});
 
 }  // namespace unflake

@@ -195,6 +195,14 @@ TEST(Causes, A_closed_cause_that_fails_afterwards_is_reopened) {
   EXPECT_EQ(causes[0].record.reopened, 2);
 }
 
+TEST(Causes, A_failure_of_code_without_the_fix_is_no_return) {
+  const Failure failure = check("a_test.cc", 10, "ok");
+  const std::vector failures{flaky("A.One", failure, 0, 30)};
+  const auto causes = link_causes(failures, std::vector{closed_at(20, failure)}, at_second(40),
+                                  [](const CauseRecord&, const FlakyFailure&) { return false; });
+  EXPECT_EQ(causes[0].record.state, CauseRecord::State::closed);
+}
+
 TEST(Causes, A_closed_cause_whose_failures_are_older_stays_closed) {
   const Failure failure = check("a_test.cc", 10, "ok");
   const std::vector failures{flaky("A.One", failure, 0, 10)};
