@@ -8,6 +8,7 @@ constexpr CommandEntry table[] = {
     {"run", "run tests, once or many times, and remember every run", run_command},
     {"history", "what the recorded runs say about a test", history_command},
     {"report", "what makes tests flaky, cause by cause, and the issues about it", report_command},
+    {"quarantine", "failures that are known and fail no build for some time", quarantine_command},
     {"trace", "which threads and timing calls a test has", trace_command},
     {"inject", "make a thread of a test late, on purpose, and see what happens", inject_command},
     {"reproduce", "make a failure happen on demand, and measure how late is too late",

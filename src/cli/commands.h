@@ -23,6 +23,7 @@ int list_command(const Words& words);
 int run_command(const Words& words);
 int history_command(const Words& words);
 int report_command(const Words& words);
+int quarantine_command(const Words& words);
 int trace_command(const Words& words);
 int inject_command(const Words& words);
 int reproduce_command(const Words& words);

@@ -144,9 +144,10 @@ class ConfigReader {
   Result<Config> read(const std::string& profile) {
     TableReader top(root_, path_);
     for (const auto& [key, node] : root_)
-      if (key != "profile" && key != "override" && key != "code")
+      if (key != "profile" && key != "override" && key != "code" && key != "history" && key != "ci")
         return usage_error(fmt::format("there is no setting '{}' here", printable(key.str())),
-                           top.where(node), "use [profile.default], [[override]] and [code]");
+                           top.where(node),
+                           "use [profile.default], [[override]], [code], [history] and [ci]");
     const toml::node* profiles = root_.get("profile");
     if (profiles && !profiles->is_table())
       return usage_error("profiles are written [profile.NAME]", top.where(*profiles));
@@ -163,6 +164,9 @@ class ConfigReader {
     auto history = read_history();
     if (!history) return history.error();
     config.history = std::move(*history);
+    auto ci = read_ci();
+    if (!ci) return ci.error();
+    config.ci = *ci;
     return config;
   }
 
@@ -231,6 +235,25 @@ class ConfigReader {
     reader.read("keep_outputs", history.retention.outputs);
     if (auto error = reader.finish()) return *error;
     return history;
+  }
+
+  Result<CiSettings> read_ci() {
+    const toml::node* node = root_.get("ci");
+    if (!node) return CiSettings{};
+    const toml::table* table = node->as_table();
+    if (!table) return usage_error("it is written [ci]", TableReader(root_, path_).where(*node));
+    CiSettings ci;
+    TableReader reader(*table, path_);
+    reader.read("retries", ci.retries);
+    reader.read("flaky", ci.flaky);
+    reader.read("mass_failure_tests", ci.mass_failure_tests);
+    reader.read("mass_failure_percent", ci.mass_failure_percent);
+    reader.read("changed_runs", ci.changed_runs);
+    reader.read("quarantine_days", ci.quarantine_days);
+    reader.read("warn_days", ci.warn_days);
+    reader.read("lift_runs", ci.lift_runs);
+    if (auto error = reader.finish()) return *error;
+    return ci;
   }
 
   Result<std::vector<Override>> read_overrides() {

@@ -49,8 +49,19 @@ struct HistorySettings {
   Retention retention;
 };
 
+// What a CI build does that other sessions do not.
+struct CiSettings {
+  std::optional<int> retries;
+  std::optional<FlakyResult> flaky;
+  std::optional<int> mass_failure_tests, mass_failure_percent;
+  std::optional<int> changed_runs;
+  std::optional<int> quarantine_days, warn_days;
+  std::optional<int> lift_runs;
+};
+
 struct Config {
   Settings settings;
+  CiSettings ci;
   CodeSettings code;
   HistorySettings history;
   std::vector<Override> overrides;  // a later one wins

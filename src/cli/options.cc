@@ -118,6 +118,16 @@ StoreAddress StoreOptions::address(const Project& project_here, const Config& co
   return address;
 }
 
+void QuarantineOptions::add_to(CLI::App& app) {
+  app.add_option("--quarantine", path, "the quarantine's file [.unflake/quarantine.toml]")
+      ->envname("UNFLAKE_QUARANTINE")
+      ->type_name("FILE");
+}
+
+std::string QuarantineOptions::file(const Project& project) const {
+  return path.empty() ? project.path("quarantine.toml") : path;
+}
+
 void ConfigOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profile, "a profile of the configuration [default]")
       ->envname("UNFLAKE_PROFILE");

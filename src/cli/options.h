@@ -46,6 +46,13 @@ struct StoreOptions {
   StoreAddress address(const Project& project, const Config& config) const;
 };
 
+// Where the quarantine is, for every command that obeys or edits it.
+struct QuarantineOptions {
+  std::string path;  // empty: the project's own
+  void add_to(CLI::App& app);
+  std::string file(const Project& project) const;
+};
+
 // Which configuration, for every command that obeys it.
 struct ConfigOptions {
   std::string path;  // empty: the project's own, which may be missing

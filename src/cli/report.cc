@@ -31,6 +31,7 @@ struct ReportCommand {
   IssueOptions issues;
   StoreOptions history;
   ConfigOptions configuration;
+  QuarantineOptions quarantine;
 };
 
 // Asks git, and only when a fix was claimed.
@@ -83,7 +84,7 @@ class Reporting {
     if (!store) return store.error();
     store_ = std::move(*store);
     request_ = {command_.days, command_.most, command_.format != "md",
-                std::chrono::system_clock::now()};
+                std::chrono::system_clock::now(), command_.quarantine.file(project_)};
     contains_ = [this](const std::string& commit, const std::string& earlier) {
       return order_.contains(commit, earlier);
     };
@@ -165,6 +166,7 @@ int report_command(const Words& words) {
   app.add_flag("--send", command.issues.send, "do it, instead of saying what would be done");
   command.history.add_to(app);
   command.configuration.add_to(app);
+  command.quarantine.add_to(app);
   if (const auto done = line.parse(words)) return *done;
   const auto project = find_project();
   if (!project) return report_error(project.error());

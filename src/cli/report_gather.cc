@@ -93,7 +93,7 @@ class Gathering {
   Window window() const { return {TimePoint(first_day()), TimePoint::max()}; }
 
   Result<void> read_files() {
-    auto quarantine = load_quarantine(project_.path("quarantine.toml"));
+    auto quarantine = load_quarantine(request_.quarantine);
     if (!quarantine) return quarantine.error();
     quarantine_ = std::move(*quarantine);
     owners_ = load_owners(project_.root);

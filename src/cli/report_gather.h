@@ -19,6 +19,7 @@ struct ReportRequest {
   size_t most = 50;
   bool trend = false;
   TimePoint now;
+  std::string quarantine;  // its file
 };
 
 // What a history and a project's files say about its flaky tests.

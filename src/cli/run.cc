@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include "cli/changed_tests.h"
+#include "cli/gatekeeper.h"
 #include "cli/listeners.h"
+#include "cli/repeat_changed.h"
 #include "cli/run_options.h"
 #include "cli/target_record.h"
 #include "run/local_executor.h"
@@ -17,12 +20,15 @@ constexpr const char* help =
   unflake run ./server_test --until-fail           again and again until it fails
   unflake run build --retries 2 --junit out.xml    a CTest build folder, failures tried again
   unflake run -- ./script.sh --fast                any command; its exit status decides
+  unflake run build --ci --changed-since origin/main    the gate of a build; see docs/guide.md
 
 Exit code 0: all passed; 1: a test failed in all of its runs; 2: bad usage; 3: nothing failed for
 good, but a test is flaky (see --flaky); 4: unflake itself failed; 128 + N: stopped by signal N.)";
 
 ExitCode exit_code_for(const SessionEnded& ended, FlakyResult flaky) {
-  if (ended.failed > 0 || ended.not_run > 0) return ExitCode::test_failed;
+  if (ended.not_run > 0) return ExitCode::test_failed;
+  if (ended.gate) return gate_exit_code(*ended.gate, flaky);
+  if (ended.failed > 0) return ExitCode::test_failed;
   if (ended.flaky == 0 || flaky == FlakyResult::pass) return ExitCode::success;
   return flaky == FlakyResult::fail ? ExitCode::test_failed : ExitCode::flaky_only;
 }
@@ -34,6 +40,12 @@ class RunSession {
 
   Result<int> operator()() {
     if (run_.quiet && run_.verbose) return usage_error("--quiet and --verbose exclude each other");
+    if (run_.quarantine_new && !run_.ci)
+      return usage_error("--quarantine-new needs --ci", "", "add --ci");
+    if (!run_.changed_since.empty() && (run_.duration || run_.until_fail))
+      return usage_error(
+          "--changed-since says how often tests run, as --duration and --until-fail do", "",
+          "choose one of them");
     auto config = run_.configuration.load(project_);
     if (!config) return config.error();
     config_ = std::move(*config);
@@ -81,18 +93,69 @@ class RunSession {
   }
 
   Result<int> run(const SelectedTests& tests, LocalExecutor& executor) {
+    auto plan = plan_tests(tests, run_, config_);
+    const auto repeated = repeat_changed(plan, tests, executor);
+    if (!repeated) return repeated.error();
+    const auto quarantine = load_quarantine(run_.quarantine.file(project_));
+    if (run_.ci && !quarantine) return quarantine.error();
     Listeners listeners;
     auto opened = listeners.open(run_, flaky_result(), store_.get(), executor, interrupts_);
     if (!opened) return opened.error();
-    const SessionPolicy policy = policy_of(run_, can_be_live(terminal_of(run_)));
-    const auto plan = plan_tests(tests, run_, config_);
-    listeners.stream().emit(session_started(tests, plan, policy, executor));
-    tell_left_out(tests, listeners.stream());
-    const auto ended = run_session(plan, policy, executor, listeners.stream());
+    const SessionPolicy policy = policy_of(run_, config_, can_be_live(terminal_of(run_)));
+    SessionStarted started = session_started(tests, plan, policy, executor);
+    started.why_repeated = *repeated;
+    if (!run_.ci)
+      return finish(run_all(tests, plan, policy, executor, listeners.stream(), started), listeners);
+    EventStream gated;
+    Gatekeeper gatekeeper(Gate(*quarantine, day_of(started.at)), gate_options(tests, started.at),
+                          store_.get(), listeners.stream());
+    gated.add(gatekeeper);
+    auto ended = run_all(tests, plan, policy, executor, gated, started);
+    if (ended) ended->gate = gatekeeper.counts();
+    return finish(ended, listeners);
+  }
+
+  static Result<SessionEnded> run_all(const SelectedTests& tests,
+                                      const std::vector<PlannedTest>& plan,
+                                      const SessionPolicy& policy, LocalExecutor& executor,
+                                      EventStream& stream, const SessionStarted& started) {
+    stream.emit(started);
+    tell_left_out(tests, stream);
+    return run_session(plan, policy, executor, stream);
+  }
+
+  Result<int> finish(const Result<SessionEnded>& ended, const Listeners& listeners) const {
     if (!ended) return ended.error();
     if (const auto complaint = listeners.complaint()) return *complaint;
     if (ended->interrupted) return exit_code_of_signal(interrupts_.stop_signal());
     return static_cast<int>(exit_code_for(*ended, flaky_result()));
+  }
+
+  // Says which and why.
+  Result<std::string> repeat_changed(std::vector<PlannedTest>& plan, const SelectedTests& tests,
+                                     Launcher& launcher) const {
+    if (run_.changed_since.empty()) return std::string();
+    const auto changes = changes_since(run_.changed_since, project_, launcher);
+    if (!changes) return changes.error();
+    const int runs = std::max(changed_runs_of(run_, config_), run_.repeat.value_or(1));
+    return repeat_what_changed(plan, changed_tests(tests.all, *changes), runs, run_.changed_since,
+                               store_.get());
+  }
+
+  GatekeeperOptions gate_options(const SelectedTests& tests, TimePoint now) const {
+    GatekeeperOptions options;
+    options.quarantine_file = run_.quarantine.file(project_);
+    options.quarantine_new = run_.quarantine_new;
+    options.quarantine_days = config_.ci.quarantine_days.value_or(options.quarantine_days);
+    options.warn_days = config_.ci.warn_days.value_or(options.warn_days);
+    options.lift.least_runs =
+        config_.ci.lift_runs.value_or(static_cast<int>(options.lift.least_runs));
+    options.project_root = project_.root;
+    options.now = now;
+    if (tests.target.framework == Framework::command) return options;
+    options.listed.emplace();
+    for (const auto& test : tests.all) options.listed->push_back(test->id.name);
+    return options;
   }
 
   SessionStarted session_started(const SelectedTests& tests, const std::vector<PlannedTest>& plan,
@@ -106,6 +169,7 @@ class RunSession {
     for (const PlannedTest& planned : plan) {
       session.tests.push_back(planned.test);
       session.retries = std::max(session.retries, planned.retries);
+      if (planned.repeat.value_or(1) > 1) session.repeated.insert(planned.test->id);
     }
     session.repeat = policy.repeat;
     session.until_fail = policy.until_fail;
@@ -126,7 +190,8 @@ class RunSession {
 
   FlakyResult flaky_result() const {
     if (run_.flaky) return *flaky_result_from(*run_.flaky);
-    return config_.settings.flaky.value_or(FlakyResult::tell);
+    const FlakyResult otherwise = config_.settings.flaky.value_or(FlakyResult::tell);
+    return run_.ci ? config_.ci.flaky.value_or(otherwise) : otherwise;
   }
 
   const RunCommand& run_;

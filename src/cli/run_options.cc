@@ -10,6 +10,19 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration default_timeout = 10min;
+constexpr int default_changed_runs = 10;
+
+int default_retries(const RunCommand& run, const Config& config) {
+  const int otherwise = config.settings.retries.value_or(run.ci ? 1 : 0);
+  return run.ci ? config.ci.retries.value_or(otherwise) : otherwise;
+}
+
+MassFailure mass_failure_of(const CiSettings& ci) {
+  MassFailure bound;
+  bound.tests = ci.mass_failure_tests.value_or(bound.tests);
+  if (ci.mass_failure_percent) bound.share = *ci.mass_failure_percent / 100.0;
+  return bound;
+}
 
 }  // namespace
 
@@ -21,7 +34,7 @@ void add_options(CLI::App& app, RunCommand& run) {
       ->check(CLI::Range(1, 1'000'000'000));
   app.add_flag("--until-fail", run.until_fail, "repeat each test until its first failure");
   add_duration(app, "--duration", run.duration, "repeat for this long");
-  app.add_option("--retries", run.retries, "more tries for a test that fails [0]")
+  app.add_option("--retries", run.retries, "more tries for a test that fails [0; with --ci 1]")
       ->check(CLI::Range(0, 1'000'000))
       ->envname("UNFLAKE_RETRIES");
   app.add_option("-j,--jobs", run.jobs, "runs at the same time [1]")
@@ -41,6 +54,18 @@ void add_options(CLI::App& app, RunCommand& run) {
                  "exit code when tests are only flaky: tell (3), pass (0), fail (1)")
       ->check(CLI::IsMember({"tell", "pass", "fail"}))
       ->envname("UNFLAKE_FLAKY");
+  app.add_flag("--ci", run.ci,
+               "the gate of a build: one retry, known failures are those in quarantine");
+  app.add_flag("--quarantine-new", run.quarantine_new,
+               "with --ci: put new flaky failures into the quarantine, for a review");
+  app.add_option("--changed-since", run.changed_since,
+                 "run tests that are new or changed since this revision more often")
+      ->envname("UNFLAKE_CHANGED_SINCE")
+      ->type_name("REV");
+  app.add_option("--changed-runs", run.changed_runs, "how often these run [10]")
+      ->check(CLI::Range(1, 1'000'000))
+      ->envname("UNFLAKE_CHANGED_RUNS");
+  run.quarantine.add_to(app);
   app.add_flag("--json", run.json, "events as JSON lines on standard output");
   app.add_option("--json-file", run.json_file, "events as JSON lines into a file")
       ->type_name("FILE");
@@ -58,8 +83,13 @@ void add_options(CLI::App& app, RunCommand& run) {
   app.add_flag("--core-dumps", run.core_dumps, "let crashing tests dump core");
 }
 
-SessionPolicy policy_of(const RunCommand& run, bool live) {
+int changed_runs_of(const RunCommand& run, const Config& config) {
+  return run.changed_runs.value_or(config.ci.changed_runs.value_or(default_changed_runs));
+}
+
+SessionPolicy policy_of(const RunCommand& run, const Config& config, bool live) {
   SessionPolicy policy;
+  if (run.ci) policy.retry = {false, mass_failure_of(config.ci)};
   const bool endless = !run.repeat && (run.until_fail || run.duration);
   policy.repeat = endless ? 0 : run.repeat.value_or(1);
   policy.until_fail = run.until_fail;
@@ -77,7 +107,7 @@ std::vector<PlannedTest> plan_tests(const SelectedTests& tests, const RunCommand
                                     const Config& config) {
   std::vector<PlannedTest> plan = with_fixtures(tests.selected, tests.all);
   for (PlannedTest& planned : plan) {
-    planned.retries = run.retries.value_or(config.settings.retries.value_or(0));
+    planned.retries = run.retries.value_or(default_retries(run, config));
     planned.timeout =
         planned.test->timeout.value_or(config.settings.timeout.value_or(default_timeout));
     planned.fork_server = config.settings.fork_server.value_or(false);

@@ -23,11 +23,19 @@ struct RunCommand {
   bool until_fail = false, fail_fast = false, shuffle = false, no_history = false;
   bool json = false, quiet = false, verbose = false, core_dumps = false;
   size_t max_output_kib = 1024;
+
+  bool ci = false, quarantine_new = false;
+  std::string changed_since;
+  std::optional<int> changed_runs;
+  QuarantineOptions quarantine;
 };
 
 void add_options(CLI::App& app, RunCommand& run);
 
-SessionPolicy policy_of(const RunCommand& run, bool live);
+SessionPolicy policy_of(const RunCommand& run, const Config& config, bool live);
+
+// How often a new or changed test runs.
+int changed_runs_of(const RunCommand& run, const Config& config);
 
 // The command line wins over an override, an override over the suite, the suite over the profile.
 std::vector<PlannedTest> plan_tests(const SelectedTests& tests, const RunCommand& run,

@@ -52,6 +52,7 @@ HistoryRecorder::~HistoryRecorder() {
 void HistoryRecorder::on(const Event& event) {
   if (const auto* started = std::get_if<SessionStarted>(&event)) begin(*started);
   if (const auto* ended = std::get_if<RunEnded>(&event)) take(*ended);
+  if (const auto* ended = std::get_if<TestEnded>(&event)) take(*ended);
   if (std::holds_alternative<SessionEnded>(event)) end();
 }
 
@@ -70,9 +71,17 @@ void HistoryRecorder::take(const RunEnded& ended) {
   if (waiting_.size() >= most_waiting_runs || waiting_bytes_ >= most_waiting_bytes) spill_waiting();
 }
 
+// Noted at the session's end, when the runs that they belong to are written.
+void HistoryRecorder::take(const TestEnded& ended) {
+  if (!ended.gate || fails_build(ended.gate->kind)) return;
+  for (const std::string& signature : ended.gate->known)
+    suppressed_.emplace_back(ended.test->id, signature);
+}
+
 void HistoryRecorder::end() {
   try_to_write(retry_at_);
   if (!waiting_.empty()) spill_waiting();
+  if (const Result<void> noted = write_suppressed(); !noted) report_problem(noted.error());
   // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
   if (session_) (void)store_.end_session(*session_);
   if (spilled_ > 0)
@@ -105,6 +114,15 @@ Result<void> HistoryRecorder::write_waiting() {
     if (!recorded) return recorded;
     waiting_bytes_ -= waiting_.front().output.size();
     waiting_.pop_front();
+  }
+  return {};
+}
+
+Result<void> HistoryRecorder::write_suppressed() {
+  for (; session_ && !suppressed_.empty(); suppressed_.pop_front()) {
+    const auto& [test, signature] = suppressed_.front();
+    const Result<void> noted = store_.suppress(*session_, test, signature);
+    if (!noted) return noted;
   }
   return {};
 }

@@ -31,9 +31,11 @@ class HistoryRecorder : public Consumer {
  private:
   void begin(const SessionStarted& started);
   void take(const RunEnded& ended);
+  void take(const TestEnded& ended);
   void end();
   void try_to_write(TimePoint now);
   Result<void> write_waiting();
+  Result<void> write_suppressed();
   void spill_waiting();
   void report_problem(const Error& error);
 
@@ -44,7 +46,8 @@ class HistoryRecorder : public Consumer {
   std::optional<SessionId> session_;
   std::deque<RunRecord> waiting_;
   size_t waiting_bytes_ = 0;
-  TimePoint retry_at_;  // by the clock of the events
+  std::deque<std::pair<TestId, std::string>> suppressed_;  // failures that failed no build
+  TimePoint retry_at_;                                     // by the clock of the events
   bool told_ = false;
   int64_t spilled_ = 0;
   int64_t lost_ = 0;

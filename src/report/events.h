@@ -51,6 +51,7 @@ struct SessionStarted {
   int repeat = 1;             // runs wanted of every test; 0: until the session's time is over
   int retries = 0;            // more tries for a test that fails
   std::set<TestId> repeated;  // that have more runs than the others
+  std::string why_repeated;   // in plain words
   bool until_fail = false;
   std::optional<Duration> duration;
   std::optional<uint64_t> seed;  // when shuffled
@@ -94,6 +95,7 @@ struct GateDecision {
   std::vector<std::string> next;     // commands that bring the user further
   std::vector<std::string> unknown;  // signatures that are not in quarantine
   std::vector<std::string> known;    // signatures that are, and so failed no build
+  std::string past;                  // when it was in quarantine before, and how that ended
   std::string until, owner, issue;   // of the entry that decided
   bool sanitizer = false;            // a sanitizer reported a failure: that is a defect, no flake
 };

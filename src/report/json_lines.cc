@@ -145,6 +145,25 @@ Json object_of(const RunEnded& run) {
   return object;
 }
 
+Json object_of(const GateDecision& gate) {
+  Json object{{"decision", to_string(gate.kind)}, {"fails_build", fails_build(gate.kind)}};
+  add(object, "text", gate.text);
+  add(object, "past", gate.past);
+  for (const std::string& command : gate.next) object["next"].push_back(text_of(command));
+  for (const std::string& signature : gate.unknown) object["unknown"].push_back(signature);
+  for (const std::string& signature : gate.known) object["known"].push_back(signature);
+  add(object, "until", gate.until);
+  add(object, "owner", gate.owner);
+  add(object, "issue", gate.issue);
+  return object;
+}
+
+Json object_of(const GateCounts& counts) {
+  return {{"flaky_new", counts.flaky_new},     {"flaky_known", counts.flaky_known},
+          {"quarantined", counts.quarantined}, {"failed", counts.failed},
+          {"expired", counts.expired},         {"other_signature", counts.other_signature}};
+}
+
 Json object_of(const TestEnded& test) {
   Json object{{"event", "test_ended"},
               {"test", id_of(*test.test)},
@@ -153,6 +172,7 @@ Json object_of(const TestEnded& test) {
   add(object, "reason", test.reason);
   add(object, "file", test.test->file);
   if (test.test->line > 0) object["line"] = test.test->line;
+  if (test.gate) object["gate"] = object_of(*test.gate);
   return object;
 }
 
@@ -163,11 +183,14 @@ Json object_of(const Note& note) {
 }
 
 Json object_of(const SessionEnded& session) {
-  return {{"event", "session_ended"},           {"elapsed_us", session.elapsed.count()},
-          {"interrupted", session.interrupted}, {"passed", session.passed},
-          {"failed", session.failed},           {"flaky", session.flaky},
-          {"skipped", session.skipped},         {"not_run", session.not_run},
-          {"runs", object_of(session.runs)}};
+  Json object{{"event", "session_ended"},           {"elapsed_us", session.elapsed.count()},
+              {"interrupted", session.interrupted}, {"passed", session.passed},
+              {"failed", session.failed},           {"flaky", session.flaky},
+              {"skipped", session.skipped},         {"not_run", session.not_run},
+              {"runs", object_of(session.runs)}};
+  if (session.mass_failure) object["mass_failure"] = true;
+  if (session.gate) object["gate"] = object_of(*session.gate);
+  return object;
 }
 
 Json object_of(const SearchStarted& search) {

@@ -80,6 +80,7 @@ void JunitReport::keep_failure(JunitCase& found, const RunEnded& run) {
 void JunitReport::take(const TestEnded& test) {
   JunitCase& found = case_of(test.test);
   found.verdict = test.verdict;
+  found.gate = test.gate;
   if (!test.reason.empty()) found.reason = bounded_text(test.reason, longest_text);
 }
 

@@ -85,11 +85,19 @@ std::string runs_text(const JunitCase& found) {
   return text + "\n";
 }
 
-void add_case_properties(pugi::xml_node testcase, const Tally& tally) {
-  if (tally.runs() < 2) return;
+void add_case_properties(pugi::xml_node testcase, const JunitCase& found) {
+  const Tally& tally = found.tally;
+  const bool decided = found.gate && found.gate->kind != GateKind::passed;
+  if (tally.runs() < 2 && !decided) return;
   pugi::xml_node properties = testcase.append_child("properties");
   add_property(properties, "unflake.runs", std::to_string(tally.runs()));
   add_property(properties, "unflake.failures", std::to_string(tally.failures));
+  if (!decided) return;
+  add_property(properties, "unflake.gate", to_string(found.gate->kind));
+  add_property(properties, "unflake.gate.text", printable(found.gate->text));
+  add_property(properties, "unflake.quarantined_until", found.gate->until);
+  add_property(properties, "unflake.owner", printable(found.gate->owner));
+  add_property(properties, "unflake.issue", printable(found.gate->issue));
 }
 
 void add_failures(pugi::xml_node testcase, const JunitCase& found, bool failed) {
@@ -115,6 +123,20 @@ void add_skipped(pugi::xml_node testcase, const JunitCase& found) {
   if (!reason.empty()) set(skipped, "message", reason);
 }
 
+// A failure that may not fail the build must not look like one: CI systems show a skipped test and
+// why, and whoever reads the file finds every attempt.
+void add_quarantined(pugi::xml_node testcase, const JunitCase& found) {
+  set(testcase.append_child("skipped"), "message", printable(found.gate->text));
+  for (const JunitFailure& failure : found.failures) add_other_failure(testcase, "rerun", failure);
+  add_text(testcase, "system-out", runs_text(found));
+}
+
+bool counts_as_failed(const JunitCase& found, bool flaky_fails) {
+  if (!found.gate)
+    return found.verdict == Verdict::failed || (found.verdict == Verdict::flaky && flaky_fails);
+  return fails_build(found.gate->kind) || (found.gate->kind == GateKind::flaky_new && flaky_fails);
+}
+
 // The time of one run, whatever the number of runs: CI systems compare it between builds.
 Duration time_of(const JunitCase& found) {
   return found.total_time / std::max(1, found.tally.runs());
@@ -133,16 +155,19 @@ Totals add_case(pugi::xml_node suite, const JunitCase& found, const JunitName& n
                 bool flaky_fails) {
   pugi::xml_node testcase = suite.append_child("testcase");
   set_identity(testcase, found, name);
-  add_case_properties(testcase, found.tally);
+  add_case_properties(testcase, found);
   Totals totals{.tests = 1, .time = found.total_time};
   if (found.verdict == Verdict::skipped || found.verdict == Verdict::not_run) {
     add_skipped(testcase, found);
     totals.skipped = 1;
     return totals;
   }
-  const bool failed =
-      found.verdict == Verdict::failed || (found.verdict == Verdict::flaky && flaky_fails);
-  add_failures(testcase, found, failed);
+  if (found.gate && found.gate->kind == GateKind::quarantined) {
+    add_quarantined(testcase, found);
+    totals.skipped = 1;
+    return totals;
+  }
+  add_failures(testcase, found, counts_as_failed(found, flaky_fails));
   totals.errors = testcase.child("error") ? 1 : 0;
   totals.failures = testcase.child("failure") ? 1 : 0;
   return totals;

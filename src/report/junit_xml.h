@@ -24,7 +24,8 @@ struct JunitCase {
   Tally tally;
   Duration total_time{};
   std::string reason;
-  std::vector<JunitFailure> failures;  // the first ones; the tally knows how many there were
+  std::optional<GateDecision> gate = std::nullopt;
+  std::vector<JunitFailure> failures = {};  // the first ones; the tally knows how many there were
 };
 
 struct JunitSession {

@@ -28,6 +28,11 @@ std::string skip_line(const TestEnded& test, const TestLog& log, const Style& st
   return status_line(style, Tone::faint, "SKIP", std::nullopt, label_of(*test.test) + why);
 }
 
+// The lines above the gate's words tell already how often a test failed and how.
+bool says_more(const GateDecision& gate) {
+  return gate.sanitizer || (gate.kind != GateKind::flaky_new && gate.kind != GateKind::failed);
+}
+
 }  // namespace
 
 std::string note_lines(const Note& note, const Style& style) {
@@ -39,6 +44,8 @@ std::string note_lines(const Note& note, const Style& style) {
 
 void Summary::begin(const SessionStarted& session) {
   repeated_ = session.repeat != 1 || session.duration;
+  repeated_tests_ = session.repeated;
+  why_repeated_ = session.why_repeated;
   retries_ = session.retries;
   seed_ = session.seed;
 }
@@ -54,9 +61,10 @@ std::string Summary::end(const TestEnded& test, TestLog log) {
     return "";
   }
   if (test.verdict == Verdict::skipped) return skip_line(test, log, style_);
-  Finding finding{test.test->id, label_of(*test.test), test.verdict, test.tally, std::move(log)};
+  Finding finding{test.test->id, label_of(*test.test), test.verdict,
+                  test.tally,    std::move(log),       test.gate};
   const bool says_little = test.verdict == Verdict::passed && !test.reason.empty();
-  const std::string lines = repeated_ && !says_little ? repeated_lines(finding) : "";
+  const std::string lines = repeated(test.test->id) && !says_little ? repeated_lines(finding) : "";
   if (test.verdict != Verdict::passed) findings_.push_back(std::move(finding));
   return lines;
 }
@@ -75,14 +83,27 @@ std::string Summary::repeated_lines(const Finding& finding) const {
          group_lines(finding.log);
 }
 
-std::string Summary::verdict_lines(const Finding& finding) const {
-  if (repeated_) return repeated_lines(finding);
+std::string Summary::retried_line(const Finding& finding) const {
+  const bool known = finding.gate && finding.gate->kind == GateKind::quarantined;
   const bool flaky = finding.verdict == Verdict::flaky;
-  const std::string status = flaky ? fmt::format("FLAKY {}/{}", finding.tally.runs(), retries_ + 1)
-                                   : finding.log.last_status;
-  return status_line(style_, flaky ? Tone::doubtful : Tone::bad, status, finding.log.last_duration,
-                     finding.label) +
+  const std::string status = known ? "QUARANTINED"
+                             : flaky
+                                 ? fmt::format("FLAKY {}/{}", finding.tally.runs(), retries_ + 1)
+                                 : finding.log.last_status;
+  return status_line(style_, known || flaky ? Tone::doubtful : Tone::bad, status,
+                     finding.log.last_duration, finding.label) +
          group_lines(finding.log);
+}
+
+std::string Summary::verdict_lines(const Finding& finding) const {
+  std::string lines = repeated(finding.id) ? repeated_lines(finding) : retried_line(finding);
+  if (!finding.gate) return lines;
+  if (says_more(*finding.gate)) lines += detail_line(one_line(finding.gate->text));
+  if (!finding.gate->past.empty())
+    lines += detail_line(one_line(finding.gate->past + "; failed again"));
+  for (const std::string& command : finding.gate->next)
+    lines += detail_line("next: " + one_line(command));
+  return lines;
 }
 
 std::string Summary::found_lines(size_t most) const {
@@ -93,10 +114,18 @@ std::string Summary::found_lines(size_t most) const {
   return lines;
 }
 
-std::string Summary::all_lines(Verdict verdict) const {
+// What fails the build stands last, where a reader of a log looks first.
+int Summary::weight_of(const Finding& finding) {
+  if (!finding.gate) return finding.verdict == Verdict::failed ? 2 : 1;
+  if (fails_build(finding.gate->kind)) return 2;
+  return finding.gate->kind == GateKind::flaky_new ? 1 : 0;
+}
+
+std::string Summary::all_lines() const {
   std::string lines;
-  for (const Finding& finding : findings_)
-    if (finding.verdict == verdict) lines += verdict_lines(finding);
+  for (const int weight : {0, 1, 2})
+    for (const Finding& finding : findings_)
+      if (weight_of(finding) == weight) lines += verdict_lines(finding);
   return lines;
 }
 
@@ -112,8 +141,17 @@ std::string Summary::counts(const SessionEnded& session) const {
     separator = ", ";
   };
   add(session.passed, Tone::good, "passed");
-  add(session.failed, Tone::bad, "failed");
-  add(session.flaky, Tone::doubtful, "flaky");
+  if (const auto& gate = session.gate) {
+    add(gate->failed, Tone::bad, "failed");
+    add(gate->other_signature, Tone::bad, "failed in another way than is in quarantine");
+    add(gate->expired, Tone::bad, "failed after the quarantine expired");
+    add(gate->flaky_new, Tone::doubtful, "newly flaky");
+    add(gate->flaky_known, Tone::faint, "known to be flaky");
+    add(gate->quarantined, Tone::faint, "quarantined");
+  } else {
+    add(session.failed, Tone::bad, "failed");
+    add(session.flaky, Tone::doubtful, "flaky");
+  }
   add(session.skipped, Tone::faint, "skipped");
   add(session.not_run, Tone::plain, "not run");
   return tests == 0 ? "no tests" : text;
@@ -135,7 +173,7 @@ std::string Summary::next_lines() const {
   if (!options_.next_step) return lines;
   for (const Verdict verdict : {Verdict::failed, Verdict::flaky}) {
     for (const Finding& finding : findings_) {
-      if (finding.verdict != verdict) continue;
+      if (finding.verdict != verdict || (finding.gate && !finding.gate->next.empty())) continue;
       const std::string step = options_.next_step(finding.id, verdict);
       if (!step.empty())
         lines += status_line(style_, Tone::plain, "next", std::nullopt, one_line(step));
@@ -156,13 +194,14 @@ std::string Summary::text(const SessionEnded& session) const {
   std::string text(72, '-');
   text += '\n';
   for (const Note& note : notes_) text += note_lines(note, style_);
-  text += all_lines(Verdict::flaky);
-  text += all_lines(Verdict::failed);
+  text += all_lines();
   text += not_run_lines();
   if (session.interrupted)
     text += status_line(style_, Tone::doubtful, "Interrupted", std::nullopt,
                         "the runs that ended before are kept and counted");
   text += seed_line();
+  if (!why_repeated_.empty())
+    text += status_line(style_, Tone::plain, "changed", std::nullopt, one_line(why_repeated_));
   text += next_lines();
   return text + status_line(style_, Tone::plain, "Summary", session.elapsed, counts(session));
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ class Summary {
   // Returns what is left to say about the test when its last run has been told.
   std::string end(const TestEnded& test, TestLog log);
 
-  bool repeated() const { return repeated_; }  // several runs of every test are wanted
+  // Whether several runs of the test are wanted.
+  bool repeated(const TestId& test) const { return repeated_ || repeated_tests_.contains(test); }
   // The failed and the flaky tests so far, at most the last `most` of them.
   std::string found_lines(size_t most) const;
   std::string text(const SessionEnded& session) const;
@@ -41,10 +43,13 @@ class Summary {
     Verdict verdict;
     Tally tally;
     TestLog log;
+    std::optional<GateDecision> gate;
   };
 
+  static int weight_of(const Finding& finding);
   std::string verdict_lines(const Finding& finding) const;
-  std::string all_lines(Verdict verdict) const;
+  std::string retried_line(const Finding& finding) const;
+  std::string all_lines() const;
   std::string repeated_lines(const Finding& finding) const;
   std::string counts(const SessionEnded& session) const;
   std::string not_run_lines() const;
@@ -54,6 +59,8 @@ class Summary {
   SummaryOptions options_;
   Style style_;
   bool repeated_ = false;
+  std::set<TestId> repeated_tests_;
+  std::string why_repeated_;
   int retries_ = 0;
   std::optional<uint64_t> seed_;
   std::vector<Finding> findings_;       // failed and flaky

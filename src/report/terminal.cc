@@ -68,8 +68,8 @@ void TerminalReport::tell(const RunStarted& run) {
   progress_.start(run, options_.clock());
   if (options_.verbosity != Verbosity::verbose) return;
   const std::string status =
-      repeated() || run.attempt > 1
-          ? fmt::format("{} {} START", repeated() ? "RUN" : "TRY", run.attempt)
+      repeated(run.test->id) || run.attempt > 1
+          ? fmt::format("{} {} START", repeated(run.test->id) ? "RUN" : "TRY", run.attempt)
           : "START";
   bar_.print(status_line(style_, Tone::faint, status, std::nullopt, label_of(*run.test)));
 }
@@ -89,7 +89,7 @@ void TerminalReport::tell(const RunEnded& run) {
 
 void TerminalReport::tell_pass(const RunEnded& run) {
   const bool verbose = options_.verbosity == Verbosity::verbose;
-  if (options_.verbosity == Verbosity::quiet || (repeated() && !verbose)) return;
+  if (options_.verbosity == Verbosity::quiet || (repeated(run.test->id) && !verbose)) return;
   std::string lines = status_line(style_, Tone::good, attempt_status(run),
                                   run.result.outcome.duration, label_of(*run.test));
   lines += side_notes(run);
@@ -105,7 +105,7 @@ void TerminalReport::tell_failure(const RunEnded& run, const FailureGroup& group
   const Duration duration = run.result.outcome.duration;
   const std::string label = label_of(*run.test);
   const std::string headline = failure_headline(run.result.outcome);
-  if (repeated() && group.runs > 1) {
+  if (repeated(run.test->id) && group.runs > 1) {
     bar_.print(status_line(style_, tone, status, duration, label + ": " + headline));
     return;
   }
@@ -115,9 +115,9 @@ void TerminalReport::tell_failure(const RunEnded& run, const FailureGroup& group
 
 std::string TerminalReport::attempt_status(const RunEnded& run) const {
   const std::string word = status_word(run.result);
-  if (!repeated() && run.attempt == 1 && !run.will_retry) return word;
+  if (!repeated(run.test->id) && run.attempt == 1 && !run.will_retry) return word;
   // The signal would not fit into the column; the headline names it.
-  return fmt::format("{} {} {}", repeated() ? "RUN" : "TRY", run.attempt,
+  return fmt::format("{} {} {}", repeated(run.test->id) ? "RUN" : "TRY", run.attempt,
                      word.starts_with("CRASH") ? "CRASH" : word);
 }
 
@@ -151,7 +151,9 @@ void TerminalReport::tell(const StatusRequested&) {
       status_line(style_, Tone::plain, "Status", progress_.elapsed(now), progress_.counts());
   for (const RunningTest& test : progress_.running()) {
     const std::string attempt =
-        test.attempt == 1 ? "" : fmt::format(" ({} {})", repeated() ? "run" : "try", test.attempt);
+        test.attempt == 1
+            ? ""
+            : fmt::format(" ({} {})", repeated(test.id) ? "run" : "try", test.attempt);
     lines += status_line(style_, Tone::faint, "running", now - test.since, test.label + attempt);
   }
   bar_.print(lines + summary_.found_lines(most_failures_in_status) + open_failures());

@@ -51,7 +51,7 @@ class TerminalReport : public Consumer {
   std::string attempt_status(const RunEnded& run) const;
   std::string output_block(const ProcessResult& process) const;
   std::string open_failures() const;
-  bool repeated() const { return summary_.repeated(); }
+  bool repeated(const TestId& test) const { return summary_.repeated(test); }
 
   TerminalOptions options_;
   Style style_;

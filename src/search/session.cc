@@ -31,6 +31,7 @@ struct Progress {
   bool ended = false;  // its TestEnded has been told
   bool told_leftovers = false;
   std::optional<Duration> last_duration;
+  std::string held_back;  // why it was not tried again
 
   const Test& test() const { return *plan.test; }
   bool settled() const { return ended || (tally.runs() > 0 && running == 0 && waiting == 0); }
@@ -53,7 +54,11 @@ class Session {
  public:
   Session(const std::vector<PlannedTest>& tests, const SessionPolicy& policy, Executor& executor,
           EventStream& events)
-      : policy_(policy), executor_(executor), events_(events), reservations_(executor.slots()) {
+      : policy_(policy),
+        executor_(executor),
+        events_(events),
+        reservations_(executor.slots()),
+        retry_rule_(policy.retry) {
     for (const PlannedTest& test : tests) add(test);
     if (policy.shuffle_seed) random_.seed(*policy.shuffle_seed);
     began_ = executor.elapsed();
@@ -186,7 +191,8 @@ class Session {
     if (progress.plan.role != Role::test || progress.ended || stopping_ || out_of_time())
       return false;
     if (policy_.until_fail && progress.tally.failures > 0) return false;
-    return policy_.repeat == 0 ? progress.waiting == 0 : progress.rounds < policy_.repeat;
+    const int wanted = progress.plan.repeat.value_or(policy_.repeat);
+    return wanted == 0 ? progress.waiting == 0 : progress.rounds < wanted;
   }
 
   bool out_of_time() const {
@@ -290,20 +296,28 @@ class Session {
 
     const bool counts = finished.result.process.end != ProcessResult::End::cancelled;
     const bool failed = counts && finished.result.outcome.failed();
-    const bool will_retry = failed && run.entry.tries_left > 0 && !stopping_;
     if (counts) note_result(progress, finished.result.outcome);
+    const bool will_retry = failed && run.entry.tries_left > 0 && !stopping_ &&
+                            may_be_retried(progress, finished.result.outcome);
     if (will_retry) retry(run.entry);
     if (policy_.fail_fast && failed && !will_retry) stopping_ = true;
     // The next run starts before this one is told, so that the telling costs no time.
     start_what_can_start();
     if (run.begun) tell(progress, run, std::move(finished.result), will_retry);
     tell_begun();
+    for (const Note& note : retry_rule_.news()) events_.emit(note);
     if (counts) end_if_complete(run.entry.index);
   }
 
-  static void note_result(Progress& progress, const Outcome& outcome) {
+  void note_result(Progress& progress, const Outcome& outcome) {
+    if (progress.tally.runs() == 0) retry_rule_.count_first_try(outcome.failed());
     progress.tally.add(outcome);
     progress.last_duration = outcome.duration;
+  }
+
+  bool may_be_retried(Progress& progress, const Outcome& outcome) {
+    progress.held_back = retry_rule_.why_not(outcome);
+    return progress.held_back.empty();
   }
 
   void retry(const Waiting& entry) {
@@ -336,7 +350,7 @@ class Session {
   void end_if_complete(size_t index) {
     const Progress& progress = tests_[index];
     if (progress.running > 0 || progress.waiting > 0 || progress.ended) return;
-    if (!wants_another_round(progress)) end_test(index, "");
+    if (!wants_another_round(progress)) end_test(index, progress.held_back);
   }
 
   void end_test(size_t index, std::string reason) {
@@ -374,6 +388,7 @@ class Session {
       ++counter(ended, verdict_of(progress.tally));
     }
     ended.elapsed = executor_.elapsed() - began_;
+    ended.mass_failure = retry_rule_.mass_failure();
     return ended;
   }
 
@@ -397,6 +412,7 @@ class Session {
   Executor& executor_;
   EventStream& events_;
   Reservations reservations_;
+  RetryRule retry_rule_;
   std::vector<Progress> tests_;
   std::map<std::string, size_t> by_name_;
   std::map<std::string, std::vector<size_t>> setups_;  // by fixture

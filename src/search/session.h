@@ -7,6 +7,7 @@
 
 #include "report/events.h"
 #include "run/executor.h"
+#include "search/retry_rule.h"
 
 namespace unflake {
 
@@ -18,6 +19,7 @@ struct PlannedTest {
   Duration timeout{};
   int retries = 0;
   bool fork_server = false;
+  std::optional<int> repeat = std::nullopt;  // instead of the policy's
 };
 
 // The selected tests, and around them the set-up and clean-up tests of the fixtures that they
@@ -29,6 +31,7 @@ struct SessionPolicy {
   int repeat = 1;           // runs of each test; 0: as many as the duration holds
   bool until_fail = false;  // a test is not repeated after its first failure
   bool fail_fast = false;   // nothing is started after a failure that is not retried
+  RetryPolicy retry;
   std::optional<Duration> duration;
   std::optional<uint64_t> shuffle_seed;
   std::optional<Duration> tick;  // how often a live display wants to be woken

@@ -124,6 +124,69 @@ TEST(Session, Gives_up_after_the_last_retry) {
   EXPECT_FALSE(world.recorder.runs.back().will_retry);
 }
 
+Outcome reports(FailureKind kind) {
+  Outcome outcome = fails();
+  outcome.failures.resize(1);
+  outcome.failures[0].kind = kind;
+  return outcome;
+}
+
+TEST(Session, Does_not_try_again_what_a_sanitizer_reported) {
+  for (const FailureKind kind :
+       {FailureKind::address_sanitizer, FailureKind::thread_sanitizer,
+        FailureKind::undefined_behaviour_sanitizer, FailureKind::memory_sanitizer,
+        FailureKind::leak_sanitizer, FailureKind::valgrind}) {
+    World world(always(reports(kind)));
+    auto tests = plan_of({named("a"), named("b")});
+    tests[0].retries = tests[1].retries = 1;
+    SessionPolicy policy;
+    policy.retry.sanitizer_reports = false;
+    EXPECT_EQ(world.run(tests, policy)->runs.failures, 2);
+    EXPECT_FALSE(world.recorder.runs[0].will_retry);
+    EXPECT_THAT(world.recorder.ended["a"].reason, HasSubstr("proves a defect"));
+    EXPECT_THAT(world.recorder.notes, ElementsAre(HasSubstr("sanitizer")));
+  }
+}
+
+std::vector<PlannedTest> many(int count) {
+  std::vector<std::shared_ptr<const Test>> tests;
+  for (int i = 0; i < count; ++i) tests.push_back(named(std::to_string(i)));
+  auto plan = plan_of(tests);
+  for (PlannedTest& test : plan) test.retries = 1;
+  return plan;
+}
+
+TEST(Session, Stops_trying_again_when_too_many_tests_fail) {
+  World world(always(fails()));
+  SessionPolicy policy;
+  policy.retry.mass_failure = MassFailure{3, 0.2};
+  const auto ended = world.run(many(10), policy);
+  EXPECT_EQ(ended->failed, 10);
+  EXPECT_EQ(ended->runs.failures, 12);  // the first two were tried again
+  EXPECT_TRUE(ended->mass_failure);
+  EXPECT_THAT(world.recorder.notes, ElementsAre(HasSubstr("3 of 3 tests failed at their first")));
+  EXPECT_THAT(world.recorder.ended["9"].reason, HasSubstr("too many tests failed"));
+}
+
+TEST(Session, Goes_on_trying_again_while_few_of_many_tests_fail) {
+  World world([](const Experiment& experiment, int) {
+    return std::stoi(experiment.test->id.name) % 10 == 9 ? fails() : passes();
+  });
+  SessionPolicy policy;
+  policy.retry.mass_failure = MassFailure{3, 0.2};
+  const auto ended = world.run(many(100), policy);
+  EXPECT_EQ(ended->runs.failures, 20);
+  EXPECT_FALSE(ended->mass_failure);
+}
+
+TEST(Session, Runs_some_tests_more_often_than_the_others) {
+  World world(always(passes()));
+  auto tests = plan_of({named("a"), named("b")});
+  tests[1].repeat = 3;
+  EXPECT_EQ(world.run(tests)->runs.passes, 4);
+  EXPECT_THAT(world.order(), ElementsAre("a", "b", "b", "b"));
+}
+
 TEST(Session, Retries_each_of_many_rounds_whatever_runs_beside_it) {
   for (const bool serial : {false, true}) {
     for (const size_t slots : {1, 2, 4}) {

@@ -1,0 +1,241 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "cli/quarantine_command.h"
+#include "history/clean_runs.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr const char* help =
+    R"(Failures that are known and fail no build for some time, in .unflake/quarantine.toml, which
+belongs into version control. Their tests still run; another failure of such a test fails the build.
+
+  unflake quarantine add TEST         its most recent flaky failure, for 30 days
+  unflake quarantine list             what is in it, for how long, and what may leave
+  unflake quarantine expire           takes out what has expired
+  unflake quarantine lift TEST        takes out a test that was mended
+
+An entry of the file:
+
+  [[test]]
+  id = "server_test:Server.Push"
+  signature = "8c7b35ab158e3e23"
+  failure = "server_test.cc:42: queue.size() == 1"
+  reason = "races with the acceptor"
+  owner = "@net"
+  issue = "https://example.com/issues/7"
+  since = 2026-03-01
+  expires = 2026-03-31
+  commit = "0123abcd"
+
+`unflake quarantine add --help` and so on show the options.)";
+
+constexpr const char* expire_help =
+    R"(Takes the entries out whose last day is over. A failure that they were about then fails the
+build like any other.)";
+
+constexpr const char* lift_help =
+    R"(Takes a test's entries out, and remembers how it left: when such a failure comes back, it is
+told that it was thought to be mended.
+
+  unflake quarantine lift server_test:Server.Push --fixed-by 0123abcd)";
+
+std::string line_of(const QuarantineEntry& entry) {
+  return fmt::format("{} {} ({}..{})", printable(to_string(entry.test)), entry.signature,
+                     format_day(entry.since), format_day(entry.expires));
+}
+
+using Goes = std::function<bool(const QuarantineEntry&)>;
+
+// Gives what was taken out.
+Result<std::vector<QuarantineEntry>> take_out(const QuarantineDesk& desk, const Goes& goes) {
+  std::vector<QuarantineEntry> gone;
+  const auto edited =
+      edit_quarantine(desk.file, [&](const std::string& text) -> Result<std::string> {
+        gone.clear();
+        return without_entries(text, desk.file, [&](const QuarantineEntry& entry) {
+          if (goes(entry)) gone.push_back(entry);
+          return goes(entry);
+        });
+      });
+  if (!edited) return edited.error();
+  return gone;
+}
+
+Result<int> expire(const QuarantineDesk& desk, bool dry_run) {
+  const auto quarantine = load_quarantine(desk.file);
+  if (!quarantine) return quarantine.error();
+  const Goes goes = [&](const QuarantineEntry& entry) { return entry.has_expired(desk.today); };
+  std::vector<QuarantineEntry> gone;
+  std::ranges::copy_if(quarantine->entries(), std::back_inserter(gone), goes);
+  if (!dry_run && !gone.empty()) {
+    auto taken = take_out(desk, goes);
+    if (!taken) return taken.error();
+    gone = std::move(*taken);
+    std::vector<LifecycleEvent> events;
+    for (const QuarantineEntry& entry : gone)
+      events.push_back(lifecycle_event(LifecycleEvent::Kind::expired, entry, desk.now));
+    desk.note(events);
+  }
+  Page page;
+  for (const QuarantineEntry& entry : gone) page.print("{}\n", line_of(entry));
+  page.print("{} {}\n",
+             gone.size() == 1 ? "1 entry has" : fmt::format("{} entries have", gone.size()),
+             dry_run ? "expired" : "expired and been taken out");
+  return page.write_out();
+}
+
+struct LiftWords {
+  std::string test, signature, fixed_by, reason;
+};
+
+Result<int> lift(const QuarantineDesk& desk, const LiftWords& words) {
+  const auto quarantine = load_quarantine(desk.file);
+  if (!quarantine) return quarantine.error();
+  const auto test = find_test(words.test, nullptr, *quarantine);
+  if (!test) return test.error();
+  const auto gone = take_out(desk, [&](const QuarantineEntry& entry) {
+    return entry.test == *test && (words.signature.empty() || entry.signature == words.signature);
+  });
+  if (!gone) return gone.error();
+  if (gone->empty())
+    return usage_error(fmt::format("{} has no such entry in the quarantine", printable(words.test)),
+                       desk.file, "`unflake quarantine list` shows what is in it");
+  std::vector<LifecycleEvent> events;
+  Page page;
+  for (const QuarantineEntry& entry : *gone) {
+    events.push_back(lifecycle_event(LifecycleEvent::Kind::lifted, entry, desk.now));
+    events.back().commit = words.fixed_by;
+    events.back().reason = words.reason;
+    page.print("lifted {}\n", line_of(entry));
+  }
+  desk.note(events);
+  return page.write_out();
+}
+
+int expire_command(const Words& words) {
+  QuarantineWords common;
+  bool dry_run = false;
+  CommandLine line("quarantine expire", expire_help);
+  line.app().add_flag("--dry-run", dry_run, "show them and leave them in");
+  common.add_to(line.app());
+  if (const auto done = line.parse(words)) return *done;
+  const auto desk = open_desk(common);
+  if (!desk) return report_error(desk.error());
+  const auto code = expire(*desk, dry_run);
+  return code ? *code : report_error(code.error());
+}
+
+int lift_command(const Words& words) {
+  QuarantineWords common;
+  LiftWords lifted;
+  CommandLine line("quarantine lift", lift_help);
+  line.app()
+      .add_option("test", lifted.test, "target:name, or a name that only one has")
+      ->required();
+  line.app().add_option("--signature", lifted.signature, "only this failure [all of the test]");
+  line.app().add_option("--fixed-by", lifted.fixed_by, "the commit that mended it");
+  line.app().add_option("--reason", lifted.reason, "why it may leave");
+  common.add_to(line.app());
+  if (const auto done = line.parse(words)) return *done;
+  const auto desk = open_desk(common);
+  if (!desk) return report_error(desk.error());
+  const auto code = lift(*desk, lifted);
+  return code ? *code : report_error(code.error());
+}
+
+struct Action {
+  const char* name;
+  int (*run)(const Words& words);
+};
+
+constexpr Action actions[] = {{"add", quarantine_add},
+                              {"list", quarantine_list},
+                              {"expire", expire_command},
+                              {"lift", lift_command}};
+
+}  // namespace
+
+void QuarantineWords::add_to(CLI::App& app) {
+  quarantine.add_to(app);
+  history.add_to(app);
+  configuration.add_to(app);
+}
+
+Result<std::unique_ptr<Store>> QuarantineDesk::read_history() const {
+  std::error_code failed;
+  if (!is_postgres(history) && !std::filesystem::exists(history.url, failed))
+    return std::unique_ptr<Store>();
+  return open_store_to_read(history);
+}
+
+void QuarantineDesk::note(const std::vector<LifecycleEvent>& events) const {
+  auto store = open_store(history);
+  Result<void> noted = store ? Result<void>() : Result<void>(store.error());
+  for (const LifecycleEvent& event : events)
+    if (noted) noted = (*store)->note(event);
+  if (!noted)
+    fmt::print(stderr, "unflake: the history does not know of this: {}\n",
+               to_string(noted.error()));
+}
+
+Result<QuarantineDesk> open_desk(const QuarantineWords& words) {
+  QuarantineDesk desk;
+  const auto project = find_project();
+  if (!project) return project.error();
+  desk.project = *project;
+  auto config = words.configuration.load(*project);
+  if (!config) return config.error();
+  desk.config = std::move(*config);
+  desk.file = words.quarantine.file(*project);
+  desk.history = words.history.address(*project, desk.config);
+  desk.now = std::chrono::system_clock::now();
+  desk.today = day_of(desk.now);
+  make_folder(*project);
+  return desk;
+}
+
+Result<TestId> find_test(const std::string& word, Store* store, const Quarantine& quarantine) {
+  const auto id = test_id_from(word);
+  if (id && !quarantine.of(*id).empty()) return *id;
+  std::set<TestId> found;
+  for (const QuarantineEntry& entry : quarantine.entries())
+    if (entry.test.name == word) found.insert(entry.test);
+  if (store) {
+    const auto exact = store->summarise_test(id.value_or(TestId()));
+    if (!exact) return exact.error();
+    if (id && *exact) return *id;
+    const auto tests = store->summarise("*:" + word, 3);
+    if (!tests) return tests.error();
+    for (const TestSummary& test : *tests)
+      if (test.test.name == word) found.insert(test.test);
+  }
+  if (found.size() == 1) return *found.begin();
+  if (found.size() > 1)
+    return usage_error(fmt::format("several targets have a test '{}'", printable(word)), "",
+                       fmt::format("write {}", printable(to_string(*found.begin()))));
+  if (id) return *id;
+  return usage_error(fmt::format("no test '{}' is known", printable(word)), "",
+                     "write target:name; `unflake history` lists the recorded tests");
+}
+
+int quarantine_command(const Words& words) {
+  if (!words.options.empty())
+    for (const Action& action : actions)
+      if (words.options.front() == action.name) {
+        Words rest = words;
+        rest.options.erase(rest.options.begin());
+        return action.run(rest);
+      }
+  CommandLine line("quarantine", help);
+  if (const auto done = line.parse(words)) return *done;
+  return report_error(usage_error("the quarantine needs an action", "",
+                                  "write add, list, expire or lift behind it"));
+}
+
+}  // namespace unflake

@@ -1,0 +1,248 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/quarantine_command.h"
+#include "history/clean_runs.h"
+#include "history/owners.h"
+#include "run/interrupts.h"
+#include "run/local_executor.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr const char* help =
+    R"(Puts a flaky failure of a test into the quarantine, or prolongs the time that it is in it.
+
+  unflake quarantine add server_test:Server.Push --reason 'races with the acceptor'
+  unflake quarantine add Server.Push --signature 8c7b35ab158e3e23 --days 14
+
+Without --signature it is the most recent failure that history shows as flaky: the test passed on
+the same code. A test that fails always is broken, and refused.)";
+
+constexpr int most_days = 366;
+constexpr size_t most_failures = 100'000;
+constexpr size_t looked_at = 10;  // runs, to tell broken from flaky
+constexpr size_t longest_headline = 200;
+
+struct AddWords {
+  std::string test, signature, reason, owner, issue, expires;
+  std::optional<int> days;
+  bool force = false;
+};
+
+// A failure that is to be put in.
+struct KnownFailure {
+  std::string signature;
+  std::optional<Failure> failure;
+};
+
+class Addition {
+ public:
+  Addition(const QuarantineDesk& desk, const AddWords& words, Launcher& launcher)
+      : desk_(desk), words_(words), launcher_(launcher) {}
+
+  Result<int> operator()() {
+    auto store = desk_.read_history();
+    if (!store) return store.error();
+    store_ = std::move(*store);
+    const auto quarantine = load_quarantine(desk_.file);
+    if (!quarantine) return quarantine.error();
+    auto test = find_test(words_.test, store_.get(), *quarantine);
+    if (!test) return test.error();
+    test_ = std::move(*test);
+    if (const auto read = read_summary(); !read) return read.error();
+    const auto failure = choose_failure();
+    if (!failure) return failure.error();
+    if (const auto fit = check_fit(*failure); !fit) return fit.error();
+    auto entry = entry_for(*failure, quarantine->find(test_, failure->signature));
+    if (!entry) return entry.error();
+    const auto edited = edit_quarantine(
+        desk_.file, [&](const std::string& text) { return with_entry(text, desk_.file, *entry); });
+    if (!edited) return edited.error();
+    const std::string past = past_of(entry->signature);
+    desk_.note({lifecycle_event(LifecycleEvent::Kind::quarantined, *entry, desk_.now)});
+    return tell(*entry, past);
+  }
+
+ private:
+  Result<void> read_summary() {
+    if (!store_) return {};
+    auto summary = store_->summarise_test(test_);
+    if (!summary) return summary.error();
+    summary_ = std::move(*summary);
+    return {};
+  }
+
+  Result<KnownFailure> choose_failure() {
+    if (!words_.signature.empty()) return given_failure();
+    if (!summary_ || summary_->failures == 0)
+      return usage_error(fmt::format("history knows no failure of {}", printable(to_string(test_))),
+                         "", "name the failure with --signature");
+    const auto flaky = store_->flaky_failures({}, most_failures);
+    if (!flaky) return flaky.error();
+    const FlakyFailure* newest = nullptr;
+    for (const FlakyFailure& failure : *flaky)
+      if (failure.test == test_ && (!newest || failure.last > newest->last)) newest = &failure;
+    if (newest) return KnownFailure{newest->signature, newest->failure};
+    if (words_.force) return latest_failure();
+    return usage_error(
+        fmt::format("{} failed in {} of {} runs, but never where it passed on the same code",
+                    printable(to_string(test_)), summary_->failures,
+                    summary_->failures + summary_->passes),
+        "",
+        "if it is flaky and not broken, name the failure with --signature; `unflake history` "
+        "lists them");
+  }
+
+  Result<KnownFailure> given_failure() const {
+    if (!is_signature(words_.signature))
+      return usage_error(fmt::format("'{}' is no signature", printable(words_.signature)), "",
+                         "give the 16 hexadecimal digits that `unflake history TEST` shows");
+    KnownFailure given{words_.signature, std::nullopt};
+    if (!summary_) return given;
+    const auto found =
+        std::ranges::find(summary_->signatures, given.signature, &SignatureSummary::signature);
+    const bool all_known = std::ssize(summary_->signatures) >= summary_->signature_count;
+    if (found != summary_->signatures.end())
+      given.failure = found->failure;
+    else if (all_known && !words_.force)
+      return usage_error(fmt::format("history knows no failure {} of {}", given.signature,
+                                     printable(to_string(test_))),
+                         "", "`unflake history TEST` lists them; --force takes it nevertheless");
+    return given;
+  }
+
+  Result<KnownFailure> latest_failure() const {
+    const auto latest = std::ranges::max_element(summary_->signatures, {}, &SignatureSummary::last);
+    if (latest == summary_->signatures.end())
+      return usage_error("history has no signature of its failures", "", "give --signature");
+    return KnownFailure{latest->signature, latest->failure};
+  }
+
+  // Quarantine is for what passes, too; it must not become the place where broken tests rest.
+  Result<void> check_fit(const KnownFailure& failure) {
+    if (words_.force || !summary_) return {};
+    if (failure.failure && is_sanitizer(failure.failure->kind))
+      return usage_error("what a sanitizer reports is a defect, not a flake",
+                         printable(headline(*failure.failure)), "mend it, or use --force");
+    const auto recent = store_->recent_runs(test_, looked_at);
+    if (!recent) return recent.error();
+    const auto failed = std::ranges::count_if(*recent, [](const RecentRun& run) {
+      return run.outcome != OutcomeKind::pass && run.outcome != OutcomeKind::skipped;
+    });
+    if (failed < 2 || failed < std::ssize(*recent)) return {};
+    return usage_error(fmt::format("{} is broken, not flaky: it failed in all of its last {} runs",
+                                   printable(to_string(test_)), failed),
+                       "", "mend it, or use --force");
+  }
+
+  // What is not said anew stays as it was.
+  Result<QuarantineEntry> entry_for(const KnownFailure& failure, const QuarantineEntry* old) {
+    QuarantineEntry entry = old ? *old : QuarantineEntry();
+    entry.test = test_;
+    entry.signature = failure.signature;
+    if (failure.failure)
+      entry.failure = printable(shorten(headline(*failure.failure), longest_headline));
+    if (!words_.reason.empty()) entry.reason = words_.reason;
+    if (!words_.owner.empty()) entry.owner = words_.owner;
+    if (entry.owner.empty() && failure.failure) entry.owner = owner_of(failure.failure->file);
+    if (!words_.issue.empty()) entry.issue = words_.issue;
+    if (!old) entry.since = desk_.today;
+    if (!old) entry.commit = survey(desk_.project, launcher_).commit;
+    const auto expires = last_day();
+    if (!expires) return expires.error();
+    entry.expires = *expires;
+    return entry;
+  }
+
+  Result<Day> last_day() const {
+    const int days = words_.days.value_or(desk_.config.ci.quarantine_days.value_or(30));
+    if (words_.expires.empty()) return desk_.today + std::chrono::days(days);
+    const auto day = parse_day(words_.expires);
+    if (!day)
+      return usage_error(fmt::format("'{}' is no day", printable(words_.expires)), "",
+                         "write it like 2026-03-31");
+    if (*day < desk_.today)
+      return usage_error(fmt::format("{} is over", words_.expires), "", "choose a later day");
+    return *day;
+  }
+
+  // Failures often name their file without its folder; git knows where it is.
+  std::string owner_of(const std::string& file) {
+    const Owners owners = load_owners(desk_.project.root);
+    if (owners.empty() || file.empty()) return "";
+    std::string path = repository_path(file, desk_.project.root);
+    std::error_code failed;
+    if (path.empty() || !std::filesystem::exists(desk_.project.root + "/" + path, failed)) {
+      Command git;
+      const std::string name = std::filesystem::path(file).filename();
+      git.argv = {"git", "ls-files", "-z", "--", ":(glob)**/" + name};
+      git.cwd = desk_.project.root;
+      const auto result = launcher_.launch(git, std::chrono::seconds(30));
+      const auto found = split(result.output.text(), '\0');
+      path = found.size() == 2 ? found[0] : "";  // one, and what is behind its end
+    }
+    return join(owners.of(path), " ");
+  }
+
+  std::string past_of(const std::string& signature) {
+    if (!store_) return "";
+    const auto events = store_->lifecycle({});
+    return events ? past_quarantine(*events, test_, signature) : "";
+  }
+
+  int tell(const QuarantineEntry& entry, const std::string& past) const {
+    Page page;
+    page.print("{} {} is in quarantine until {}\n", printable(to_string(entry.test)),
+               entry.signature, format_day(entry.expires));
+    if (!entry.failure.empty()) page.print("  failure: {}\n", entry.failure);
+    if (!entry.owner.empty()) page.print("  owner:   {}\n", printable(entry.owner));
+    if (!past.empty()) page.print("  again:   {}; failed again\n", past);
+    page.print("  next:    commit {}\n", printable(desk_.file));
+    return page.write_out();
+  }
+
+  const QuarantineDesk& desk_;
+  const AddWords& words_;
+  Launcher& launcher_;
+  std::unique_ptr<Store> store_;
+  TestId test_;
+  std::optional<TestSummary> summary_;
+};
+
+Result<int> add(const QuarantineDesk& desk, const AddWords& words) {
+  if (words.days && !words.expires.empty())
+    return usage_error("--days and --expires exclude each other");
+  Interrupts interrupts;
+  const auto executor = LocalExecutor::create({}, interrupts);
+  if (!executor) return executor.error();
+  return Addition(desk, words, **executor)();
+}
+
+}  // namespace
+
+int quarantine_add(const Words& words) {
+  QuarantineWords common;
+  AddWords add_words;
+  CommandLine line("quarantine add", help);
+  CLI::App& app = line.app();
+  app.add_option("test", add_words.test, "target:name, or a name that only one has")->required();
+  app.add_option("--signature", add_words.signature, "which failure [the most recent flaky one]");
+  app.add_option("--reason", add_words.reason, "what is known about it");
+  app.add_option("--owner", add_words.owner, "who mends it [CODEOWNERS]");
+  app.add_option("--issue", add_words.issue, "where that is tracked")->type_name("URL");
+  app.add_option("--days", add_words.days, "for how long [30]")->check(CLI::Range(0, most_days));
+  app.add_option("--expires", add_words.expires, "the last day")->type_name("DAY");
+  app.add_flag("--force", add_words.force, "though the test seems to be broken");
+  common.add_to(app);
+  if (const auto done = line.parse(words)) return *done;
+  const auto desk = open_desk(common);
+  if (!desk) return report_error(desk.error());
+  const auto code = add(*desk, add_words);
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace unflake

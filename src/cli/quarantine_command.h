@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "cli/page.h"
+#include "history/quarantine.h"
+
+namespace unflake {
+
+// What every action on the quarantine takes.
+struct QuarantineWords {
+  QuarantineOptions quarantine;
+  StoreOptions history;
+  ConfigOptions configuration;
+  void add_to(CLI::App& app);
+};
+
+// What every action on the quarantine works with.
+struct QuarantineDesk {
+  Project project;
+  Config config;
+  std::string file;
+  StoreAddress history;
+  TimePoint now;
+  Day today;
+
+  // None when there is no history yet.
+  Result<std::unique_ptr<Store>> read_history() const;
+  // A history that cannot be written does not undo what was done to the file; it is told.
+  void note(const std::vector<LifecycleEvent>& events) const;
+};
+
+Result<QuarantineDesk> open_desk(const QuarantineWords& words);
+
+// The test that a user means by an id, or by a name that only one target has.
+Result<TestId> find_test(const std::string& word, Store* store, const Quarantine& quarantine);
+
+int quarantine_add(const Words& words);
+int quarantine_list(const Words& words);
+
+}  // namespace unflake
