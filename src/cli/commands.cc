@@ -7,6 +7,7 @@ constexpr CommandEntry table[] = {
     {"list", "which tests are there", list_command},
     {"run", "run tests, once or many times, and remember every run", run_command},
     {"history", "what the recorded runs say about a test", history_command},
+    {"report", "what makes tests flaky, cause by cause, and the issues about it", report_command},
     {"quarantine", "failures that are known and fail no build for some time", quarantine_command},
     {"stats", "a study of flaky tests on your own data", stats_command},
     {"trace", "which threads and timing calls a test has", trace_command},

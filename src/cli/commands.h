@@ -22,6 +22,7 @@ struct CommandEntry {
 int list_command(const Words& words);
 int run_command(const Words& words);
 int history_command(const Words& words);
+int report_command(const Words& words);
 int quarantine_command(const Words& words);
 int stats_command(const Words& words);
 int trace_command(const Words& words);

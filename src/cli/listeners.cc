@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <random>
 
+#include "history/owners.h"
 #include "report/output_file.h"
 #include "util/environment.h"
+#include "util/project_root.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -72,11 +75,13 @@ Result<void> Listeners::open(const RunCommand& run, FlakyResult flaky, Store* st
   }
   stream_.add(*terminal_);
   if (auto opened = open_json(run, interrupts); !opened) return opened;
+  if (run.ci && environment_variable("GITHUB_ACTIONS") == "true") open_github();
   return open_junit(run, flaky);
 }
 
 std::optional<Error> Listeners::complaint() const {
   if (junit_ && !junit_->written()) return junit_->written().error();
+  if (summary_ && !summary_->written()) return summary_->written().error();
   if (recorder_ && !recorder_->all_recorded())
     return internal_error("some runs are not in the history", "",
                           "the note above says where they are");
@@ -112,6 +117,21 @@ Result<void> Listeners::open_junit(const RunCommand& run, FlakyResult flaky) {
   junit_ = std::move(*created);
   stream_.add(*junit_);
   return {};
+}
+
+void Listeners::open_github() {
+  std::random_device random;
+  GithubAnnotations::Options options;
+  options.path_of = [root = project_root()](const std::string& file) {
+    return repository_path(file, root);
+  };
+  for (int i = 0; i < 4; ++i) options.secret += fmt::format("{:08x}", random());
+  annotations_ = std::make_unique<GithubAnnotations>(*terminal_sink_, std::move(options));
+  stream_.add(*annotations_);
+  const std::string file = environment_variable("GITHUB_STEP_SUMMARY");
+  if (file.empty()) return;
+  summary_ = std::make_unique<GithubSummary>(file);
+  stream_.add(*summary_);
 }
 
 }  // namespace unflake

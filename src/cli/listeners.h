@@ -6,6 +6,8 @@
 
 #include "cli/run_options.h"
 #include "history/recorder.h"
+#include "report/github_annotations.h"
+#include "report/github_summary.h"
 #include "report/json_lines.h"
 #include "report/junit.h"
 #include "report/terminal.h"
@@ -37,6 +39,7 @@ class Listeners {
   Result<void> open_json(const RunCommand& run, const Interrupts& interrupts);
   Result<void> open_junit(const RunCommand& run, FlakyResult flaky);
   void add_json(int fd, const Interrupts& interrupts);
+  void open_github();
 
   EventStream stream_;
   std::unique_ptr<FdSink> terminal_sink_;
@@ -46,6 +49,8 @@ class Listeners {
   std::vector<std::unique_ptr<FdSink>> json_sinks_;
   std::vector<std::unique_ptr<JsonLines>> json_;
   std::unique_ptr<JunitReport> junit_;
+  std::unique_ptr<GithubAnnotations> annotations_;
+  std::unique_ptr<GithubSummary> summary_;
 };
 
 }  // namespace unflake

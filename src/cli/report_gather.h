@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/project.h"
+#include "history/cause_links.h"
+#include "history/owners.h"
+#include "history/quarantine.h"
+#include "history/store.h"
+#include "report/cause_report.h"
+#include "trace/repro.h"
+
+namespace unflake {
+
+struct ReportRequest {
+  int days = 30;
+  size_t most = 50;
+  bool trend = false;
+  TimePoint now;
+  std::string quarantine;  // its file
+};
+
+// What a history and a project's files say about its flaky tests.
+struct GatheredReport {
+  CauseReport report;
+  std::vector<FlakyFailure> failures;   // of a year: a cause is older than a report's window
+  std::vector<LinkedCause> causes;      // all; `failures` by number
+  std::vector<ReportedCause> reported;  // of each of these, also when the report has no room for it
+  std::vector<bool> fails_now;          // in the window
+  std::vector<LifecycleEvent> events;   // of that year
+};
+
+// A commit contains another one; yes when that cannot be found out.
+using Contains = std::function<bool(const std::string& commit, const std::string& earlier)>;
+
+Result<GatheredReport> gather_report(Store& store, const Project& project,
+                                     const std::string& project_name, const ReportRequest& request,
+                                     const Contains& contains);
+
+}  // namespace unflake
