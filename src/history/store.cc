@@ -1,5 +1,6 @@
 #include "history/store.h"
 
+#include "history/postgres/url.h"
 #include "history/sqlite/sqlite_store.h"
 
 namespace unflake {
@@ -16,12 +17,7 @@ bool is_postgres(const StoreAddress& address) {
 }
 
 std::string to_string(const StoreAddress& address) {
-  const size_t scheme = address.url.find("://");
-  const size_t at = address.url.find('@');
-  if (!is_postgres(address) || at == std::string::npos) return address.url;
-  const size_t password = address.url.find(':', scheme + 3);
-  if (password > at) return address.url;
-  return address.url.substr(0, password) + address.url.substr(at);
+  return is_postgres(address) ? url_without_passwords(address.url) : address.url;
 }
 
 Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, Duration patience) {
