@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t exact_runs = 10'000;
 
 std::optional<int64_t> find_test(Database& database, const TestId& test) {
-  Statement statement(database, "SELECT id FROM tests WHERE target = ? AND name = ?");
+  Statement statement(database,
+                      "SELECT id FROM tests WHERE project = 0 AND target = ? AND name = ?");
   Query query(statement, test.target, test.name);
   if (!query.next()) return std::nullopt;
   return query.integer(0);
@@ -112,7 +113,7 @@ std::vector<RecentRun> Reader::recent_runs(const TestId& id, size_t most) {
 std::optional<std::string> Reader::latest_output(const TestId& id, const std::string& signature) {
   Statement statement(database_, R"sql(
       SELECT output FROM outputs
-      WHERE test = (SELECT id FROM tests WHERE target = ? AND name = ?)
+      WHERE test = (SELECT id FROM tests WHERE project = 0 AND target = ? AND name = ?)
         AND signature = (SELECT id FROM signatures WHERE signature = ?)
       ORDER BY started_us DESC LIMIT 1)sql");
   Query query(statement, id.target, id.name, signature);

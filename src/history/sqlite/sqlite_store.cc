@@ -94,7 +94,7 @@ class SqliteStore : public Store {
 
   Result<void> remember_target(const TargetRecord& target) override {
     return attempt([&] {
-      Statement remember(*database_, "REPLACE INTO targets VALUES (?, ?, ?, ?)");
+      Statement remember(*database_, "REPLACE INTO targets VALUES (0, ?, ?, ?, ?)");
       remember.run(target.name, to_string(target.framework), target.path,
                    Blob{join_argv(target.argv)});
     });
@@ -102,7 +102,8 @@ class SqliteStore : public Store {
 
   Result<std::optional<TargetRecord>> find_target(const std::string& name) override {
     return attempt([&]() -> std::optional<TargetRecord> {
-      Statement find(*database_, "SELECT framework, path, argv FROM targets WHERE name = ?");
+      Statement find(*database_,
+                     "SELECT framework, path, argv FROM targets WHERE project = 0 AND name = ?");
       Query query(find, name);
       const auto framework = query.next() ? framework_from(query.text(0)) : std::nullopt;
       if (!framework) return std::nullopt;

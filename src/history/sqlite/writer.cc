@@ -121,10 +121,12 @@ void Writer::insert_run(const RunRow& run) {
 int64_t Writer::test_row(const TestId& test) {
   if (const int64_t* row = find_row(tests_, test)) return *row;
   Statement insert(database_,
-                   "INSERT INTO tests (target, name) VALUES (?, ?) ON CONFLICT DO NOTHING");
+                   "INSERT INTO tests (project, target, name) VALUES (0, ?, ?)"
+                   " ON CONFLICT DO NOTHING");
   insert.run(test.target, test.name);
-  return tests_[test] = id_of(database_, "SELECT id FROM tests WHERE target = ? AND name = ?",
-                              test.target, test.name);
+  return tests_[test] =
+             id_of(database_, "SELECT id FROM tests WHERE project = 0 AND target = ? AND name = ?",
+                   test.target, test.name);
 }
 
 int64_t Writer::plan_row(const std::string& plan) {
