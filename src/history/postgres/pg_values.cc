@@ -33,9 +33,11 @@ void PgValues::add(PgBytes bytes) {
 }
 
 void PgValues::add(const std::vector<int64_t>& numbers) {
-  fmt::memory_buffer array;
-  fmt::format_to(std::back_inserter(array), "{{{}}}", fmt::join(numbers, ","));
-  values_.push_back({fmt::to_string(array)});
+  values_.push_back({fmt::format("{{{}}}", fmt::join(numbers, ","))});
+}
+
+void PgValues::add(const std::vector<double>& numbers) {
+  values_.push_back({fmt::format("{{{}}}", fmt::join(numbers, ","))});
 }
 
 void PgValues::add(const std::vector<std::string>& texts) {

@@ -52,6 +52,7 @@ class PgValues {
   void add(std::string_view text);
   void add(PgBytes bytes);
   void add(const std::vector<int64_t>& numbers);
+  void add(const std::vector<double>& numbers);
   void add(const std::vector<std::string>& texts);
 
   std::vector<Value> values_;
