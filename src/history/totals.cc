@@ -45,6 +45,11 @@ void Totals::add(const RunRow& run) {
   durations[{run.test, is_failing(outcome)}].add(Histogram::bucket_of(run.duration_us), 1);
 }
 
+Histogram Totals::durations_of(int64_t test, bool failing) const {
+  const auto found = durations.find({test, failing});
+  return found != durations.end() ? found->second : Histogram();
+}
+
 int64_t sane_count(int64_t count) {
   return std::clamp<int64_t>(count, 0, int64_t{1} << 40);
 }

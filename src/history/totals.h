@@ -37,6 +37,7 @@ struct Totals {
   std::map<HistogramKey, Histogram> durations;  // of passing and of failing runs
 
   void add(const RunRow& run);
+  Histogram durations_of(int64_t test, bool failing) const;
   auto of_test(int64_t test) const {
     return std::ranges::subrange(totals.lower_bound({test, INT64_MIN, INT64_MIN}),
                                  totals.upper_bound({test, INT64_MAX, INT64_MAX}));

@@ -109,6 +109,11 @@ PgConnection::PgConnection(std::string url, Duration patience)
 
 PgConnection::~PgConnection() = default;
 
+std::string PgConnection::server_encoding() const {
+  const char* encoding = PQparameterStatus(handle_.get(), "server_encoding");
+  return encoding != nullptr ? encoding : "";
+}
+
 void PgConnection::fail(const PgComplaint& complaint) const {
   throw explain_postgres(complaint, place_);
 }

@@ -54,6 +54,7 @@ class PgConnection {
   // How often a connection was made: what was known of the database may be wrong in a new one.
   int generation() const { return generation_; }
   int server_version() const { return PQserverVersion(handle_.get()); }
+  std::string server_encoding() const;
   Duration patience() const { return patience_; }
   const std::string& place() const { return place_; }  // the url as it may be shown
   [[noreturn]] void fail(const PgComplaint& complaint) const;

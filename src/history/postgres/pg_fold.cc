@@ -80,10 +80,10 @@ bool fold(PgConnection& connection) {
   const bool mine = connection.run("SELECT pg_try_advisory_xact_lock($1::bigint)::int", fold_lock)
                         .integer(0, 0) != 0;
   if (!mine) return false;
-  const PgRows rows =
-      connection.run("DELETE FROM fresh_runs WHERE ctid = ANY (ARRAY("
-                     "SELECT ctid FROM fresh_runs LIMIT $1::bigint)) RETURNING " UNFLAKE_RUN_COLUMNS,
-                     most_at_once);
+  const PgRows rows = connection.run(
+      "DELETE FROM fresh_runs WHERE ctid = ANY (ARRAY("
+      "SELECT ctid FROM fresh_runs LIMIT $1::bigint)) RETURNING " UNFLAKE_RUN_COLUMNS,
+      most_at_once);
   Totals totals;
   for (int row = 0; row < rows.size(); ++row) totals.add(read_run(rows, row));
   add_totals(connection, totals);

@@ -58,16 +58,14 @@ std::vector<int64_t> numbers(const PgRows& rows) {
 
 }  // namespace
 
-void count_incidents(PgConnection& connection, int64_t session,
-                     const std::vector<int64_t>& tests) {
+void count_incidents(PgConnection& connection, int64_t session, const std::vector<int64_t>& tests) {
   if (!tests.empty()) connection.run(count_sql, session, tests);
 }
 
 void settle_incidents(PgConnection& connection, int64_t session) {
-  count_incidents(
-      connection, session,
-      numbers(connection.run("SELECT DISTINCT test FROM incidents WHERE session = $1::bigint",
-                             session)));
+  count_incidents(connection, session,
+                  numbers(connection.run(
+                      "SELECT DISTINCT test FROM incidents WHERE session = $1::bigint", session)));
   const std::vector<int64_t> own = {session};
   const std::vector<int64_t> others = numbers(connection.run(same_code_sql, session));
   if (others.empty()) return;

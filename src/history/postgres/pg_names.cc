@@ -132,8 +132,7 @@ void PgNames::learn_plans(std::span<const RunRecord> runs) {
                   plans);
   const PgRows rows = connection_.run(
       "SELECT plan, id FROM plans WHERE md5(plan) = ANY (SELECT md5(unnest($1::text[])))", plans);
-  for (int row = 0; row < rows.size(); ++row)
-    plans_[rows.text(row, 0)] = rows.integer(row, 1);
+  for (int row = 0; row < rows.size(); ++row) plans_[rows.text(row, 0)] = rows.integer(row, 1);
 }
 
 void PgNames::learn_signatures(std::span<const RunRecord> runs) {
@@ -149,8 +148,7 @@ void PgNames::learn_signatures(std::span<const RunRecord> runs) {
       "SELECT signature, id FROM signatures"
       " WHERE md5(signature) = ANY (SELECT md5(unnest($1::text[])))",
       signatures);
-  for (int row = 0; row < rows.size(); ++row)
-    signatures_[rows.text(row, 0)] = rows.integer(row, 1);
+  for (int row = 0; row < rows.size(); ++row) signatures_[rows.text(row, 0)] = rows.integer(row, 1);
 }
 
 // Another connection may be to a database that was made anew meanwhile. And whoever takes in

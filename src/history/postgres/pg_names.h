@@ -16,8 +16,7 @@ namespace unflake {
 // at once and always in the same order, so that writers cannot wait for each other in a circle.
 class PgNames {
  public:
-  PgNames(PgConnection& connection, int64_t project)
-      : connection_(connection), project_(project) {}
+  PgNames(PgConnection& connection, int64_t project) : connection_(connection), project_(project) {}
 
   std::vector<RunRow> rows_of(SessionId session, std::span<const RunRecord> runs);
   int64_t test_row(const TestId& test);

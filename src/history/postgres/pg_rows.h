@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "history/postgres/pg_connection.h"
 #include "history/run_row.h"
 

@@ -14,9 +14,9 @@ constexpr int oldest_server = 130000;
 constexpr int64_t schema_lock = 0x756e666c616b6501;  // "unflake", 1
 
 const std::vector<std::string> table_names = {
-    "projects", "tests",     "targets",        "sessions",  "plans",        "signatures",
-    "runs",     "totals",    "fresh_runs",     "histograms", "outputs",     "session_totals",
-    "causes",   "incidents", "cause_signatures", "lifecycle", "suppressions", "horizons"};
+    "projects", "tests",     "targets",          "sessions",   "plans",        "signatures",
+    "runs",     "totals",    "fresh_runs",       "histograms", "outputs",      "session_totals",
+    "causes",   "incidents", "cause_signatures", "lifecycle",  "suppressions", "horizons"};
 
 [[noreturn]] void refuse(ErrorKind kind, std::string what, const std::string& place,
                          std::string next) {
@@ -30,10 +30,10 @@ void refuse_tables_of_others(PgConnection& connection) {
       " AND relname = ANY($1::text[]) AND relkind IN ('r', 'p', 'v', 'm', 'f')",
       table_names);
   if (!rows.is_null(0, 0))
-    refuse(ErrorKind::usage,
-           fmt::format("this database holds tables of something else: {}",
-                       printable(rows.text(0, 0))),
-           connection.place(), "give unflake a database of its own: `createdb unflake`");
+    refuse(
+        ErrorKind::usage,
+        fmt::format("this database holds tables of something else: {}", printable(rows.text(0, 0))),
+        connection.place(), "give unflake a database of its own: `createdb unflake`");
 }
 
 // 0: there are no tables yet.
@@ -71,13 +71,11 @@ void apply_missing(PgConnection& connection, int64_t version) {
 void check_server(const PgConnection& connection, int version, const std::string& encoding) {
   if (version < oldest_server)
     refuse(ErrorKind::usage,
-           fmt::format("the history's server is PostgreSQL {}, which is too old",
-                       version / 10000),
+           fmt::format("the history's server is PostgreSQL {}, which is too old", version / 10000),
            connection.place(), fmt::format("use version {} or later", oldest_server / 10000));
   if (encoding != "UTF8")
     refuse(ErrorKind::usage,
-           fmt::format("the history's database is encoded in {}, not in UTF8",
-                       printable(encoding)),
+           fmt::format("the history's database is encoded in {}, not in UTF8", printable(encoding)),
            connection.place(), "make one with `createdb --encoding=UTF8 --template=template0`");
 }
 

@@ -15,7 +15,7 @@ namespace {
 // After so many runs of one's own it is time to look whether others have left many, too.
 constexpr int64_t runs_between_folds = 10'000;
 
-// Gives the tests whose incidents have to be counted again.
+// Gives the new runs that failed, or whose tests have failed in their session.
 constexpr const char* insert_sql = R"sql(
     WITH new AS (
       INSERT INTO runs (test, started_us, session, attempt, duration_us, outcome, signature, plan)
@@ -41,9 +41,17 @@ constexpr const char* insert_sql = R"sql(
         runs = known.runs + excluded.runs, failures = known.failures + excluded.failures,
         first_us = least(known.first_us, excluded.first_us),
         last_us = greatest(known.last_us, excluded.last_us))
-    SELECT DISTINCT test FROM new
-    WHERE plan = 0 AND (outcome NOT IN (0, 4) OR EXISTS (
-      SELECT FROM incidents WHERE incidents.session = new.session AND incidents.test = new.test)))sql";
+    SELECT test, started_us, session, attempt, duration_us, outcome, signature, plan FROM new
+    WHERE outcome NOT IN (0, 4) OR EXISTS (
+      SELECT FROM incidents WHERE incidents.session = new.session AND incidents.test = new.test))sql";
+
+// Runs under a plan say nothing of what a test does by itself.
+std::vector<int64_t> tests_to_count(std::span<const RunRow> runs) {
+  std::set<int64_t> tests;
+  for (const RunRow& run : runs)
+    if (run.plan == 0) tests.insert(run.test);
+  return {tests.begin(), tests.end()};
+}
 
 }  // namespace
 
@@ -75,8 +83,8 @@ void PgWriter::record(SessionId session, const RunRecord& run) {
   const std::vector<RunRow> rows = names_.rows_of(session, {&run, 1});
   if (may_concern_incidents(rows[0]))
     insert_with_failures(session, {&run, 1}, rows);
-  else if (!insert(session, rows).empty())  // another process has seen it fail in this session
-    count_incidents(connection_, session, {rows[0].test});
+  else  // another process may have seen it fail in this session
+    count_incidents(connection_, session, tests_to_count(insert(rows)));
   fold_after(1);
 }
 
@@ -105,33 +113,39 @@ void PgWriter::end_session(SessionId session) {
   fold_after(runs_between_folds);
 }
 
-std::vector<int64_t> PgWriter::insert(SessionId, std::vector<RunRow> rows) {
+std::vector<RunRow> PgWriter::insert(std::vector<RunRow> rows) {
   std::ranges::sort(rows, {}, &RunRow::by_test);
   const RunColumns runs(rows);
   const PgRows found =
       connection_.run(insert_sql, runs.test, runs.started_us, runs.session, runs.attempt,
                       runs.duration_us, runs.outcome, runs.signature, runs.plan, project_);
-  std::vector<int64_t> tests;
-  for (int row = 0; row < found.size(); ++row) tests.push_back(found.integer(row, 0));
-  return tests;
+  std::vector<RunRow> added;
+  for (int row = 0; row < found.size(); ++row) added.push_back(read_run(found, row));
+  std::ranges::sort(added, {}, &RunRow::by_test);
+  return added;
 }
 
 void PgWriter::insert_with_failures(SessionId session, std::span<const RunRecord> runs,
                                     const std::vector<RunRow>& rows) {
-  std::vector<KeptOutput> outputs;
-  for (size_t i = 0; i < runs.size(); ++i)
-    if (is_failing(runs[i].outcome) && !runs[i].output.empty() && outputs_.wants(rows[i]))
-      outputs.push_back({rows[i], runs[i].output});
   PgTransaction transaction(connection_);
   lock_session(session);
-  const std::vector<int64_t> tests = insert(session, rows);
+  const std::vector<RunRow> added = insert(rows);
+  const std::vector<int64_t> tests = tests_to_count(added);
   count_incidents(connection_, session, tests);
-  std::erase_if(outputs, [&](const KeptOutput& kept) {
-    return kept.run.plan == 0 && std::ranges::find(tests, kept.run.test) == tests.end();
-  });
-  outputs_.keep(outputs);
+  keep_outputs(runs, rows, added);
   transaction.commit();
   for (const int64_t test : tests) failed_.insert({session, test});
+}
+
+void PgWriter::keep_outputs(std::span<const RunRecord> runs, const std::vector<RunRow>& rows,
+                            const std::vector<RunRow>& added) {
+  std::vector<KeptOutput> outputs;
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (is_failing(runs[i].outcome) && !runs[i].output.empty() &&
+        std::ranges::binary_search(added, rows[i].by_test(), {}, &RunRow::by_test) &&
+        outputs_.wants(rows[i]))
+      outputs.push_back({rows[i], runs[i].output});
+  outputs_.keep(outputs);
 }
 
 bool PgWriter::may_concern_incidents(const RunRow& row) const {

@@ -29,9 +29,11 @@ class PgWriter {
   int64_t test_row(const TestId& test) { return names_.test_row(test); }
 
  private:
-  std::vector<int64_t> insert(SessionId session, std::vector<RunRow> rows);
+  std::vector<RunRow> insert(std::vector<RunRow> rows);
   void insert_with_failures(SessionId session, std::span<const RunRecord> runs,
                             const std::vector<RunRow>& rows);
+  void keep_outputs(std::span<const RunRecord> runs, const std::vector<RunRow>& rows,
+                    const std::vector<RunRow>& added);
   bool may_concern_incidents(const RunRow& row) const;
   void lock_session(SessionId session);
   void require_session(SessionId session);
