@@ -72,6 +72,8 @@ struct TestSummary {
   DurationSummary pass_durations, fail_durations;
   std::vector<SignatureSummary> signatures;  // the most frequent ones, most frequent first
   int64_t signature_count = 0;               // of all that were seen
+
+  int64_t runs() const { return passes + failures + skips; }
 };
 
 struct RecentRun {

@@ -11,11 +11,32 @@ int64_t to_microseconds(std::chrono::system_clock::time_point time) {
   return std::chrono::floor<std::chrono::microseconds>(time.time_since_epoch()).count();
 }
 
+std::optional<int64_t> to_microseconds(
+    const std::optional<std::chrono::system_clock::time_point>& time) {
+  if (!time) return std::nullopt;
+  return to_microseconds(*time);
+}
+
 std::chrono::system_clock::time_point to_time(int64_t microseconds) {
   using Time = std::chrono::system_clock::time_point;
   const int64_t bounded =
       std::clamp(microseconds, to_microseconds(Time::min()) + 1, to_microseconds(Time::max()));
   return Time(std::chrono::microseconds(bounded));
+}
+
+std::string join_argv(const std::vector<std::string>& argv) {
+  std::string joined;
+  for (const std::string& word : argv) joined.append(word.c_str()).push_back('\0');
+  return joined;
+}
+
+std::vector<std::string> split_argv(std::string_view joined) {
+  std::vector<std::string> argv;
+  for (size_t end = 0; (end = joined.find('\0')) != std::string_view::npos;) {
+    argv.emplace_back(joined.substr(0, end));
+    joined.remove_prefix(end + 1);
+  }
+  return argv;
 }
 
 std::string make_session_uuid() {

@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace unflake {
 
@@ -10,8 +13,15 @@ namespace unflake {
 
 int64_t to_microseconds(std::chrono::system_clock::time_point time);
 
+std::optional<int64_t> to_microseconds(
+    const std::optional<std::chrono::system_clock::time_point>& time);
+
 // A stored number may be anything; one that no time_point can hold becomes the nearest that it can.
 std::chrono::system_clock::time_point to_time(int64_t microseconds);
+
+// Each word ends in a NUL byte, the only byte that no word can hold.
+std::string join_argv(const std::vector<std::string>& argv);
+std::vector<std::string> split_argv(std::string_view joined);
 
 // A name that no other session has, on any machine.
 std::string make_session_uuid();

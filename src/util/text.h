@@ -33,6 +33,10 @@ std::string printable(std::string_view text, LineFeeds line_feeds = LineFeeds::e
 // (the escape sequences of ECMA-48). Of a sequence that does not end only the escape goes.
 std::string without_escape_sequences(std::string_view text);
 
+// Bytes of the UTF-8 sequence that starts the text, 0 when it is not one. Overlong forms,
+// surrogates and values past U+10FFFF are not.
+size_t utf8_length(std::string_view text);
+
 // Cut to `most` bytes at a UTF-8 boundary, with an ellipsis where something was cut.
 std::string shorten(std::string_view text, size_t most);
 

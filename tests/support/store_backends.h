@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "history/store.h"
+#include "support/postgres_server.h"
 #include "support/temp_folder.h"
 
 namespace unflake {
@@ -35,9 +36,19 @@ class FreshFile : public FreshHistory {
   TempFolder folder_;
 };
 
+class FreshDatabase : public FreshHistory {
+ public:
+  std::string url() const override { return url_; }
+
+ private:
+  std::string url_ = PostgresServer::shared().new_database();
+};
+
 inline std::vector<StoreBackend> store_backends() {
   return {
-      {"Sqlite", []() -> std::unique_ptr<FreshHistory> { return std::make_unique<FreshFile>(); }}};
+      {"Sqlite", []() -> std::unique_ptr<FreshHistory> { return std::make_unique<FreshFile>(); }},
+      {"Postgres",
+       []() -> std::unique_ptr<FreshHistory> { return std::make_unique<FreshDatabase>(); }}};
 }
 
 }  // namespace unflake

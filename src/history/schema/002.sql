@@ -32,11 +32,7 @@ INSERT INTO targets SELECT 0, name, framework, path, argv FROM old_targets;
 DROP TABLE old_targets;
 -- only postgres
 ALTER TABLE tests ADD COLUMN project BIGINT NOT NULL DEFAULT 0;
-ALTER TABLE tests DROP CONSTRAINT tests_target_name_key;
-ALTER TABLE tests ADD UNIQUE (project, target, name);
 ALTER TABLE targets ADD COLUMN project BIGINT NOT NULL DEFAULT 0;
-ALTER TABLE targets DROP CONSTRAINT targets_pkey;
-ALTER TABLE targets ADD PRIMARY KEY (project, name);
 -- both
 
 ALTER TABLE sessions ADD COLUMN project INTEGER NOT NULL DEFAULT 0;
@@ -174,4 +170,50 @@ UPDATE incidents SET flaky = passes > 0 OR EXISTS
     AND runs.started_us BETWEEN placed.first_us AND placed.last_us
    WHERE own.id = incidents.session AND own.commit_id <> '' AND own.dirty = 0 AND other.dirty = 0
     AND runs.plan = 0 AND runs.outcome = 0);
+-- only postgres
+-- An index holds no text of more than 2700 bytes and names may be longer, so hashes stand for them.
+ALTER TABLE projects DROP CONSTRAINT projects_name_key;
+CREATE UNIQUE INDEX projects_by_name ON projects (md5(name));
+ALTER TABLE tests DROP CONSTRAINT tests_target_name_key;
+CREATE UNIQUE INDEX tests_by_name ON tests (project, md5(target), md5(name));
+ALTER TABLE targets DROP CONSTRAINT targets_pkey;
+CREATE UNIQUE INDEX targets_by_name ON targets (project, md5(name));
+ALTER TABLE plans DROP CONSTRAINT plans_plan_key;
+CREATE UNIQUE INDEX plans_by_name ON plans (md5(plan));
+ALTER TABLE signatures DROP CONSTRAINT signatures_signature_key;
+CREATE UNIQUE INDEX signatures_by_name ON signatures (md5(signature));
+ALTER TABLE sessions DROP CONSTRAINT sessions_uuid_key;
+CREATE UNIQUE INDEX sessions_by_uuid ON sessions (md5(uuid));
+DROP INDEX sessions_by_build;
+CREATE INDEX sessions_by_build ON sessions (project, md5(build));
+DROP INDEX sessions_by_commit;
+CREATE INDEX sessions_by_commit ON sessions (project, md5(commit_id));
+ALTER TABLE lifecycle DROP CONSTRAINT lifecycle_pkey;
+CREATE UNIQUE INDEX lifecycle_by_key ON lifecycle (test, at_us, kind, md5(signature));
+ALTER TABLE cause_signatures DROP CONSTRAINT cause_signatures_pkey;
+CREATE UNIQUE INDEX cause_signatures_by_key ON cause_signatures (cause, md5(signature));
+
+-- Questions about a test are answered from the index alone: its runs stand together there, and all
+-- over the table.
+ALTER TABLE runs DROP CONSTRAINT runs_pkey;
+ALTER TABLE runs ADD PRIMARY KEY (test, started_us, session, attempt)
+  INCLUDE (duration_us, outcome, signature, plan);
+ALTER TABLE runs SET (autovacuum_vacuum_insert_scale_factor = 0.02);
+
+-- Every run is in `runs` from the start. These are copies of the ones that the sums over tests do
+-- not have yet: writers only append here, and never wait for each other.
+DROP TABLE fresh_runs;
+CREATE TABLE fresh_runs (
+  test BIGINT NOT NULL,
+  started_us BIGINT NOT NULL,
+  session BIGINT NOT NULL,
+  attempt BIGINT NOT NULL,
+  duration_us BIGINT NOT NULL,
+  outcome BIGINT NOT NULL,
+  signature BIGINT NOT NULL,
+  plan BIGINT NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+
+-- The start of a session's first run: its runs of a test are looked for from there to last_us.
+ALTER TABLE session_totals ADD COLUMN first_us BIGINT NOT NULL;
 -- both

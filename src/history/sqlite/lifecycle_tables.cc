@@ -9,26 +9,6 @@
 namespace unflake {
 namespace {
 
-std::string join_argv(const std::vector<std::string>& argv) {
-  std::string joined;
-  for (const std::string& word : argv) joined.append(word.c_str()).push_back('\0');
-  return joined;
-}
-
-std::vector<std::string> split_argv(std::string_view joined) {
-  std::vector<std::string> argv;
-  for (size_t end = 0; (end = joined.find('\0')) != std::string_view::npos;) {
-    argv.emplace_back(joined.substr(0, end));
-    joined.remove_prefix(end + 1);
-  }
-  return argv;
-}
-
-std::optional<int64_t> microseconds_of(const std::optional<TimePoint>& time) {
-  if (!time) return std::nullopt;
-  return to_microseconds(*time);
-}
-
 std::vector<std::string> signatures_of(Database& database, int64_t cause) {
   Statement find(database,
                  "SELECT signature FROM cause_signatures WHERE cause = ? ORDER BY signature");
@@ -42,7 +22,7 @@ int64_t insert_cause(Database& database, int64_t project, const CauseRecord& cau
                    "INSERT INTO causes (project, title, state, opened_us, closed_us, reopened,"
                    " category, url) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id");
   Query query(insert, project, cause.title, code_of(cause.state), to_microseconds(cause.opened),
-              microseconds_of(cause.closed), cause.reopened, cause.category, cause.url);
+              to_microseconds(cause.closed), cause.reopened, cause.category, cause.url);
   const int64_t id = query.next() ? query.integer(0) : 0;
   query.next();
   return id;
@@ -53,7 +33,7 @@ void replace_cause(Database& database, int64_t project, const CauseRecord& cause
                    "UPDATE causes SET title = ?, state = ?, opened_us = ?, closed_us = ?,"
                    " reopened = ?, category = ?, url = ? WHERE id = ? AND project = ?");
   update.run(cause.title, code_of(cause.state), to_microseconds(cause.opened),
-             microseconds_of(cause.closed), cause.reopened, cause.category, cause.url, cause.id,
+             to_microseconds(cause.closed), cause.reopened, cause.category, cause.url, cause.id,
              project);
   if (database.changes() == 0)
     throw DatabaseFailure(internal_error(

@@ -7,8 +7,8 @@
 #include "history/codes.h"
 #include "history/sqlite/summariser.h"
 #include "history/sqlite/unplaced_runs.h"
+#include "history/summary.h"
 #include "history/values.h"
-#include "stats/intervals.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -59,8 +59,7 @@ struct RankedTest {
   double failure_rate = 0;  // at least so high, at 95 % confidence
 };
 
-// Least reliable first. One failure of one run proves less than fifty of a hundred, so the rank
-// comes from the lower end of the interval.
+// Least reliable first.
 std::vector<RankedTest> rank(Database& database, int64_t project, const CountsByTest& counts,
                              const std::string& pattern) {
   std::vector<RankedTest> tests;
@@ -73,8 +72,7 @@ std::vector<RankedTest> rank(Database& database, int64_t project, const CountsBy
     TestId id{query.text(1), query.text(2)};
     if (!glob_match(pattern, to_string(id))) continue;
     const auto [runs, failures] = count->second;
-    tests.push_back(
-        {count->first, std::move(id), failures > 0 ? score_interval(failures, runs).low : 0});
+    tests.push_back({count->first, std::move(id), sure_failure_rate(failures, runs)});
   }
   std::stable_sort(tests.begin(), tests.end(), [](const RankedTest& a, const RankedTest& b) {
     return a.failure_rate > b.failure_rate;

@@ -1,24 +1,11 @@
 #include "history/sqlite/totals.h"
 
-#include <algorithm>
 #include <string>
 
-#include "history/codes.h"
 #include "history/sqlite/unplaced_runs.h"
 
 namespace unflake {
 namespace {
-
-Total total_of(const RunRow& run) {
-  return {.runs = 1,
-          .sum_us = static_cast<double>(run.duration_us),
-          .min_us = run.duration_us,
-          .max_us = run.duration_us,
-          .first_us = run.started_us,
-          .first_session = run.session,
-          .last_us = run.started_us,
-          .last_session = run.session};
-}
 
 void merge_totals(Query& query, Totals& totals) {
   while (query.next()) {
@@ -47,37 +34,6 @@ Totals read_folded(Database& database, const std::string& condition, Test... tes
 }
 
 }  // namespace
-
-void Total::merge(const Total& other) {
-  if (other.runs == 0) return;
-  if (runs == 0) {
-    *this = other;
-    return;
-  }
-  runs += other.runs;
-  sum_us += other.sum_us;
-  min_us = std::min(min_us, other.min_us);
-  max_us = std::max(max_us, other.max_us);
-  if (other.first_us < first_us) {
-    first_us = other.first_us;
-    first_session = other.first_session;
-  }
-  if (other.last_us >= last_us) {
-    last_us = other.last_us;
-    last_session = other.last_session;
-  }
-}
-
-void Totals::add(const RunRow& run) {
-  totals[{run.test, run.outcome, run.signature}].merge(total_of(run));
-  const OutcomeKind outcome = outcome_from_code(run.outcome);
-  if (outcome == OutcomeKind::skipped) return;
-  durations[{run.test, is_failing(outcome)}].add(Histogram::bucket_of(run.duration_us), 1);
-}
-
-int64_t sane_count(int64_t count) {
-  return std::clamp<int64_t>(count, 0, int64_t{1} << 40);
-}
 
 Totals read_totals(Database& database) {
   Totals totals = read_folded(database, "");

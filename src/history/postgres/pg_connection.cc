@@ -1,0 +1,205 @@
+#include "history/postgres/pg_connection.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <thread>
+
+#include "history/postgres/stored_text.h"
+#include "history/postgres/url.h"
+
+namespace unflake {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// A server that went away without a word is noticed after half a minute; the url may say otherwise.
+constexpr const char* names[] = {
+    "fallback_application_name", "client_encoding",  "keepalives_idle", "keepalives_interval",
+    "keepalives_count",          "tcp_user_timeout", "dbname",          nullptr};
+
+PGconn* start_connecting(const std::string& url) {
+  const char* values[] = {"unflake", "UTF8", "10", "5", "4", "30000", url.c_str(), nullptr};
+  return PQconnectStartParams(names, values, 1);
+}
+
+bool is_number(const char* text) {
+  return text == nullptr || text[std::strspn(text, "0123456789,")] == '\0';
+}
+
+// libpq would repeat parts of the url, which may be parts of a password.
+void check_url(const std::string& url, const std::string& place) {
+  struct Free {
+    void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
+  };
+  const std::unique_ptr<PQconninfoOption, Free> options(PQconninfoParse(url.c_str(), nullptr));
+  bool readable = options != nullptr;
+  for (const PQconninfoOption* option = options.get(); readable && option->keyword; ++option)
+    readable = std::strcmp(option->keyword, "port") != 0 || is_number(option->val);
+  if (!readable)
+    throw PgFailure(usage_error("cannot read the address of the history's server", place,
+                                "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, special "
+                                "characters of the password as %XX"),
+                    PgFailure::Cure::none);
+}
+
+template <class Number>
+Number parse(const char* text) {
+  Number number{};
+  std::from_chars(text, text + std::strlen(text), number);
+  return number;
+}
+
+// Waits until libpq can go on; false when there is no time left.
+bool wait_for_socket(PGconn* handle, PostgresPollingStatusType wanted, Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+  if (left.count() <= 0) return false;
+  pollfd socket{PQsocket(handle), short(wanted == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
+  return ::poll(&socket, 1, static_cast<int>(std::min<int64_t>(left.count(), INT32_MAX))) != 0;
+}
+
+PgComplaint complaint_of(PGconn* handle, bool in_time) {
+  PgComplaint complaint = read_complaint(PQerrorMessage(handle));
+  if (!in_time) complaint = {"", "no answer in time"};
+  if (PQconnectionNeedsPassword(handle)) complaint = {"28P01", "it asks for a password"};
+  complaint.while_connecting = true;
+  return complaint;
+}
+
+}  // namespace
+
+int64_t PgRows::changed() const {
+  return parse<int64_t>(PQcmdTuples(result_.get()));
+}
+
+int64_t PgRows::integer(int row, int column) const {
+  return parse<int64_t>(PQgetvalue(result_.get(), row, column));
+}
+
+double PgRows::real(int row, int column) const {
+  return parse<double>(PQgetvalue(result_.get(), row, column));
+}
+
+std::string PgRows::text(int row, int column) const {
+  return from_stored_text({PQgetvalue(result_.get(), row, column),
+                           static_cast<size_t>(PQgetlength(result_.get(), row, column))});
+}
+
+std::string PgRows::bytes(int row, int column) const {
+  struct Free {
+    void operator()(unsigned char* memory) const { PQfreemem(memory); }
+  };
+  size_t length = 0;
+  const auto* escaped =
+      reinterpret_cast<const unsigned char*>(PQgetvalue(result_.get(), row, column));
+  const std::unique_ptr<unsigned char, Free> bytes(PQunescapeBytea(escaped, &length));
+  if (!bytes) throw std::bad_alloc();
+  return {reinterpret_cast<const char*>(bytes.get()), length};
+}
+
+PgConnection::PgConnection(std::string url, Duration patience)
+    : url_(std::move(url)), place_(url_without_passwords(url_)), patience_(patience) {
+  check_url(url_, place_);
+  connect();
+}
+
+PgConnection::~PgConnection() = default;
+
+std::string PgConnection::server_encoding() const {
+  const char* encoding = PQparameterStatus(handle_.get(), "server_encoding");
+  return encoding != nullptr ? encoding : "";
+}
+
+void PgConnection::fail(const PgComplaint& complaint) const {
+  throw explain_postgres(complaint, place_);
+}
+
+void PgConnection::connect_once(Clock::time_point deadline) {
+  handle_.reset(start_connecting(url_));
+  PGconn* handle = handle_.get();
+  if (handle == nullptr) throw std::bad_alloc();
+  PQsetErrorVerbosity(handle, PQERRORS_VERBOSE);
+  PQsetNoticeProcessor(
+      handle, [](void*, const char*) {}, nullptr);
+  auto status = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
+  bool in_time = true;
+  while (in_time && status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED) {
+    in_time = wait_for_socket(handle, status, deadline);
+    if (in_time) status = PQconnectPoll(handle);
+  }
+  if (status == PGRES_POLLING_OK) return;
+  const PgComplaint complaint = complaint_of(handle, in_time);
+  handle_.reset();
+  fail(complaint);
+}
+
+void PgConnection::connect() {
+  const auto deadline = Clock::now() + patience_;
+  for (auto pause = milliseconds(10);; pause = std::min(pause * 2, milliseconds(500))) {
+    try {
+      connect_once(deadline);
+      ++generation_;
+      return;
+    } catch (const PgFailure& failure) {
+      if (failure.cure != PgFailure::Cure::wait || Clock::now() + pause > deadline) throw;
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+void PgConnection::make_sure_of_connection() {
+  if (handle_ && PQstatus(handle_.get()) == CONNECTION_OK) return;
+  if (in_transaction_) fail({"08003", "it was lost in the middle of a transaction"});
+  connect();
+}
+
+PgRows PgConnection::run_with(const char* sql, const PgValues& values) {
+  make_sure_of_connection();
+  const auto pointers = values.pointers();
+  const auto lengths = values.lengths();
+  const auto formats = values.formats();
+  return checked(PQexecParams(handle_.get(), sql, static_cast<int>(pointers.size()), nullptr,
+                              pointers.data(), lengths.data(), formats.data(), 0));
+}
+
+void PgConnection::execute(const std::string& script) {
+  make_sure_of_connection();
+  checked(PQexec(handle_.get(), script.c_str()));
+}
+
+PgRows PgConnection::checked(PGresult* result) {
+  PgRows rows(result);
+  const ExecStatusType status = PQresultStatus(result);
+  if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return rows;
+  if (PQstatus(handle_.get()) != CONNECTION_OK)
+    fail({"08006", read_complaint(PQerrorMessage(handle_.get())).message});
+  const char* state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : nullptr;
+  const char* message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
+  fail({state ? state : "XX000", message ? message : PQerrorMessage(handle_.get())});
+}
+
+PgTransaction::PgTransaction(PgConnection& connection, PgAccess access) : connection_(connection) {
+  const auto lock_timeout = std::chrono::ceil<milliseconds>(connection.patience()).count();
+  connection.execute(access == PgAccess::read ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+                                              : fmt::format("BEGIN; SET LOCAL lock_timeout = {}",
+                                                            std::max<int64_t>(lock_timeout, 1)));
+  connection.in_transaction_ = true;
+}
+
+PgTransaction::~PgTransaction() {
+  if (!connection_.in_transaction_) return;
+  connection_.in_transaction_ = false;
+  if (connection_.handle_ && PQstatus(connection_.handle_.get()) == CONNECTION_OK)
+    PQclear(PQexec(connection_.handle_.get(), "ROLLBACK"));
+}
+
+void PgTransaction::commit() {
+  connection_.execute("COMMIT");
+  connection_.in_transaction_ = false;
+}
+
+}  // namespace unflake

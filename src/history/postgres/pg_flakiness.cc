@@ -1,0 +1,144 @@
+#include "history/postgres/pg_flakiness.h"
+
+#include <algorithm>
+#include <map>
+
+#include "history/codes.h"
+#include "history/postgres/pg_rows.h"
+#include "history/values.h"
+
+namespace unflake {
+namespace {
+
+// Names of builds are compared once, and from then on their numbers.
+#define UNFLAKE_SESSIONS_OF_WINDOW                                      \
+  "own AS (SELECT id, project, commit_id, started_us,"                  \
+  " dense_rank() OVER (ORDER BY project, build COLLATE \"C\") AS build" \
+  " FROM sessions WHERE started_us >= $1::bigint AND started_us < $2::bigint"
+
+constexpr const char* failures_sql = "WITH " UNFLAKE_SESSIONS_OF_WINDOW
+                                     R"sql( AND project = $3::bigint),
+    flaky AS (
+      SELECT i.*, own.build, own.commit_id, suppressions.session IS NOT NULL AS suppressed
+      FROM own JOIN incidents AS i ON i.session = own.id AND i.flaky = 1
+      LEFT JOIN suppressions USING (session, test, signature)),
+    grouped AS (
+      SELECT test, signature, sum(failures) AS runs, count(DISTINCT build) AS builds,
+             count(DISTINCT build) FILTER (WHERE suppressed) AS suppressed_builds,
+             least(sum(wasted_us), 1000000000000000000) AS wasted_us,
+             min(first_us) AS first_us, max(last_us) AS last_us
+      FROM flaky GROUP BY test, signature),
+    first_ones AS (
+      SELECT DISTINCT ON (test, signature) test, signature, outcome, commit_id AS first_commit
+      FROM flaky ORDER BY test, signature, first_us, session),
+    last_ones AS (
+      SELECT DISTINCT ON (test, signature) test, signature, commit_id AS last_commit
+      FROM flaky ORDER BY test, signature, last_us DESC, session DESC)
+    SELECT target, name, s.signature, kind, file, line, function, expression, message, outcome,
+           runs, builds, suppressed_builds, wasted_us, first_us, last_us, first_commit, last_commit
+    FROM grouped JOIN first_ones USING (test, signature) JOIN last_ones USING (test, signature)
+    JOIN tests ON tests.id = test JOIN signatures AS s ON s.id = grouped.signature
+    ORDER BY builds DESC, runs DESC, target COLLATE "C", name COLLATE "C", s.signature COLLATE "C"
+    LIMIT $4::bigint)sql";
+
+constexpr const char* builds_sql = "WITH " UNFLAKE_SESSIONS_OF_WINDOW R"sql(),
+    builds AS (
+      SELECT project, build, sum(runs) AS runs, sum(failures) AS failures,
+             greatest(max(last_us::numeric) - min(started_us), 0) AS took_us
+      FROM own JOIN session_totals ON session = id GROUP BY project, build)
+    SELECT project, projects.name, count(*), count(*) FILTER (WHERE failures > 0), sum(runs),
+           least(percentile_disc(0.5) WITHIN GROUP (ORDER BY took_us), 1000000000000000000)
+    FROM builds JOIN projects ON projects.id = project
+    GROUP BY project, projects.name ORDER BY projects.name COLLATE "C")sql";
+
+// A failure is suppressed when all signatures are that the test had in the build.
+constexpr const char* flaky_sql = "WITH " UNFLAKE_SESSIONS_OF_WINDOW R"sql(),
+    failures AS (
+      SELECT project, build, test, bool_and(suppressions.session IS NOT NULL) AS suppressed
+      FROM own JOIN incidents AS i ON i.session = own.id AND i.flaky = 1
+      LEFT JOIN suppressions USING (session, test, signature)
+      GROUP BY project, build, test)
+    SELECT project, count(DISTINCT test), count(*), count(DISTINCT build),
+           count(*) FILTER (WHERE suppressed)
+    FROM failures GROUP BY project)sql";
+
+// The totals know when a test ran first and last; only tests that ran before and after the window
+// have to be looked up.
+constexpr const char* tests_sql = R"sql(
+    WITH spans AS (
+      SELECT test, bool_or((first_us >= $1::bigint AND first_us < $2::bigint)
+                           OR (last_us >= $1::bigint AND last_us < $2::bigint)) AS inside,
+             bool_or(first_us < $1::bigint AND last_us >= $2::bigint) AS around
+      FROM totals GROUP BY test),
+    ran AS (
+      SELECT test FROM spans WHERE inside OR (around AND EXISTS (
+        SELECT FROM runs WHERE runs.test = spans.test
+          AND started_us >= $1::bigint AND started_us < $2::bigint))
+      UNION
+      SELECT test FROM fresh_runs WHERE started_us >= $1::bigint AND started_us < $2::bigint)
+    SELECT project, count(*) FROM ran JOIN tests ON tests.id = test GROUP BY project)sql";
+
+void add_tests(PgConnection& connection, int64_t from, int64_t until,
+               std::map<int64_t, Prevalence>& projects) {
+  const PgRows rows = connection.run(tests_sql, from, until);
+  for (int row = 0; row < rows.size(); ++row)
+    if (const auto found = projects.find(rows.integer(row, 0)); found != projects.end())
+      found->second.tests = rows.integer(row, 1);
+}
+
+void add_flakiness(PgConnection& connection, int64_t from, int64_t until,
+                   std::map<int64_t, Prevalence>& projects) {
+  const PgRows rows = connection.run(flaky_sql, from, until);
+  for (int row = 0; row < rows.size(); ++row) {
+    const auto found = projects.find(rows.integer(row, 0));
+    if (found == projects.end()) continue;
+    found->second.flaky_tests = rows.integer(row, 1);
+    found->second.flaky_failures = rows.integer(row, 2);
+    found->second.flaky_builds = rows.integer(row, 3);
+    found->second.suppressed = rows.integer(row, 4);
+  }
+}
+
+}  // namespace
+
+std::vector<FlakyFailure> flaky_failures(PgConnection& connection, int64_t project,
+                                         const Window& window, size_t most) {
+  const PgRows rows =
+      connection.run(failures_sql, to_microseconds(window.from), to_microseconds(window.until),
+                     project, std::min<size_t>(most, INT32_MAX));
+  std::vector<FlakyFailure> failures;
+  for (int row = 0; row < rows.size(); ++row)
+    failures.push_back({.test = {rows.text(row, 0), rows.text(row, 1)},
+                        .signature = rows.text(row, 2),
+                        .failure = read_failure(rows, row, 3),
+                        .outcome = outcome_from_code(rows.integer(row, 9)),
+                        .runs = rows.integer(row, 10),
+                        .builds = rows.integer(row, 11),
+                        .suppressed_builds = rows.integer(row, 12),
+                        .wasted = Duration(rows.integer(row, 13)),
+                        .first = to_time(rows.integer(row, 14)),
+                        .last = to_time(rows.integer(row, 15)),
+                        .first_commit = rows.text(row, 16),
+                        .last_commit = rows.text(row, 17)});
+  return failures;
+}
+
+std::vector<Prevalence> prevalence(PgConnection& connection, const Window& window) {
+  PgTransaction snapshot(connection, PgAccess::read);
+  const int64_t from = to_microseconds(window.from), until = to_microseconds(window.until);
+  const PgRows rows = connection.run(builds_sql, from, until);
+  std::map<int64_t, Prevalence> projects;
+  for (int row = 0; row < rows.size(); ++row)
+    projects[rows.integer(row, 0)] = {.project = rows.text(row, 1),
+                                      .builds = rows.integer(row, 2),
+                                      .failed_builds = rows.integer(row, 3),
+                                      .runs = rows.integer(row, 4),
+                                      .median_build = Duration(rows.integer(row, 5))};
+  add_tests(connection, from, until, projects);
+  add_flakiness(connection, from, until, projects);
+  std::vector<Prevalence> all;
+  for (int row = 0; row < rows.size(); ++row) all.push_back(projects[rows.integer(row, 0)]);
+  return all;
+}
+
+}  // namespace unflake

@@ -1,0 +1,186 @@
+#include "history/postgres/pg_summaries.h"
+
+#include <algorithm>
+#include <map>
+
+#include "history/postgres/pg_rows.h"
+#include "history/summary.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+Totals read_totals(PgConnection& connection, const std::vector<int64_t>& tests) {
+  Totals totals;
+  const PgRows folded = connection.run(
+      "SELECT test, outcome, signature, runs, sum_us, min_us, max_us, first_us, first_session,"
+      " last_us, last_session FROM totals WHERE test = ANY ($1::bigint[])",
+      tests);
+  for (int row = 0; row < folded.size(); ++row) {
+    const TotalKey key{folded.integer(row, 0), folded.integer(row, 1), folded.integer(row, 2)};
+    totals.totals[key].merge({.runs = sane_count(folded.integer(row, 3)),
+                              .sum_us = folded.real(row, 4),
+                              .min_us = folded.integer(row, 5),
+                              .max_us = folded.integer(row, 6),
+                              .first_us = folded.integer(row, 7),
+                              .first_session = folded.integer(row, 8),
+                              .last_us = folded.integer(row, 9),
+                              .last_session = folded.integer(row, 10)});
+  }
+  const PgRows fresh = connection.run(
+      "SELECT " UNFLAKE_RUN_COLUMNS " FROM fresh_runs WHERE test = ANY ($1::bigint[])", tests);
+  for (int row = 0; row < fresh.size(); ++row) totals.add(read_run(fresh, row));
+  return totals;
+}
+
+// What the summaries of several tests need beside the totals.
+class Details {
+ public:
+  Details(PgConnection& connection, const Totals& totals)
+      : connection_(connection), totals_(totals) {}
+
+  void read_durations(const std::vector<int64_t>& tests) {
+    const PgRows rows = connection_.run(
+        "SELECT test, outcome, duration_us FROM runs WHERE test = ANY ($1::bigint[])", tests);
+    for (int row = 0; row < rows.size(); ++row)
+      durations_[rows.integer(row, 0)].add(rows.integer(row, 1), rows.integer(row, 2));
+  }
+
+  void read_histograms(const std::vector<int64_t>& tests) {
+    const PgRows rows = connection_.run(
+        "SELECT test, failing, bucket, runs FROM histograms WHERE test = ANY ($1::bigint[])",
+        tests);
+    for (int row = 0; row < rows.size(); ++row)
+      histograms_[{rows.integer(row, 0), rows.integer(row, 1) != 0}].add(
+          static_cast<int>(rows.integer(row, 2)), sane_count(rows.integer(row, 3)));
+  }
+
+  void read_failures(const std::vector<int64_t>& signatures, const std::vector<int64_t>& sessions) {
+    const PgRows failures = connection_.run("SELECT id, " UNFLAKE_FAILURE_COLUMNS
+                                            " FROM signatures WHERE id = ANY ($1::bigint[])",
+                                            signatures);
+    for (int row = 0; row < failures.size(); ++row)
+      failures_[failures.integer(row, 0)] = {failures.text(row, 1), read_failure(failures, row, 2)};
+    const PgRows commits = connection_.run(
+        "SELECT id, commit_id FROM sessions WHERE id = ANY ($1::bigint[])", sessions);
+    for (int row = 0; row < commits.size(); ++row)
+      commits_[commits.integer(row, 0)] = commits.text(row, 1);
+  }
+
+  void set_quantiles(int64_t test, bool exact, TestSummary& summary) {
+    if (exact) return set_exact_quantiles(std::move(durations_[test]), summary);
+    const auto both = [&](bool failing) {
+      Histogram histogram = totals_.durations_of(test, failing);
+      for (const auto& [bucket, runs] : histograms_[{test, failing}].buckets())
+        histogram.add(bucket, runs);
+      return histogram;
+    };
+    set_approximate_quantiles(both(false), both(true), summary);
+  }
+
+  SignatureSummary describe(const TotalKey& key, const Total& total) {
+    SignatureSummary summary = signature_summary_of(key, total);
+    summary.first_commit = commits_[total.first_session];
+    summary.last_commit = commits_[total.last_session];
+    std::tie(summary.signature, summary.failure) = failures_[key.signature];
+    return summary;
+  }
+
+ private:
+  PgConnection& connection_;
+  const Totals& totals_;
+  std::map<int64_t, MeasuredDurations> durations_;
+  std::map<HistogramKey, Histogram> histograms_;
+  std::map<int64_t, std::pair<std::string, Failure>> failures_;
+  std::map<int64_t, std::string> commits_;
+};
+
+struct Draft {
+  int64_t row = 0;
+  TestSummary summary;
+  bool exact = false;
+  std::vector<std::pair<TotalKey, Total>> failures;
+};
+
+std::vector<Draft> draft(const std::vector<NamedTest>& tests, const Totals& totals,
+                         int64_t exact_up_to) {
+  std::vector<Draft> drafts;
+  for (const NamedTest& test : tests) {
+    if (totals.of_test(test.row).empty()) continue;
+    Draft draft;
+    draft.row = test.row;
+    draft.summary = summary_of(test.id, totals, test.row);
+    draft.exact = draft.summary.runs() <= exact_up_to;
+    draft.failures = frequent_failures(totals, test.row, draft.summary);
+    drafts.push_back(std::move(draft));
+  }
+  return drafts;
+}
+
+void read_details(const std::vector<Draft>& drafts, Details& details) {
+  std::vector<int64_t> exact, approximate, signatures, sessions;
+  for (const Draft& draft : drafts) {
+    (draft.exact ? exact : approximate).push_back(draft.row);
+    for (const auto& [key, total] : draft.failures) {
+      signatures.push_back(key.signature);
+      sessions.insert(sessions.end(), {total.first_session, total.last_session});
+    }
+  }
+  if (!exact.empty()) details.read_durations(exact);
+  if (!approximate.empty()) details.read_histograms(approximate);
+  if (!signatures.empty()) details.read_failures(signatures, sessions);
+}
+
+}  // namespace
+
+std::vector<NamedTest> rank_tests(PgConnection& connection, int64_t project,
+                                  const std::string& pattern) {
+  const PgRows rows = connection.run(R"sql(
+      SELECT tests.id, target, name, sum(failures), sum(runs) FROM (
+        SELECT test, CASE WHEN outcome IN (0, 4) THEN 0 ELSE runs END AS failures,
+               CASE WHEN outcome = 4 THEN 0 ELSE runs END AS runs
+        FROM totals
+        UNION ALL
+        SELECT test, (outcome NOT IN (0, 4))::int, (outcome <> 4)::int FROM fresh_runs) AS counts
+      JOIN tests ON tests.id = test
+      WHERE project = $1::bigint GROUP BY tests.id)sql",
+                                     project);
+  struct Ranked {
+    NamedTest test;
+    double failure_rate = 0;
+  };
+  std::vector<Ranked> ranked;
+  for (int row = 0; row < rows.size(); ++row) {
+    NamedTest test{rows.integer(row, 0), {rows.text(row, 1), rows.text(row, 2)}};
+    if (!glob_match(pattern, to_string(test.id))) continue;
+    const int64_t failures = sane_count(rows.integer(row, 3)), runs = rows.integer(row, 4);
+    ranked.push_back({std::move(test), sure_failure_rate(failures, sane_count(runs))});
+  }
+  std::ranges::sort(ranked, [](const Ranked& a, const Ranked& b) {
+    return a.failure_rate != b.failure_rate ? a.failure_rate > b.failure_rate
+                                            : a.test.id < b.test.id;
+  });
+  std::vector<NamedTest> tests;
+  for (Ranked& one : ranked) tests.push_back(std::move(one.test));
+  return tests;
+}
+
+std::vector<TestSummary> summarise_tests(PgConnection& connection,
+                                         const std::vector<NamedTest>& tests, int64_t exact_up_to) {
+  std::vector<int64_t> rows;
+  for (const NamedTest& test : tests) rows.push_back(test.row);
+  const Totals totals = read_totals(connection, rows);
+  std::vector<Draft> drafts = draft(tests, totals, exact_up_to);
+  Details details(connection, totals);
+  read_details(drafts, details);
+  std::vector<TestSummary> summaries;
+  for (Draft& draft : drafts) {
+    details.set_quantiles(draft.row, draft.exact, draft.summary);
+    for (const auto& [key, total] : draft.failures)
+      draft.summary.signatures.push_back(details.describe(key, total));
+    summaries.push_back(std::move(draft.summary));
+  }
+  return summaries;
+}
+
+}  // namespace unflake

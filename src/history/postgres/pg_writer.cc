@@ -1,0 +1,183 @@
+#include "history/postgres/pg_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "history/postgres/pg_fold.h"
+#include "history/postgres/pg_incidents.h"
+#include "history/postgres/pg_rows.h"
+#include "history/values.h"
+
+namespace unflake {
+namespace {
+
+// After so many runs of one's own it is time to look whether others have left many, too.
+constexpr int64_t runs_between_folds = 10'000;
+
+// Gives the new runs that failed, or whose tests have failed in their session.
+constexpr const char* insert_sql = R"sql(
+    WITH new AS (
+      INSERT INTO runs (test, started_us, session, attempt, duration_us, outcome, signature, plan)
+      SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
+                           $6::bigint[], $7::bigint[], $8::bigint[])
+             AS given (test, started_us, session, attempt, duration_us, outcome, signature, plan)
+      WHERE NOT EXISTS (
+        SELECT FROM horizons WHERE project = $9::bigint AND given.started_us
+          < CASE WHEN outcome IN (0, 4) THEN passing_us ELSE failing_us END)
+      ON CONFLICT DO NOTHING
+      RETURNING *),
+    fresh AS (
+      INSERT INTO fresh_runs (test, started_us, session, attempt, duration_us, outcome, signature,
+                              plan)
+      SELECT test, started_us, session, attempt, duration_us, outcome, signature, plan FROM new),
+    sums AS (
+      INSERT INTO session_totals AS known (session, runs, failures, first_us, last_us)
+      SELECT session, count(*), count(*) FILTER (WHERE outcome NOT IN (0, 4)), min(started_us),
+             max(greatest(started_us, least(started_us, 4611686018427387903)
+                                      + least(duration_us, 1000000000000000)))
+      FROM new WHERE plan = 0 GROUP BY session
+      ON CONFLICT (session) DO UPDATE SET
+        runs = known.runs + excluded.runs, failures = known.failures + excluded.failures,
+        first_us = least(known.first_us, excluded.first_us),
+        last_us = greatest(known.last_us, excluded.last_us))
+    SELECT test, started_us, session, attempt, duration_us, outcome, signature, plan FROM new
+    WHERE outcome NOT IN (0, 4) OR EXISTS (
+      SELECT FROM incidents WHERE incidents.session = new.session AND incidents.test = new.test))sql";
+
+// Runs under a plan say nothing of what a test does by itself.
+std::vector<int64_t> tests_to_count(std::span<const RunRow> runs) {
+  std::set<int64_t> tests;
+  for (const RunRow& run : runs)
+    if (run.plan == 0) tests.insert(run.test);
+  return {tests.begin(), tests.end()};
+}
+
+}  // namespace
+
+PgWriter::PgWriter(PgConnection& connection, int64_t project)
+    : connection_(connection),
+      project_(project),
+      names_(connection, project),
+      outputs_(connection) {}
+
+SessionId PgWriter::begin_session(const SessionRecord& session, const std::string& uuid) {
+  const Surroundings& from = session.surroundings;
+  std::optional<int64_t> seed;
+  if (session.seed) seed = static_cast<int64_t>(*session.seed);
+  connection_.run(
+      "INSERT INTO sessions (uuid, started_us, commit_id, branch, dirty, machine,"
+      " unflake_version, command_line, seed, project, build)"
+      " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
+      uuid, to_microseconds(session.started), from.commit, from.branch, from.dirty, from.machine,
+      from.unflake_version, session.command_line, seed, project_,
+      from.build.empty() ? uuid : from.build);
+  const PgRows rows = connection_.run("SELECT id FROM sessions WHERE md5(uuid) = md5($1)", uuid);
+  const SessionId id = rows.empty() ? 0 : rows.integer(0, 0);
+  require_session(id);
+  return id;
+}
+
+void PgWriter::record(SessionId session, const RunRecord& run) {
+  require_session(session);
+  const std::vector<RunRow> rows = names_.rows_of(session, {&run, 1});
+  if (may_concern_incidents(rows[0]))
+    insert_with_failures(session, {&run, 1}, rows);
+  else  // another process may have seen it fail in this session
+    count_incidents(connection_, session, tests_to_count(insert(rows)));
+  fold_after(1);
+}
+
+void PgWriter::record_all(SessionId session, std::span<const RunRecord> runs) {
+  if (runs.empty()) return;
+  require_session(session);
+  insert_with_failures(session, runs, names_.rows_of(session, runs));
+  fold_after(static_cast<int64_t>(runs.size()));
+}
+
+void PgWriter::suppress(SessionId session, const TestId& test, const std::string& signature) {
+  require_session(session);
+  connection_.run("INSERT INTO suppressions VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", session,
+                  names_.test_row(test), names_.signature_row(signature));
+}
+
+void PgWriter::end_session(SessionId session) {
+  {
+    PgTransaction transaction(connection_);
+    connection_.run("UPDATE sessions SET ended_us = $1 WHERE id = $2",
+                    to_microseconds(std::chrono::system_clock::now()), session);
+    settle_incidents(connection_, session);
+    transaction.commit();
+  }
+  std::erase_if(failed_, [&](const auto& key) { return key.first == session; });
+  fold_after(runs_between_folds);
+}
+
+std::vector<RunRow> PgWriter::insert(std::vector<RunRow> rows) {
+  std::ranges::sort(rows, {}, &RunRow::by_test);
+  const RunColumns runs(rows);
+  const PgRows found =
+      connection_.run(insert_sql, runs.test, runs.started_us, runs.session, runs.attempt,
+                      runs.duration_us, runs.outcome, runs.signature, runs.plan, project_);
+  std::vector<RunRow> added;
+  for (int row = 0; row < found.size(); ++row) added.push_back(read_run(found, row));
+  std::ranges::sort(added, {}, &RunRow::by_test);
+  return added;
+}
+
+void PgWriter::insert_with_failures(SessionId session, std::span<const RunRecord> runs,
+                                    const std::vector<RunRow>& rows) {
+  PgTransaction transaction(connection_);
+  lock_session(session);
+  const std::vector<RunRow> added = insert(rows);
+  const std::vector<int64_t> tests = tests_to_count(added);
+  count_incidents(connection_, session, tests);
+  keep_outputs(runs, rows, added);
+  transaction.commit();
+  for (const int64_t test : tests) failed_.insert({session, test});
+}
+
+void PgWriter::keep_outputs(std::span<const RunRecord> runs, const std::vector<RunRow>& rows,
+                            const std::vector<RunRow>& added) {
+  std::vector<KeptOutput> outputs;
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (is_failing(runs[i].outcome) && !runs[i].output.empty() &&
+        std::ranges::binary_search(added, rows[i].by_test(), {}, &RunRow::by_test) &&
+        outputs_.wants(rows[i]))
+      outputs.push_back({rows[i], runs[i].output});
+  outputs_.keep(outputs);
+}
+
+bool PgWriter::may_concern_incidents(const RunRow& row) const {
+  return row.outcome != code_of(OutcomeKind::pass) || failed_.contains({row.session, row.test});
+}
+
+// Two processes that write to one session must see each other's runs when they count incidents.
+void PgWriter::lock_session(SessionId session) {
+  connection_.run("SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE", session);
+}
+
+void PgWriter::require_session(SessionId session) {
+  if (checked_ == std::pair(session, connection_.generation())) return;
+  const PgRows rows = connection_.run(
+      "SELECT FROM sessions WHERE id = $1::bigint AND project = $2::bigint", session, project_);
+  if (rows.empty())
+    throw PgFailure(
+        internal_error(fmt::format("the history has no session {} of this project", session),
+                       connection_.place()),
+        PgFailure::Cure::none);
+  checked_ = {session, connection_.generation()};
+}
+
+// The runs are safe already, so what fails here is left to a later time.
+void PgWriter::fold_after(int64_t runs) {
+  unfolded_ += runs;
+  if (unfolded_ < runs_between_folds) return;
+  unfolded_ = 0;
+  try {
+    fold_when_due(connection_);
+  } catch (const PgFailure&) {
+  }
+}
+
+}  // namespace unflake
