@@ -91,9 +91,10 @@ class Generator {
  private:
   void add_names() {
     database_->execute(
-        "INSERT INTO sessions VALUES (1, 'bench', 0, 0, 'c0ffee', 'main', 0, 'm', '0', '', NULL);"
+        "INSERT INTO sessions (id, uuid, started_us, commit_id, branch, dirty, machine, "
+        "unflake_version, command_line) VALUES (1, 'bench', 0, 'c0ffee', 'main', 0, 'm', '0', '');"
         "INSERT INTO signatures VALUES (1, 'aaaa', 1, 'a.cc', 1, 'f', 'a == b', 'no');");
-    Statement add(*database_, "INSERT INTO tests VALUES (?, 'suite', ?)");
+    Statement add(*database_, "INSERT INTO tests VALUES (?, 0, 'suite', ?)");
     for (int64_t test = 1; test <= test_count; ++test) add.run(test, fmt::format("Case.{}", test));
   }
 

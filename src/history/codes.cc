@@ -31,6 +31,16 @@ constexpr std::array<std::pair<FailureKind, int64_t>, 14> failures{{
     {FailureKind::not_started, 13},
 }};
 
+using Event = LifecycleEvent::Kind;
+constexpr std::array<std::pair<Event, int64_t>, 6> events{{
+    {Event::quarantined, 0},
+    {Event::lifted, 1},
+    {Event::expired, 2},
+    {Event::report_opened, 3},
+    {Event::report_closed, 4},
+    {Event::report_reopened, 5},
+}};
+
 template <class Table, class Kind>
 int64_t find_code(const Table& table, Kind kind, int64_t otherwise) {
   for (const auto& [known, code] : table)
@@ -61,6 +71,22 @@ int64_t code_of(FailureKind kind) {
 
 FailureKind failure_from_code(int64_t code) {
   return find_kind(failures, code, FailureKind::exit_status);
+}
+
+int64_t code_of(LifecycleEvent::Kind kind) {
+  return find_code(events, kind, 0);
+}
+
+LifecycleEvent::Kind lifecycle_from_code(int64_t code) {
+  return find_kind(events, code, LifecycleEvent::Kind::quarantined);
+}
+
+int64_t code_of(CauseRecord::State state) {
+  return state == CauseRecord::State::closed ? 1 : 0;
+}
+
+CauseRecord::State cause_state_from_code(int64_t code) {
+  return code == 1 ? CauseRecord::State::closed : CauseRecord::State::open;
 }
 
 }  // namespace unflake

@@ -92,6 +92,7 @@ class Query {
   ~Query();
 
   bool next();  // false: there is no further row
+  bool is_null(int column) const { return sqlite3_column_type(handle(), column) == SQLITE_NULL; }
   int64_t integer(int column) const { return sqlite3_column_int64(handle(), column); }
   double real(int column) const { return sqlite3_column_double(handle(), column); }
   std::string text(int column) const;  // of a blob too

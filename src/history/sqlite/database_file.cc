@@ -25,7 +25,7 @@ constexpr int64_t application_id = 0x756e666b;  // "unfk"
 }
 
 void check_version(int64_t version, const std::string& path) {
-  const auto newest = static_cast<int64_t>(migrations().size());
+  const auto newest = static_cast<int64_t>(newest_schema());
   if (version > newest)
     refuse(ErrorKind::internal,
            fmt::format("the history was made by a newer unflake: its format is version {}, this "
@@ -165,7 +165,7 @@ void make_folder_for(const std::string& path) {
 }
 
 void apply(Database& database, int64_t version) {
-  database.execute(std::string(migrations()[static_cast<size_t>(version - 1)]).c_str());
+  database.execute(migration(static_cast<size_t>(version), Dialect::sqlite).c_str());
   database.execute(
       fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, version)
           .c_str());
@@ -173,7 +173,7 @@ void apply(Database& database, int64_t version) {
 
 void migrate(Database& database) {
   if (is_foreign(database)) refuse_foreign(database.path());
-  const auto newest = static_cast<int64_t>(migrations().size());
+  const auto newest = static_cast<int64_t>(newest_schema());
   while (database.integer("PRAGMA user_version") != newest) {
     Transaction transaction(database);
     const int64_t version = database.integer("PRAGMA user_version");  // others may be faster
@@ -193,8 +193,9 @@ void choose_journal(Database& database) {
   database.execute(log ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
 }
 
-// A page per run goes to the log; 4000 of them are checkpointed at once, because the cost of that
-// is in the synchronisation and not in the number of pages.
+// References are checked after a migration only, which may have to take a table away and make it
+// anew. A page per run goes to the log; 4000 of them are checkpointed at once, because the cost of
+// that is in the synchronisation and not in the number of pages.
 constexpr const char* writer_settings =
     "PRAGMA foreign_keys = ON;"
     "PRAGMA secure_delete = OFF;"
@@ -236,7 +237,7 @@ void require_newest_schema(Database& database) {
   if (is_foreign(database)) refuse_foreign(database.path());
   const int64_t version = database.integer("PRAGMA user_version");
   check_version(version, database.path());
-  const auto newest = static_cast<int64_t>(migrations().size());
+  const auto newest = static_cast<int64_t>(newest_schema());
   if (version != newest)
     refuse(ErrorKind::internal,
            fmt::format("the history's format is version {}, this unflake reads version {}", version,
@@ -254,8 +255,8 @@ std::unique_ptr<Database> open_history(const std::string& path, Duration patienc
     refuse(ErrorKind::internal, "the history cannot be written to: check its permissions", path,
            record_elsewhere);
   database->execute_patiently(settings);
-  database->execute_patiently(writer_settings);
   migrate(*database);
+  database->execute_patiently(writer_settings);
   choose_journal(*database);
   return database;
 }

@@ -1,9 +1,12 @@
 #include "history/sqlite/reader.h"
 
 #include <algorithm>
+#include <functional>
+#include <unordered_map>
 
 #include "history/codes.h"
 #include "history/sqlite/summariser.h"
+#include "history/sqlite/unplaced_runs.h"
 #include "history/values.h"
 #include "stats/intervals.h"
 #include "util/text.h"
@@ -14,11 +17,34 @@ namespace {
 // Up to so many runs are read one by one for exact quantiles; the tests of a list share them.
 constexpr int64_t exact_runs = 10'000;
 
-std::optional<int64_t> find_test(Database& database, const TestId& test) {
-  Statement statement(database, "SELECT id FROM tests WHERE target = ? AND name = ?");
-  Query query(statement, test.target, test.name);
-  if (!query.next()) return std::nullopt;
-  return query.integer(0);
+// A list of more tests than this reads all totals at once, instead of test by test.
+constexpr size_t few_tests = 200;
+
+// More runs than this are not counted one by one.
+constexpr int64_t most_counted = 1'000'000;
+
+struct RunCount {
+  int64_t runs = 0, failures = 0;  // without skipped ones
+
+  void add(int64_t outcome_code, int64_t count) {
+    const OutcomeKind outcome = outcome_from_code(outcome_code);
+    if (outcome != OutcomeKind::skipped) runs += count;
+    if (is_failing(outcome)) failures += count;
+  }
+};
+
+using CountsByTest = std::unordered_map<int64_t, RunCount>;
+
+CountsByTest count_by_test(Database& database) {
+  CountsByTest counts;
+  Statement placed(database, "SELECT test, outcome, runs FROM totals");
+  for (Query query(placed); query.next();)
+    counts[query.integer(0)].add(query.integer(1), sane_count(query.integer(2)));
+  Statement unplaced(database,
+                     "SELECT test, outcome FROM staged_runs UNION ALL"
+                     " SELECT test, outcome FROM fresh_runs");
+  for (Query query(unplaced); query.next();) counts[query.integer(0)].add(query.integer(1), 1);
+  return counts;
 }
 
 struct RankedTest {
@@ -27,26 +53,22 @@ struct RankedTest {
   double failure_rate = 0;  // at least so high, at 95 % confidence
 };
 
-double sure_failure_rate(const Totals& totals, int64_t test) {
-  int64_t runs = 0, failures = 0;
-  for (const auto& [key, total] : totals.of_test(test)) {
-    const OutcomeKind outcome = outcome_from_code(key.outcome);
-    if (outcome != OutcomeKind::skipped) runs += total.runs;
-    if (is_failing(outcome)) failures += total.runs;
-  }
-  return failures > 0 ? score_interval(failures, runs).low : 0;
-}
-
 // Least reliable first. One failure of one run proves less than fifty of a hundred, so the rank
 // comes from the lower end of the interval.
-std::vector<RankedTest> rank(Database& database, const Totals& totals, const std::string& pattern) {
+std::vector<RankedTest> rank(Database& database, int64_t project, const std::string& pattern) {
+  const CountsByTest counts = count_by_test(database);
   std::vector<RankedTest> tests;
-  Statement statement(database, "SELECT id, target, name FROM tests ORDER BY target, name");
-  for (Query query(statement); query.next();) {
-    const int64_t row = query.integer(0);
+  Statement statement(database,
+                      "SELECT id, target, name FROM tests WHERE project = ?"
+                      " ORDER BY target, name");
+  for (Query query(statement, project); query.next();) {
+    const auto count = counts.find(query.integer(0));
+    if (count == counts.end()) continue;
     TestId id{query.text(1), query.text(2)};
-    if (totals.of_test(row).empty() || !glob_match(pattern, to_string(id))) continue;
-    tests.push_back({row, std::move(id), sure_failure_rate(totals, row)});
+    if (!glob_match(pattern, to_string(id))) continue;
+    const auto [runs, failures] = count->second;
+    tests.push_back(
+        {count->first, std::move(id), failures > 0 ? score_interval(failures, runs).low : 0});
   }
   std::stable_sort(tests.begin(), tests.end(), [](const RankedTest& a, const RankedTest& b) {
     return a.failure_rate > b.failure_rate;
@@ -54,23 +76,72 @@ std::vector<RankedTest> rank(Database& database, const Totals& totals, const std
   return tests;
 }
 
+// The newest of what is kept of a test, from all three tables.
+std::vector<RunRow> newest_runs(Database& database, int64_t test, size_t most) {
+  std::vector<RunRow> runs;
+  for_each_unplaced(database, test, [&](const RunRow& run) { runs.push_back(run); });
+  Statement placed(database, "SELECT " UNFLAKE_RUN_COLUMNS
+                             " FROM runs WHERE test = ?"
+                             " ORDER BY started_us DESC, session DESC, attempt DESC LIMIT ?");
+  for (Query query(placed, test, most); query.next();) runs.push_back(read_run(query));
+  std::ranges::sort(runs, std::greater(), &RunRow::by_test);
+  if (runs.size() > most) runs.resize(most);
+  return runs;
+}
+
+RecentRun describe(Statement& session, Statement& signature, Statement& plan, const RunRow& run) {
+  RecentRun recent;
+  recent.started = to_time(run.started_us);
+  recent.outcome = outcome_from_code(run.outcome);
+  recent.duration = Duration(run.duration_us);
+  recent.attempt = static_cast<int>(run.attempt);
+  if (Query query(session, run.session); query.next()) {
+    recent.commit = query.text(0);
+    recent.branch = query.text(1);
+    recent.machine = query.text(2);
+  }
+  if (run.signature != 0)
+    if (Query query(signature, run.signature); query.next()) recent.signature = query.text(0);
+  if (run.plan != 0)
+    if (Query query(plan, run.plan); query.next()) recent.plan_id = query.text(0);
+  return recent;
+}
+
+struct CountedRuns {
+  RunCounts counts;
+  int64_t signature = -1;
+
+  void add(const RunRow& run) {
+    counts.passes += run.passed_by_itself();
+    if (!run.failed_by_itself()) return;
+    ++counts.failures;
+    counts.with_signature += run.signature == signature;
+    const TimePoint started = to_time(run.started_us);
+    counts.last_failure = std::max(counts.last_failure.value_or(started), started);
+  }
+};
+
 }  // namespace
 
 std::vector<TestSummary> Reader::summarise(const std::string& pattern, size_t most) {
   Transaction snapshot(database_, Access::read);
-  const Totals totals = read_totals(database_);
-  std::vector<RankedTest> tests = rank(database_, totals, pattern);
+  std::vector<RankedTest> tests = rank(database_, project_, pattern);
   tests.resize(std::min(tests.size(), most));
   const auto count = std::max<int64_t>(static_cast<int64_t>(tests.size()), 1);
+  const bool is_long = tests.size() > few_tests;
+  Totals totals = is_long ? read_totals(database_) : Totals();
   Summariser summariser(database_, totals, exact_runs / count);
   std::vector<TestSummary> summaries;
-  for (const RankedTest& test : tests) summaries.push_back(summariser.summarise(test.id, test.row));
+  for (const RankedTest& test : tests) {
+    if (!is_long) totals = read_totals(database_, test.row);
+    summaries.push_back(summariser.summarise(test.id, test.row));
+  }
   return summaries;
 }
 
 std::optional<TestSummary> Reader::summarise_test(const TestId& id) {
   Transaction snapshot(database_, Access::read);
-  const auto test = find_test(database_, id);
+  const auto test = find_test(id);
   if (!test) return std::nullopt;
   const Totals totals = read_totals(database_, *test);
   if (totals.totals.empty()) return std::nullopt;
@@ -79,45 +150,55 @@ std::optional<TestSummary> Reader::summarise_test(const TestId& id) {
 
 std::vector<RecentRun> Reader::recent_runs(const TestId& id, size_t most) {
   Transaction snapshot(database_, Access::read);
-  const auto test = find_test(database_, id);
+  const auto test = find_test(id);
   if (!test) return {};
-  Statement statement(database_, R"sql(
-      WITH newest AS (
-        SELECT * FROM (SELECT * FROM runs WHERE test = ?1
-                       ORDER BY started_us DESC, session DESC, attempt DESC LIMIT ?2)
-        UNION
-        SELECT * FROM (SELECT * FROM fresh_runs WHERE test = ?1
-                       ORDER BY started_us DESC, session DESC, attempt DESC LIMIT ?2))
-      SELECT newest.started_us, outcome, duration_us, attempt, signatures.signature, commit_id,
-             branch, machine, plans.plan
-      FROM newest
-      LEFT JOIN sessions ON sessions.id = session
-      LEFT JOIN signatures ON signatures.id = newest.signature
-      LEFT JOIN plans ON plans.id = newest.plan
-      ORDER BY newest.started_us DESC, session DESC, attempt DESC LIMIT ?2)sql");
+  Statement session(database_, "SELECT commit_id, branch, machine FROM sessions WHERE id = ?");
+  Statement signature(database_, "SELECT signature FROM signatures WHERE id = ?");
+  Statement plan(database_, "SELECT plan FROM plans WHERE id = ?");
   std::vector<RecentRun> runs;
-  for (Query query(statement, *test, std::min<size_t>(most, INT32_MAX)); query.next();)
-    runs.push_back({.started = to_time(query.integer(0)),
-                    .outcome = outcome_from_code(query.integer(1)),
-                    .duration = Duration(query.integer(2)),
-                    .attempt = static_cast<int>(query.integer(3)),
-                    .signature = query.text(4),
-                    .commit = query.text(5),
-                    .branch = query.text(6),
-                    .machine = query.text(7),
-                    .plan_id = query.text(8)});
+  for (const RunRow& run : newest_runs(database_, *test, std::min<size_t>(most, INT32_MAX)))
+    runs.push_back(describe(session, signature, plan, run));
   return runs;
 }
 
 std::optional<std::string> Reader::latest_output(const TestId& id, const std::string& signature) {
   Statement statement(database_, R"sql(
       SELECT output FROM outputs
-      WHERE test = (SELECT id FROM tests WHERE target = ? AND name = ?)
+      WHERE test = (SELECT id FROM tests WHERE project = ? AND target = ? AND name = ?)
         AND signature = (SELECT id FROM signatures WHERE signature = ?)
       ORDER BY started_us DESC LIMIT 1)sql");
-  Query query(statement, id.target, id.name, signature);
+  Query query(statement, project_, id.target, id.name, signature);
   if (!query.next()) return std::nullopt;
   return query.text(0);
+}
+
+RunCounts Reader::count_runs(const TestId& id, const std::string& signature, const Window& window) {
+  Transaction snapshot(database_, Access::read);
+  const auto test = find_test(id);
+  if (!test) return {};
+  CountedRuns counted;
+  Statement find(database_, "SELECT id FROM signatures WHERE signature = ?");
+  if (Query query(find, signature); query.next()) counted.signature = query.integer(0);
+  const int64_t from = to_microseconds(window.from), until = to_microseconds(window.until);
+  for_each_unplaced(database_, *test, [&](const RunRow& run) {
+    if (run.started_us >= from && run.started_us < until) counted.add(run);
+  });
+  Statement placed(database_, "SELECT " UNFLAKE_RUN_COLUMNS
+                              " FROM runs WHERE test = ? AND started_us >= ? AND started_us < ?"
+                              " ORDER BY started_us DESC LIMIT ?");
+  int64_t rows = 0;
+  for (Query query(placed, *test, from, until, most_counted + 1); query.next(); ++rows)
+    if (rows < most_counted) counted.add(read_run(query));
+  counted.counts.cut = rows > most_counted;
+  return counted.counts;
+}
+
+std::optional<int64_t> Reader::find_test(const TestId& test) {
+  Statement statement(database_,
+                      "SELECT id FROM tests WHERE project = ? AND target = ? AND name = ?");
+  Query query(statement, project_, test.target, test.name);
+  if (!query.next()) return std::nullopt;
+  return query.integer(0);
 }
 
 }  // namespace unflake

@@ -11,19 +11,23 @@
 
 namespace unflake {
 
-// Answers questions. Each answer comes from one state of the database, whatever others write
-// meanwhile: the totals plus the fresh runs that are not in them yet.
+// Answers questions about a project's tests. Each answer comes from one state of the database,
+// whatever others write meanwhile: the totals plus the runs that are not in them yet.
 class Reader {
  public:
-  explicit Reader(Database& database) : database_(database) {}
+  Reader(Database& database, int64_t project) : database_(database), project_(project) {}
 
   std::vector<TestSummary> summarise(const std::string& pattern, size_t most);
   std::optional<TestSummary> summarise_test(const TestId& test);
   std::vector<RecentRun> recent_runs(const TestId& test, size_t most);
   std::optional<std::string> latest_output(const TestId& test, const std::string& signature);
+  RunCounts count_runs(const TestId& test, const std::string& signature, const Window& window);
 
  private:
+  std::optional<int64_t> find_test(const TestId& test);
+
   Database& database_;
+  int64_t project_;
 };
 
 }  // namespace unflake

@@ -3,21 +3,17 @@
 
 #include "history/sqlite/database_file.h"
 #include "history/sqlite/failure.h"
+#include "history/sqlite/flaky_reader.h"
+#include "history/sqlite/lifecycle_tables.h"
 #include "history/sqlite/reader.h"
+#include "history/sqlite/retention.h"
 #include "history/sqlite/sqlite_store.h"
-#include "history/sqlite/totals.h"
+#include "history/sqlite/visit.h"
 #include "history/sqlite/writer.h"
 #include "history/store.h"
 
 namespace unflake {
 namespace {
-
-// One transaction moves so many runs on, which takes some ten milliseconds; others wait for it.
-constexpr int64_t fold_batch = 8192;
-
-// So many runs may pile up before they are moved on while a session runs. The more there are, the
-// more of them share a page; the fewer there are, the less a query has to add up.
-constexpr int64_t most_unfolded = 65'536;
 
 // The door of this folder: no exception leaves it.
 template <class Work>
@@ -36,123 +32,125 @@ auto attempt(Work work) -> Result<decltype(work())> {
   }
 }
 
-std::string join_argv(const std::vector<std::string>& argv) {
-  std::string joined;
-  for (const std::string& word : argv) joined.append(word.c_str()).push_back('\0');
-  return joined;
+// The row of a project. One that nothing was ever recorded of has none that can be read.
+int64_t project_row(Database& database, const std::string& name) {
+  Statement find(database, "SELECT id FROM projects WHERE name = ?");
+  Query query(find, name);
+  return query.next() ? query.integer(0) : -1;
 }
 
-std::vector<std::string> split_argv(std::string_view joined) {
-  std::vector<std::string> argv;
-  for (size_t end = 0; (end = joined.find('\0')) != std::string_view::npos;) {
-    argv.emplace_back(joined.substr(0, end));
-    joined.remove_prefix(end + 1);
-  }
-  return argv;
+int64_t make_project_row(Database& database, const std::string& name) {
+  if (const int64_t row = project_row(database, name); row >= 0) return row;
+  Statement insert(database, "INSERT INTO projects (name) VALUES (?) ON CONFLICT DO NOTHING");
+  insert.run(name);
+  return project_row(database, name);
 }
 
 class SqliteStore : public Store {
  public:
-  explicit SqliteStore(std::unique_ptr<Database> database)
-      : database_(std::move(database)), writer_(*database_), reader_(*database_) {}
+  SqliteStore(std::unique_ptr<Database> database, int64_t project)
+      : database_(std::move(database)),
+        project_(project),
+        writer_(*database_, project),
+        reader_(*database_, project) {}
 
   Result<SessionId> begin_session(const SessionRecord& session) override {
     return attempt([&] { return writer_.begin_session(session); });
   }
-
   Result<void> record(SessionId session, const RunRecord& run) override {
-    const auto recorded = attempt([&] { writer_.record(session, run); });
-    if (recorded && ++unfolded_ >= most_unfolded) fold_one_batch();
-    return recorded;
+    return attempt([&] { writer_.record(session, run); });
   }
-
-  Result<void> record_all(SessionId, std::span<const RunRecord>) override { return stub(); }
-  Result<void> suppress(SessionId, const TestId&, const std::string&) override { return stub(); }
-  Result<RunCounts> count_runs(const TestId&, const std::string&, const Window&) override {
-    return stub();
+  Result<void> record_all(SessionId session, std::span<const RunRecord> runs) override {
+    return attempt([&] { writer_.record_all(session, runs); });
   }
-  Result<std::vector<FlakyFailure>> flaky_failures(const Window&, size_t) override {
-    return stub();
+  Result<void> suppress(SessionId session, const TestId& test,
+                        const std::string& signature) override {
+    return attempt([&] { writer_.suppress(session, test, signature); });
   }
-  Result<std::vector<Prevalence>> prevalence(const Window&) override { return stub(); }
-  Result<void> note(const LifecycleEvent&) override { return stub(); }
-  Result<std::vector<LifecycleEvent>> lifecycle(const Window&) override { return stub(); }
-  Result<std::vector<CauseRecord>> causes() override { return stub(); }
-  Result<int64_t> save_cause(const CauseRecord&) override { return stub(); }
-  Result<RetentionCount> forget(const Retention&, TimePoint) override { return stub(); }
-  Result<void> visit(const Visitor&) override { return stub(); }
-  static Error stub() { return internal_error("not there yet"); }
-
   Result<void> end_session(SessionId session) override {
-    return attempt([&] {
-      writer_.end_session(session);
-      while (fold_fresh_runs(*database_, fold_batch) == fold_batch) {
-      }
-      unfolded_ = 0;
-    });
+    return attempt([&] { writer_.end_session(session); });
   }
 
   Result<void> remember_target(const TargetRecord& target) override {
-    return attempt([&] {
-      Statement remember(*database_, "REPLACE INTO targets VALUES (?, ?, ?, ?)");
-      remember.run(target.name, to_string(target.framework), target.path,
-                   Blob{join_argv(target.argv)});
-    });
+    return attempt([&] { unflake::remember_target(*database_, project_, target); });
   }
-
   Result<std::optional<TargetRecord>> find_target(const std::string& name) override {
-    return attempt([&]() -> std::optional<TargetRecord> {
-      Statement find(*database_, "SELECT framework, path, argv FROM targets WHERE name = ?");
-      Query query(find, name);
-      const auto framework = query.next() ? framework_from(query.text(0)) : std::nullopt;
-      if (!framework) return std::nullopt;
-      return TargetRecord{name, *framework, query.text(1), split_argv(query.text(2))};
-    });
+    return attempt([&] { return unflake::find_target(*database_, project_, name); });
   }
 
   Result<std::vector<TestSummary>> summarise(const std::string& pattern, size_t most) override {
     return attempt([&] { return reader_.summarise(pattern, most); });
   }
-
   Result<std::optional<TestSummary>> summarise_test(const TestId& test) override {
     return attempt([&] { return reader_.summarise_test(test); });
   }
-
   Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
     return attempt([&] { return reader_.recent_runs(test, most); });
   }
-
   Result<std::optional<std::string>> latest_output(const TestId& test,
                                                    const std::string& signature) override {
     return attempt([&] { return reader_.latest_output(test, signature); });
   }
-
- private:
-  // The runs are safe already, so a fold that fails is left to a later one. The next records go on
-  // with it, batch by batch: none of them holds up the session for long.
-  void fold_one_batch() {
-    const auto folded = attempt([&] { return fold_fresh_runs(*database_, fold_batch); });
-    if (!folded || *folded < fold_batch) unfolded_ = 0;
+  Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
+                               const Window& window) override {
+    return attempt([&] { return reader_.count_runs(test, signature, window); });
   }
 
+  Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {
+    return attempt([&] { return unflake::flaky_failures(*database_, project_, window, most); });
+  }
+  Result<std::vector<Prevalence>> prevalence(const Window& window) override {
+    return attempt([&] { return unflake::prevalence(*database_, window); });
+  }
+
+  Result<void> note(const LifecycleEvent& event) override {
+    return attempt([&] { writer_.note(event); });
+  }
+  Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) override {
+    return attempt([&] { return read_lifecycle(*database_, project_, window); });
+  }
+  Result<std::vector<CauseRecord>> causes() override {
+    return attempt([&] { return read_causes(*database_, project_); });
+  }
+  Result<int64_t> save_cause(const CauseRecord& cause) override {
+    return attempt([&] { return unflake::save_cause(*database_, project_, cause); });
+  }
+
+  Result<RetentionCount> forget(const Retention& retention, TimePoint now) override {
+    return attempt([&] {
+      writer_.settle_everything();
+      return forget_runs(*database_, project_, retention, now);
+    });
+  }
+
+  Result<void> visit(const Visitor& visitor) override {
+    const auto visited = attempt([&] { return visit_history(*database_, project_, visitor); });
+    return visited ? *visited : visited.error();
+  }
+
+ private:
   std::unique_ptr<Database> database_;
+  int64_t project_;
   Writer writer_;
   Reader reader_;
-  int64_t unfolded_ = 0;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_sqlite_store(const StoreAddress& address, Duration patience) {
   return attempt([&]() -> std::unique_ptr<Store> {
-    return std::make_unique<SqliteStore>(open_history(address.url, patience));
+    auto database = open_history(address.url, patience);
+    const int64_t project = make_project_row(*database, address.project);
+    return std::make_unique<SqliteStore>(std::move(database), project);
   });
 }
 
 Result<std::unique_ptr<Store>> open_sqlite_store_to_read(const StoreAddress& address,
                                                          Duration patience) {
   return attempt([&]() -> std::unique_ptr<Store> {
-    return std::make_unique<SqliteStore>(open_history_to_read(address.url, patience));
+    auto database = open_history_to_read(address.url, patience);
+    const int64_t project = project_row(*database, address.project);
+    return std::make_unique<SqliteStore>(std::move(database), project);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "history/codes.h"
+#include "history/sqlite/unplaced_runs.h"
 #include "history/values.h"
 
 namespace unflake {
@@ -63,9 +64,8 @@ Histogram fresh_durations(const Totals& totals, const HistogramKey& key) {
 Summariser::Summariser(Database& database, const Totals& totals, int64_t exact_up_to)
     : totals_(totals),
       exact_up_to_(exact_up_to),
-      runs_(database,
-            "SELECT outcome, duration_us FROM runs WHERE test = ?1 UNION ALL"
-            " SELECT outcome, duration_us FROM fresh_runs WHERE test = ?1"),
+      database_(database),
+      runs_(database, "SELECT " UNFLAKE_RUN_COLUMNS " FROM runs WHERE test = ?"),
       histograms_(database, "SELECT failing, bucket, runs FROM histograms WHERE test = ?"),
       signature_(database,
                  "SELECT signature, kind, file, line, function, expression, message"
@@ -98,11 +98,13 @@ TestSummary Summariser::summarise(const TestId& id, int64_t test) {
 
 void Summariser::add_exact_quantiles(int64_t test, TestSummary& summary) {
   std::vector<int64_t> passes, failures;
-  for (Query query(runs_, test); query.next();) {
-    const OutcomeKind outcome = outcome_from_code(query.integer(0));
-    if (outcome == OutcomeKind::pass) passes.push_back(query.integer(1));
-    if (is_failing(outcome)) failures.push_back(query.integer(1));
-  }
+  const auto add = [&](const RunRow& run) {
+    const OutcomeKind outcome = outcome_from_code(run.outcome);
+    if (outcome == OutcomeKind::pass) passes.push_back(run.duration_us);
+    if (is_failing(outcome)) failures.push_back(run.duration_us);
+  };
+  for (Query query(runs_, test); query.next();) add(read_run(query));
+  for_each_unplaced(database_, test, add);
   set_quantiles(passes, summary.pass_durations);
   set_quantiles(failures, summary.fail_durations);
 }

@@ -28,6 +28,7 @@ class Summariser {
 
   const Totals& totals_;
   int64_t exact_up_to_;
+  Database& database_;
   Statement runs_;
   Statement histograms_;
   Statement signature_;

@@ -7,20 +7,9 @@
 
 #include "history/histogram.h"
 #include "history/sqlite/database.h"
+#include "history/sqlite/run_row.h"
 
 namespace unflake {
-
-// A row of `runs` or `fresh_runs`. The first four columns name the run: what is recorded twice is
-// there once.
-struct RunRow {
-  int64_t test = 0, started_us = 0, session = 0, attempt = 0;
-  int64_t duration_us = 0, outcome = 0, signature = 0, plan = 0;
-};
-
-#define UNFLAKE_RUN_COLUMNS \
-  "test, started_us, session, attempt, duration_us, outcome, signature, plan"
-
-RunRow read_run(const Query& query);  // of the columns above
 
 // What runs of one test with one outcome and one signature say together.
 struct Total {
@@ -64,10 +53,14 @@ Totals read_totals(Database& database);
 Totals read_totals(Database& database, int64_t test);
 
 // Adds them to what the tables `totals` and `histograms` hold.
-void add_to_tables(Database& database, const Totals& totals);
+class TotalsTables {
+ public:
+  explicit TotalsTables(Database& database);
+  void add(const Totals& totals);
 
-// Moves at most `most` runs from `fresh_runs` to `runs` and adds them to the totals, all or
-// nothing. Says how many there were.
-int64_t fold_fresh_runs(Database& database, int64_t most);
+ private:
+  Statement add_total_;
+  Statement add_bucket_;
+};
 
 }  // namespace unflake

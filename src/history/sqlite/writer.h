@@ -1,24 +1,38 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "history/sqlite/database.h"
+#include "history/sqlite/flakiness.h"
 #include "history/sqlite/outputs.h"
-#include "history/sqlite/totals.h"
+#include "history/sqlite/placement.h"
+#include "history/sqlite/row_cache.h"
+#include "history/sqlite/run_row.h"
+#include "history/sqlite/staging.h"
 #include "history/store.h"
 
 namespace unflake {
 
-// Puts sessions and runs into the database. Remembers the rows of tests, plans and signatures that
-// it has seen, so that a run of a known test is one insert.
+// Puts sessions and runs of a project into the database. Remembers the rows of tests, plans and
+// signatures that it has seen, so that a run of a known test is one insert.
 class Writer {
  public:
-  explicit Writer(Database& database);
+  Writer(Database& database, int64_t project);
 
   SessionId begin_session(const SessionRecord& session);
   void record(SessionId session, const RunRecord& run);
+  void record_all(SessionId session, std::span<const RunRecord> runs);
+  void suppress(SessionId session, const TestId& test, const std::string& signature);
   void end_session(SessionId session);
+
+  void note(const LifecycleEvent& event);
+
+  // Brings every run into the sums and among the runs of its test.
+  void settle_everything();
 
  private:
   struct Known {  // null: not seen before
@@ -27,20 +41,32 @@ class Writer {
     const int64_t* signature;
   };
   Known known(const RunRecord& run) const;
-  void record_in_transaction(SessionId session, const RunRecord& run);
-  bool keeps_output(const RunRecord& run, int64_t test, int64_t signature) const;
+  void in_transaction(const std::function<void()>& work);
+  void record_unknown(SessionId session, const RunRecord& run);
+  void stage_all(SessionId session, std::span<const RunRecord> runs);
+  void keep_outputs(std::span<const RunRecord> runs, std::span<const RunRow> rows,
+                    const std::vector<RunRow>& added);
+  bool keeps_output(const RunRecord& run, const RunRow& row) const;
   void insert_run(const RunRow& run);
-
+  RunRow row_of(SessionId session, const RunRecord& run);
+  void require_session(SessionId session);
   int64_t test_row(const TestId& test);
   int64_t plan_row(const std::string& plan);
   int64_t signature_row(const RunRecord& run);
+  void settle_fresh();
+  void place_when_due(int64_t runs, int64_t sessions);
 
   Database& database_;
+  int64_t project_;
   Statement insert_run_;
+  Statement find_session_;
   Outputs outputs_;
-  std::map<TestId, int64_t> tests_;
-  std::map<std::string, int64_t> plans_;
-  std::map<std::string, int64_t> signatures_;
+  Staging staging_;
+  Flakiness flakiness_;
+  Placement placement_;
+  RowCache<TestId> tests_;
+  RowCache<std::string> plans_, signatures_;
+  int64_t fresh_ = 0;  // recorded one by one since the last time that they were staged
 };
 
 }  // namespace unflake

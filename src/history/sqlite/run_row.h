@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "history/codes.h"
+#include "history/sqlite/database.h"
+
+namespace unflake {
+
+// A row of `runs`, `staged_runs` or `fresh_runs`. The first four columns name the run: what is
+// recorded twice is there once.
+struct RunRow {
+  int64_t test = 0, started_us = 0, session = 0, attempt = 0;
+  int64_t duration_us = 0, outcome = 0, signature = 0, plan = 0;
+
+  auto by_session() const { return std::tie(session, test, started_us, attempt); }
+  auto by_test() const { return std::tie(test, started_us, session, attempt); }
+
+  // What an injected delay brings about says nothing of what a test does by itself.
+  bool failed_by_itself() const { return plan == 0 && is_failing(outcome_from_code(outcome)); }
+  bool passed_by_itself() const {
+    return plan == 0 && outcome_from_code(outcome) == OutcomeKind::pass;
+  }
+};
+
+#define UNFLAKE_RUN_COLUMNS \
+  "test, started_us, session, attempt, duration_us, outcome, signature, plan"
+
+RunRow read_run(const Query& query);  // of the columns above
+
+}  // namespace unflake
