@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "trace/ci_log/junit_log.h"
+#include "trace/ci_log/log_lines.h"
+#include "trace/ci_log/log_programs.h"
+#include "trace/ci_log/log_reading.h"
 #include "trace/scan.h"
 #include "util/text.h"
 
@@ -10,6 +14,11 @@ namespace unflake {
 namespace {
 
 using Text = std::optional<std::string>;
+
+std::string replaced(std::string text, char from, char to) {
+  std::ranges::replace(text, from, to);
+  return text;
+}
 
 std::string_view first_line(std::string_view text) {
   return text.substr(0, text.find('\n'));
@@ -106,6 +115,46 @@ std::optional<ConsoleText> console_text(const FailureElement& failure) {
   for (const Dialect& dialect : dialects)
     if (Text text = dialect.console(failure)) return ConsoleText{dialect.framework, *text};
   return std::nullopt;
+}
+
+std::optional<DialectFailures> dialect_failures(const std::vector<FailureElement>& elements) {
+  DialectFailures read{Framework::command, {}};
+  std::string printed;
+  for (const FailureElement& element : elements) {
+    const auto console = console_text(element);
+    if (!console) continue;
+    read.framework = console->framework;
+    printed += console->text;
+  }
+  read.failures = failures_in(std::move(printed), read.framework, {}, true);
+  if (read.failures.empty()) return std::nullopt;
+  return read;
+}
+
+void read_case_output(const std::string& entry, const std::vector<FailureElement>& elements,
+                      std::string output, CiLog& log) {
+  std::string all;
+  LoggedProgram program;
+  program.end.kind = LoggedEnd::Kind::failed;
+  for (const FailureElement& element : elements) {
+    all += element.text + "\n";
+    if (const auto end = end_from_ctest(element.message)) program.end = *end;
+  }
+  all += output;
+  if (trim(all).empty() && !elements.empty()) all = elements.front().message;
+  const std::string plain = without_escape_sequences(all);
+  program.entry = entry;
+  program.lines = undecorated_lines(plain);
+  const size_t known = log.failures.size();
+  read_program(program, log);
+  for (size_t i = known; i < log.failures.size(); ++i) log.failures[i].line = 0;
+}
+
+std::string case_name(const std::string& classname, const std::string& name, Framework framework) {
+  if (framework == Framework::catch2 || framework == Framework::doctest) return name;
+  if (classname.empty() || classname == name) return name;
+  if (framework == Framework::boost_test) return replaced(classname, '.', '/') + "/" + name;
+  return classname + "." + name;
 }
 
 }  // namespace unflake

@@ -6,10 +6,6 @@
 #include <array>
 #include <pugixml.hpp>
 
-#include "trace/ci_log/log_lines.h"
-#include "trace/ci_log/log_programs.h"
-#include "trace/ci_log/log_reading.h"
-#include "trace/scan.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -49,60 +45,20 @@ std::vector<FailureElement> failures_of(const pugi::xml_node& test_case) {
   return failures;
 }
 
-std::string replaced(std::string text, char from, char to) {
-  std::ranges::replace(text, from, to);
-  return text;
-}
-
-std::string name_of(const pugi::xml_node& test_case, Framework framework) {
-  const std::string suite = test_case.attribute("classname").value();
-  const std::string name = test_case.attribute("name").value();
-  if (framework == Framework::catch2 || framework == Framework::doctest) return name;
-  if (suite.empty() || suite == name) return name;
-  if (framework == Framework::boost_test) return replaced(suite, '.', '/') + "/" + name;
-  return suite + "." + name;
-}
-
 std::string bounded_name(std::string_view name) {
   return printable(shorten(trim(name), most_name_bytes));
 }
 
-// Of failures in a framework's own dialect: as if it had printed them.
-std::optional<LoggedFailure> read_dialect(const pugi::xml_node& test_case,
-                                          const std::vector<FailureElement>& failures) {
-  LoggedFailure logged;
-  std::string printed;
-  for (const FailureElement& failure : failures) {
-    const auto console = console_text(failure);
-    if (!console) continue;
-    logged.framework = console->framework;
-    printed += console->text;
-  }
-  logged.failures = failures_in(std::move(printed), logged.framework, {}, true);
-  if (logged.failures.empty()) return std::nullopt;
-  logged.test = bounded_name(name_of(test_case, logged.framework));
-  return logged;
+std::string name_of(const pugi::xml_node& test_case, Framework framework) {
+  return case_name(test_case.attribute("classname").value(), test_case.attribute("name").value(),
+                   framework);
 }
 
-// Of anything else: as the output of a program, which it is when CTest or unflake wrote the file.
-void read_output(const pugi::xml_node& test_case, const std::vector<FailureElement>& failures,
-                 CiLog& log) {
+std::string output_of(const pugi::xml_node& test_case) {
   std::string output;
-  LoggedProgram program;
-  program.end.kind = LoggedEnd::Kind::failed;
-  for (const FailureElement& failure : failures) {
-    output += failure.text + "\n";
-    if (const auto end = end_from_ctest(failure.message)) program.end = *end;
-  }
   for (const auto* stream : {"system-out", "system-err"})
     output += text_in(test_case.child(stream)) + "\n";
-  if (trim(output).empty()) output = failures.front().message;
-  const std::string plain = without_escape_sequences(output);
-  program.entry = name_of(test_case, Framework::command);
-  program.lines = undecorated_lines(plain);
-  const size_t known = log.failures.size();
-  read_program(program, log);
-  for (size_t i = known; i < log.failures.size(); ++i) log.failures[i].line = 0;
+  return output;
 }
 
 void read_case(const pugi::xml_node& test_case, CiLog& log) {
@@ -113,10 +69,15 @@ void read_case(const pugi::xml_node& test_case, CiLog& log) {
     return;
   }
   if (log.failures.size() == most_logged_failures) return;
-  if (auto logged = read_dialect(test_case, failures))
-    log.failures.push_back(std::move(*logged));
-  else
-    read_output(test_case, failures, log);
+  auto read = dialect_failures(failures);
+  if (!read)
+    return read_case_output(name_of(test_case, Framework::command), failures, output_of(test_case),
+                            log);
+  LoggedFailure logged;
+  logged.test = bounded_name(name_of(test_case, read->framework));
+  logged.framework = read->framework;
+  logged.failures = std::move(read->failures);
+  log.failures.push_back(std::move(logged));
 }
 
 // Without recursion, however deep the elements are nested.

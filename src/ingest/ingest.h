@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "history/store.h"
+#include "ingest/read_results.h"
+#include "ingest/report_file.h"
+
+namespace unflake {
+
+// What a report does not tell of itself.
+struct IngestSettings {
+  ReportOrigin origin;
+  Surroundings surroundings;
+  std::string command_line;
+};
+
+// Sees every run behind the store, when it is safe there.
+using SeeRuns = std::function<void(std::span<const RunRecord> runs)>;
+
+// Takes a report into the history as a session of its own. The session is known by the build, the
+// commit, the target and the report's contents: what is taken in twice counts once, and an
+// ingestion that was interrupted is completed by the next. An error means that the history could
+// not be written.
+Result<ReadReport> ingest(const ReportFile& file, const IngestSettings& settings, Store& store,
+                          const SeeRuns& see = nullptr);
+
+std::string session_uuid_of(const ReportFile& file, const IngestSettings& settings);
+
+}  // namespace unflake

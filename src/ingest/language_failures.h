@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+
+#include "ingest/reported_case.h"
+#include "trace/outcome.h"
+
+namespace unflake {
+
+// What a <failure> or <error> says that no framework for native code wrote: pytest, JUnit, Rust,
+// Go and everybody else. The place is the last one in the test's own code that the text shows.
+Failure read_language_failure(const ReportedFailure& reported, std::string_view classname);
+
+// The runner ended the test because it took too long.
+bool tells_timeout(const ReportedFailure& reported);
+
+}  // namespace unflake
