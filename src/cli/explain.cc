@@ -10,9 +10,9 @@
 #include "report/explanation_html.h"
 #include "report/explanation_json.h"
 #include "report/explanation_text.h"
-#include "report/output_file.h"
 #include "trace/program_code.h"
 #include "trace/relocation.h"
+#include "util/output_file.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -8,9 +8,9 @@
 #include "cli/history.h"
 #include "cli/options.h"
 #include "cli/page.h"
-#include "report/rates.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"
+#include "stats/rates.h"
 #include "suite/command.h"
 #include "util/text.h"
 

@@ -13,9 +13,9 @@
 #include "cli/transfer_progress.h"
 #include "history/export.h"
 #include "history/import.h"
-#include "report/output_file.h"
 #include "report/style.h"
 #include "report/timestamp.h"
+#include "util/output_file.h"
 #include "util/text.h"
 #include "util/unique_fd.h"
 

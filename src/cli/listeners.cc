@@ -9,8 +9,8 @@
 #include <random>
 
 #include "history/owners.h"
-#include "report/output_file.h"
 #include "util/environment.h"
+#include "util/output_file.h"
 #include "util/project_root.h"
 #include "util/text.h"
 

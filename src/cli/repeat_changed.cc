@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "report/rates.h"
 #include "report/style.h"
 #include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/findings.h"
-#include "report/rates.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -3,9 +3,9 @@
 #include "cli/options.h"
 #include "cli/page.h"
 #include "cli/report_issues.h"
-#include "report/output_file.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
+#include "util/output_file.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -8,7 +8,7 @@
 
 #include "cli/repro_file.h"
 #include "report/explanation_words.h"
-#include "report/rates.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

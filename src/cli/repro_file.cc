@@ -9,8 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "report/output_file.h"
 #include "trace/repro_json.h"
+#include "util/output_file.h"
 #include "util/text.h"
 #include "util/unique_fd.h"
 

@@ -14,13 +14,13 @@
 #include "cli/wanted.h"
 #include "report/findings.h"
 #include "report/json_lines.h"
-#include "report/output_file.h"
 #include "report/search_report.h"
 #include "search/reproduce/strategy.h"
 #include "trace/log_match.h"
 #include "trace/program_code.h"
 #include "trace/relocation.h"
 #include "trace/repro_json.h"
+#include "util/output_file.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -168,8 +168,7 @@ class Reproduction {
     if (log_) return wanted_by_log(one_->test(), *log_);
     if (unread_log_) return wanted_by_output(one_->test(), unread_log_->text, unread_log_->why);
     if (command_.failure.empty()) return std::vector{Wanted{}};
-    auto wanted = wanted_by_word(command_.failure, one_->test().id,
-                                 one_->history());
+    auto wanted = wanted_by_word(command_.failure, one_->test().id, one_->history());
     if (!wanted) return wanted.error();
     if (!wanted->failure)
       events_.emit(Note{Note::Level::warning,

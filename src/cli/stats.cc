@@ -9,12 +9,12 @@
 #include "cli/repro_file.h"
 #include "cli/times.h"
 #include "history/study.h"
-#include "report/output_file.h"
 #include "report/study_html.h"
 #include "report/study_json.h"
 #include "report/study_text.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
+#include "util/output_file.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -2,9 +2,9 @@
 #include "cli/commands.h"
 #include "cli/page.h"
 #include "report/chrome_trace.h"
-#include "report/output_file.h"
 #include "report/trace_json.h"
 #include "report/trace_text.h"
+#include "util/output_file.h"
 
 namespace unflake {
 namespace {

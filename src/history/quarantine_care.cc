@@ -4,8 +4,8 @@
 #include <cctype>
 
 #include "history/gate.h"
-#include "report/rates.h"
 #include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

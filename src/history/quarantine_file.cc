@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "history/quarantine.h"
-#include "report/output_file.h"
+#include "util/output_file.h"
 #include "util/unique_fd.h"
 
 namespace unflake {

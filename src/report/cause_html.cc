@@ -4,10 +4,10 @@
 
 #include "report/cause_report.h"
 #include "report/html_text.h"
-#include "report/rates.h"
 #include "report/style.h"
 #include "report/timestamp.h"
 #include "report/trend_svg.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

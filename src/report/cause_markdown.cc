@@ -4,9 +4,9 @@
 
 #include "report/cause_report.h"
 #include "report/markdown_text.h"
-#include "report/rates.h"
 #include "report/style.h"
 #include "report/timestamp.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

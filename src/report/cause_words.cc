@@ -4,9 +4,9 @@
 #include <set>
 
 #include "report/cause_report.h"
-#include "report/rates.h"
 #include "report/style.h"
 #include "report/timestamp.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

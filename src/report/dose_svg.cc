@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "report/rates.h"
 #include "report/timeline_svg.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

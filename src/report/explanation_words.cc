@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "report/rates.h"
 #include "report/style.h"
+#include "stats/rates.h"
 #include "trace/moments.h"
 #include "util/text.h"
 

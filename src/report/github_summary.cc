@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "report/markdown_text.h"
-#include "report/rates.h"
 #include "report/sink.h"
 #include "report/style.h"
+#include "stats/rates.h"
 #include "util/unique_fd.h"
 
 namespace unflake {

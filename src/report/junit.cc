@@ -1,8 +1,8 @@
 #include "report/junit.h"
 
 #include "report/excerpt.h"
-#include "report/output_file.h"
 #include "report/progress.h"
+#include "util/output_file.h"
 #include "util/text.h"
 
 namespace unflake {

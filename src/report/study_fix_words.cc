@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "report/rates.h"
 #include "report/study_words.h"
 #include "report/style.h"
 #include "report/timestamp.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "report/rates.h"
 #include "report/style.h"
 #include "report/timestamp.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "report/progress.h"
-#include "report/rates.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

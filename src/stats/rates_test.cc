@@ -1,4 +1,4 @@
-#include "report/rates.h"
+#include "stats/rates.h"
 
 #include <gtest/gtest.h>
 

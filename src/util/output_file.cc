@@ -1,4 +1,4 @@
-#include "report/output_file.h"
+#include "util/output_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,7 +10,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "report/sink.h"
 #include "util/text.h"
 #include "util/unique_fd.h"
 
@@ -43,9 +42,13 @@ void open_to_others(int fd) {
 }
 
 Result<void> write_all(int fd, const std::string& path, std::string_view content) {
-  FdSink sink(fd);
-  sink.write(content);
-  if (sink.error() != 0) return cannot("write the file", path, sink.error());
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written >= 0)
+      content.remove_prefix(static_cast<size_t>(written));
+    else if (errno != EINTR)
+      return cannot("write the file", path, errno);
+  }
   return {};
 }
 
