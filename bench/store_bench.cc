@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -146,6 +147,7 @@ void bench_ingest(const StoreAddress& address, int64_t runs, uint64_t seed,
 }
 
 void bench_writers(const StoreAddress& address, int64_t runs, uint64_t seed) {
+  std::fflush(stdout);  // or each of them writes what waits there
   const double took = seconds([&] {
     std::vector<pid_t> children;
     for (int writer = 0; writer < writers; ++writer) {
