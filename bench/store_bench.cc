@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -58,11 +59,14 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The last month of what was generated: the end is the newest run.
-Window last_month(Store& store) {
+// An hour after the newest run.
+TimePoint end_of(Store& store) {
   const auto newest = need(store.recent_runs(GeneratedHistory::busy_test(), 1));
-  if (newest.empty()) give_up("the history is empty");
-  return {newest[0].started - month, newest[0].started + std::chrono::hours(1)};
+  return newest.empty() ? GeneratedHistory::usual_start : newest[0].started + std::chrono::hours(1);
+}
+
+Window last_month(Store& store) {
+  return {end_of(store) - month, end_of(store)};
 }
 
 using Question = std::function<void(Store&)>;
@@ -135,10 +139,10 @@ void bench_ingest(const StoreAddress& address, int64_t runs, uint64_t seed,
                   const std::string& what) {
   const double bound = is_postgres(address) ? 30'000 : 100'000;
   const auto store = need(open_store(address));
+  const GeneratedHistory history(runs, seed, end_of(*store));
   int64_t recorded = 0;
   const double cpu = cpu_seconds(RUSAGE_SELF);
-  const double took =
-      seconds([&] { recorded = need(record_generated(*store, GeneratedHistory(runs, seed))); });
+  const double took = seconds([&] { recorded = need(record_generated(*store, history)); });
   const auto rate = static_cast<double>(recorded) / took;
   report(what, rate, "results/s", rate >= bound, fmt::format(">= {:.0f}", bound));
   fmt::print("  {:.1f} us of processor time for each\n",
@@ -146,13 +150,15 @@ void bench_ingest(const StoreAddress& address, int64_t runs, uint64_t seed,
 }
 
 void bench_writers(const StoreAddress& address, int64_t runs, uint64_t seed) {
+  const GeneratedHistory history(runs, seed, end_of(*need(open_store(address))));
+  std::fflush(stdout);  // or each of them writes what waits there
   const double took = seconds([&] {
     std::vector<pid_t> children;
     for (int writer = 0; writer < writers; ++writer) {
       children.push_back(::fork());
       if (children.back() != 0) continue;
       const auto store = need(open_store(address));
-      need(record_generated(*store, GeneratedHistory(runs, seed), writer, writers));
+      need(record_generated(*store, history, writer, writers));
       std::exit(0);
     }
     for (const pid_t child : children) {

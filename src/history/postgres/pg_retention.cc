@@ -70,4 +70,11 @@ RetentionCount forget_runs(PgConnection& connection, int64_t project, const Rete
   return count;
 }
 
+std::optional<TimePoint> forgotten_before(PgConnection& connection, int64_t project) {
+  const PgRows rows = connection.run(
+      "SELECT greatest(passing_us, failing_us) FROM horizons WHERE project = $1::bigint", project);
+  if (rows.empty()) return std::nullopt;
+  return to_time(rows.integer(0, 0));
+}
+
 }  // namespace unflake

@@ -10,4 +10,6 @@ namespace unflake {
 RetentionCount forget_runs(PgConnection& connection, int64_t project, const Retention& retention,
                            TimePoint now);
 
+std::optional<TimePoint> forgotten_before(PgConnection& connection, int64_t project);
+
 }  // namespace unflake

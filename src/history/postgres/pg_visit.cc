@@ -131,6 +131,21 @@ class RunStream {
   std::map<OutputKey, std::string> outputs_;
 };
 
+Result<void> tell_suppressions(PgConnection& connection, int64_t session,
+                               const Store::Visitor& visitor) {
+  if (!visitor.suppression) return {};
+  const PgRows rows = connection.run(R"sql(
+      SELECT target, name, signatures.signature FROM suppressions
+      JOIN tests ON tests.id = test JOIN signatures ON signatures.id = suppressions.signature
+      WHERE session = $1::bigint ORDER BY target COLLATE "C", name COLLATE "C")sql",
+                                     session);
+  for (int row = 0; row < rows.size(); ++row) {
+    const TestId test{rows.text(row, 0), rows.text(row, 1)};
+    if (const auto told = visitor.suppression(test, rows.text(row, 2)); !told) return told;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> visit_history(PgConnection& connection, int64_t project,
@@ -145,6 +160,8 @@ Result<void> visit_history(PgConnection& connection, int64_t project,
       if (const auto told = visitor.session(read_session(sessions, row)); !told) return told;
       while (const auto run = runs.next_of(sessions.integer(row, 0)))
         if (const auto told = visitor.run(*run); !told) return told;
+      const auto told = tell_suppressions(connection, sessions.integer(row, 0), visitor);
+      if (!told) return told;
     }
   }
 }

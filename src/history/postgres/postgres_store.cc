@@ -144,6 +144,10 @@ class PostgresStore : public Store {
     return attempt([&] { return forget_runs(*connection_, project_, retention, now); });
   }
 
+  Result<std::optional<TimePoint>> forgotten_before() override {
+    return attempt([&] { return unflake::forgotten_before(*connection_, project_); });
+  }
+
   Result<void> visit(const Visitor& visitor) override {
     const auto visited = attempt([&] { return visit_history(*connection_, project_, visitor); });
     return visited ? *visited : visited.error();
