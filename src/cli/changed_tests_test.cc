@@ -54,7 +54,7 @@ TEST(ChangedTests, A_diff_names_the_lines_that_matter) {
 }
 
 TEST(ChangedTests, A_test_reaches_to_the_next_one) {
-  const std::vector<std::shared_ptr<const Test>> tests = {
+  const std::vector<std::shared_ptr<const unflake::Test>> tests = {
       at("One", "/repo/src/a_test.cc", 5), at("Two", "/repo/src/a_test.cc", 12),
       at("Three", "/repo/src/a_test.cc", 20), at("Four", "/repo/src/a_test.cc", 36),
       at("Elsewhere", "/repo/src/b_test.cc", 12)};
@@ -64,7 +64,7 @@ TEST(ChangedTests, A_test_reaches_to_the_next_one) {
 }
 
 TEST(ChangedTests, Without_lines_the_file_decides_and_without_a_file_nothing_does) {
-  const std::vector<std::shared_ptr<const Test>> tests = {
+  const std::vector<std::shared_ptr<const unflake::Test>> tests = {
       at("By file", "src/a_test.cc", 0), at("By end", "a_test.cc", 12),
       at("Fresh", "/repo/new_test.cc", 3), at("Outside", "/other/src/a_test.cc", 12),
       at("Nowhere", "", 0)};

@@ -90,5 +90,19 @@ TEST(Config, Suggests_the_setting_that_was_meant) {
   EXPECT_EQ(parse("[profile.default]\nretires = 4").error().next, "did you mean 'retries'?");
 }
 
+TEST(Config, Says_what_a_CI_build_does) {
+  const auto config = parse_config(
+      "[ci]\nretries = 2\nflaky = \"fail\"\nmass_failure_tests = 5\nmass_failure_percent = 30\n"
+      "changed_runs = 20\nquarantine_days = 14\nwarn_days = 3\nlift_runs = 300\n",
+      "config.toml", "default");
+  ASSERT_TRUE(config) << to_string(config.error());
+  EXPECT_EQ(config->ci.retries, 2);
+  EXPECT_EQ(config->ci.flaky, FlakyResult::fail);
+  EXPECT_EQ(config->ci.mass_failure_tests, 5);
+  EXPECT_EQ(config->ci.quarantine_days, 14);
+  EXPECT_FALSE(parse_config("[ci]\nretry = 2\n", "config.toml", "default"));
+  EXPECT_FALSE(parse_config("ci = 2\n", "config.toml", "default"));
+}
+
 }  // namespace
 }  // namespace unflake

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/project.h"
+#include "cli/path_from_here.h"
 #include "history/clean_runs.h"
 #include "report/progress.h"
 #include "report/style.h"
@@ -150,9 +150,14 @@ void Gatekeeper::quarantine_new(const SessionEnded& session) {
 }
 
 void Gatekeeper::note_in_history() {
-  if (!store_) return;
+  Result<void> noted;
   for (const QuarantineEntry& entry : new_entries_)
-    (void)store_->note(lifecycle_event(LifecycleEvent::Kind::quarantined, entry, options_.now));
+    if (store_ && noted)
+      noted = store_->note(lifecycle_event(LifecycleEvent::Kind::quarantined, entry, options_.now));
+  if (!noted)
+    listeners_.emit(Note{
+        Note::Level::warning,
+        "the history does not know what was put into quarantine: " + to_string(noted.error()), ""});
 }
 
 void Gatekeeper::propose_lifts() {

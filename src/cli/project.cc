@@ -75,12 +75,6 @@ void make_folder(const Project& project) {
     std::ofstream(project.path(".gitignore")) << "history.db*\nexplain/\n";
 }
 
-std::string path_from_here(const std::string& path) {
-  std::error_code failed;
-  const fs::path relative = fs::path(path).lexically_relative(fs::current_path(failed));
-  return failed || relative.empty() || *relative.begin() == ".." ? path : relative.string();
-}
-
 std::string repository_name(const Project& project) {
   std::ifstream config(project.root + "/.git/config");
   bool in_origin = false;

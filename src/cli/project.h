@@ -22,9 +22,6 @@ Result<Project> find_project();
 // kept out of it. Whatever goes wrong here shows when the first file is written.
 void make_folder(const Project& project);
 
-// The shorter way to name a file to somebody who is in the current folder.
-std::string path_from_here(const std::string& path);
-
 // What the repository is called where it is shared: the end of its remote's address, else the name
 // of its folder.
 std::string repository_name(const Project& project);

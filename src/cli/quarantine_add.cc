@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/path_from_here.h"
 #include "cli/quarantine_command.h"
 #include "history/clean_runs.h"
 #include "history/owners.h"

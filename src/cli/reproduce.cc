@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "cli/agent_command.h"
 #include "cli/commands.h"
 #include "cli/listeners.h"
 #include "cli/log_file.h"
+#include "cli/path_from_here.h"
 #include "cli/repro_file.h"
 #include "cli/search_verdict.h"
 #include "cli/target_record.h"
@@ -77,13 +77,6 @@ Result<std::vector<const Strategy*>> chosen_strategies(const ReproduceCommand& c
     for (const Strategy& strategy : strategies())
       if (strategy.by_default) chosen.push_back(&strategy);
   return chosen;
-}
-
-// What people copy from a terminal should be short.
-std::string path_from_here(const std::string& path) {
-  std::error_code failed;
-  const std::string here = std::filesystem::current_path(failed).string() + "/";
-  return !failed && path.starts_with(here) ? path.substr(here.size()) : path;
 }
 
 class Reproduction {

@@ -96,8 +96,9 @@ class RunSession {
     auto plan = plan_tests(tests, run_, config_);
     const auto repeated = repeat_changed(plan, tests, executor);
     if (!repeated) return repeated.error();
-    const auto quarantine = load_quarantine(run_.quarantine.file(project_));
-    if (run_.ci && !quarantine) return quarantine.error();
+    const auto quarantine = run_.ci ? load_quarantine(run_.quarantine.file(project_))
+                                    : Result<Quarantine>(Quarantine());
+    if (!quarantine) return quarantine.error();
     if (run_.quarantine_new) make_folder(project_);
     Listeners listeners;
     auto opened = listeners.open(run_, flaky_result(), store_.get(), executor, interrupts_);

@@ -105,7 +105,8 @@ class CliCase : public testing::Test {
                    {"TERM", "dumb"}};
     for (const char* name : {"NO_COLOR", "CLICOLOR_FORCE", "XDG_STATE_HOME", "CI", "GIT_DIR",
                              "UNFLAKE_FLAKY", "UNFLAKE_GRACE", "UNFLAKE_STORE", "UNFLAKE_PROJECT", "UNFLAKE_JOBS",
-                             "UNFLAKE_PROFILE", "UNFLAKE_RETRIES", "UNFLAKE_TIMEOUT"})
+                             "UNFLAKE_PROFILE", "UNFLAKE_RETRIES", "UNFLAKE_TIMEOUT", "UNFLAKE_QUARANTINE",
+                             "UNFLAKE_CHANGED_SINCE", "UNFLAKE_CHANGED_RUNS"})
       command.env.push_back({name, std::nullopt});
     return executor_->launch(command, case_.timeout);
   }
