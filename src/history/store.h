@@ -120,7 +120,8 @@ class Store {
   virtual Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
                                        const Window& window) = 0;
 
-  // Of the window, the ones that hit most builds first.
+  // Of the sessions that began in the window, the ones that hit most builds first. What was
+  // recorded one by one is in it from the end of a session on.
   virtual Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) = 0;
   // Of all projects, by name.
   virtual Result<std::vector<Prevalence>> prevalence(const Window& window) = 0;
@@ -140,7 +141,7 @@ class Store {
     std::function<Result<void>(const SessionRecord&)> session;
     std::function<Result<void>(const RunRecord&)> run;
     // What suppress() was told of the session, behind its runs. May be left out.
-    std::function<Result<void>(const TestId&, const std::string& signature)> suppression;
+    std::function<Result<void>(const TestId&, const std::string& signature)> suppression = {};
   };
   virtual Result<void> visit(const Visitor& visitor) = 0;
 

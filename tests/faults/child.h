@@ -8,6 +8,7 @@
 #include <functional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "util/unique_fd.h"
 
@@ -49,5 +50,21 @@ class Child {
  private:
   pid_t pid_;
 };
+
+// All children do their work at the moment when this process lets go of the gate.
+inline std::vector<int> at_once(int processes, const std::function<int(int)>& work) {
+  Pipe gate;
+  std::vector<Child> children;
+  for (int i = 0; i < processes; ++i)
+    children.emplace_back([&, i] {
+      gate.write_end.reset();
+      char byte = 0;
+      return ::read(gate.read_end.get(), &byte, 1) == 0 ? work(i) : 9;
+    });
+  gate.write_end.reset();
+  std::vector<int> statuses;
+  for (Child& child : children) statuses.push_back(child.wait());
+  return statuses;
+}
 
 }  // namespace unflake

@@ -5,6 +5,7 @@
 
 #include "faults/child.h"
 #include "faults/history_check.h"
+#include "faults/history_killed_writers.h"
 #include "support/history_runs.h"
 #include "support/temp_folder.h"
 
@@ -74,22 +75,6 @@ int record_some(const std::string& path, int64_t first_second, int count) {
   return (*store)->end_session(*session) ? 0 : 5;
 }
 
-// All children do their work at the moment when this process lets go of the gate.
-std::vector<int> at_once(int processes, const std::function<int(int)>& work) {
-  Pipe gate;
-  std::vector<Child> children;
-  for (int i = 0; i < processes; ++i)
-    children.emplace_back([&, i] {
-      gate.write_end.reset();
-      char byte = 0;
-      return ::read(gate.read_end.get(), &byte, 1) == 0 ? work(i) : 9;
-    });
-  gate.write_end.reset();
-  std::vector<int> statuses;
-  for (Child& child : children) statuses.push_back(child.wait());
-  return statuses;
-}
-
 TEST(ManyProcesses, Write_into_one_history_and_lose_nothing) {
   const TempFolder folder;
   const std::string path = folder.file("history.db");
@@ -100,6 +85,13 @@ TEST(ManyProcesses, Write_into_one_history_and_lose_nothing) {
   const auto recorded = recorded_seconds(path, names);
   EXPECT_EQ(recorded.size(), 4u * runs_each);
   for (const auto& [second, times] : recorded) ASSERT_EQ(times, 1) << second;
+  EXPECT_EQ(integrity(path), "ok");
+}
+
+TEST(ManyProcesses, Lose_and_double_nothing_when_they_are_killed_and_deliver_again) {
+  const TempFolder folder;
+  const std::string path = folder.file("history.db");
+  expect_killed_writers_lose_and_double_nothing({path});
   EXPECT_EQ(integrity(path), "ok");
 }
 

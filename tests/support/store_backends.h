@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "history/store.h"
+#include "support/temp_folder.h"
+
+namespace unflake {
+
+// An empty history of a test's own, which goes when the test is over.
+class FreshHistory {
+ public:
+  virtual ~FreshHistory() = default;
+  virtual std::string url() const = 0;
+};
+
+// A kind of database that histories can be in: what is true of a store is tested on each.
+struct StoreBackend {
+  std::string name;
+  std::unique_ptr<FreshHistory> (*make)();
+
+  friend std::ostream& operator<<(std::ostream& out, const StoreBackend& backend) {
+    return out << backend.name;
+  }
+};
+
+class FreshFile : public FreshHistory {
+ public:
+  std::string url() const override { return folder_.file("deep/er/history.db"); }
+
+ private:
+  TempFolder folder_;
+};
+
+inline std::vector<StoreBackend> store_backends() {
+  return {
+      {"Sqlite", []() -> std::unique_ptr<FreshHistory> { return std::make_unique<FreshFile>(); }}};
+}
+
+}  // namespace unflake
