@@ -118,12 +118,12 @@ Result<Repro> load_repro(const std::string& path) {
   return parse_repro(text, printable(path));
 }
 
-std::set<TestId> tests_with_repro(const Project& project) {
-  std::set<TestId> tests;
+std::vector<Repro> load_all_repros(const Project& project) {
+  std::vector<Repro> repros;
   const std::string folder = project.path("repro");
   for (const std::string& name : names_in(folder))
-    if (const auto repro = load_repro(folder + "/" + name + ending)) tests.insert(repro->test);
-  return tests;
+    if (auto repro = load_repro(folder + "/" + name + ending)) repros.push_back(std::move(*repro));
+  return repros;
 }
 
 }  // namespace unflake

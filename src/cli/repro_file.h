@@ -1,7 +1,7 @@
 #pragma once
 
-#include <set>
 #include <string>
+#include <vector>
 
 #include "cli/project.h"
 #include "trace/repro.h"
@@ -17,7 +17,7 @@ Result<std::string> find_repro(const Project& project, const std::string& word);
 
 Result<Repro> load_repro(const std::string& path);
 
-// The tests that a file in `.unflake/repro/` is about; files that cannot be read are left out.
-std::set<TestId> tests_with_repro(const Project& project);
+// Those in `.unflake/repro/`; files that cannot be read are left out.
+std::vector<Repro> load_all_repros(const Project& project);
 
 }  // namespace unflake

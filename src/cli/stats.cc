@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <set>
+#include <map>
 
 #include "cli/agent_command.h"
 #include "cli/fix_commit.h"
@@ -14,6 +14,7 @@
 #include "report/study_text.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
+#include "trace/explanation.h"
 #include "util/output_file.h"
 #include "util/text.h"
 
@@ -99,6 +100,17 @@ Result<std::vector<std::string>> projects_of(const StatsCommand& command,
   return names;
 }
 
+// What repros tell by themselves, without making the runs that `unflake explain` makes.
+std::map<TestId, std::string> categories_of_repros(const Project& project) {
+  std::map<TestId, std::string> categories;
+  for (const Repro& repro : load_all_repros(project)) {
+    const CauseKind kind = explain(repro, nullptr, nullptr).causes.front().kind;
+    std::string& category = categories[repro.test];
+    if (kind != CauseKind::unknown) category = to_string(kind);
+  }
+  return categories;
+}
+
 Result<Study> study_of(const StatsCommand& command, const Project& project,
                        const StoreAddress& address, CommitReader& commits) {
   const auto window = window_of(command);
@@ -113,7 +125,7 @@ Result<Study> study_of(const StatsCommand& command, const Project& project,
     question.window = *window;
     question.project = name;
     question.change_of = [&](const std::string& commit) { return commits(commit); };
-    if (name == address.project) question.with_repro = tests_with_repro(project);
+    if (name == address.project) question.repros = categories_of_repros(project);
     auto facts = gather_facts(**store, question);
     if (!facts) return facts.error();
     projects.push_back(std::move(*facts));

@@ -73,7 +73,7 @@ class Import {
       const Result<void> taken = take(lines);
       if (!taken) return taken.error();
     }
-    if (const Result<void> flushed = flush(lines); !flushed) return flushed.error();
+    if (const Result<void> ended = end(lines); !ended) return ended.error();
     if (session_ || count_.cut_short || has_end_) return count_;
     return usage_error("the file holds neither spilled nor exported runs", path,
                        "import a file that unflake named when it could not write the history, or "
@@ -116,8 +116,14 @@ class Import {
     return newer_format();
   }
 
+  // A session that has ended is looked at together with the others of its build.
+  Result<void> end(const LineReader& line) {
+    const Result<void> flushed = flush(line);
+    return flushed && session_ ? store_.end_session(*session_) : flushed;
+  }
+
   Result<void> begin(const SessionRecord& session, const LineReader& line) {
-    if (const Result<void> flushed = flush(line); !flushed) return flushed;
+    if (const Result<void> ended = end(line); !ended) return ended;
     const Result<SessionId> begun = store_.begin_session(session);
     if (!begun) return begun.error();
     session_ = *begun;

@@ -82,7 +82,7 @@ TEST_F(SpillTest, Refuses_a_file_without_a_session) {
   const auto imported = import({"a", "b"});
   ASSERT_FALSE(imported);
   EXPECT_EQ(imported.error().kind, ErrorKind::usage);
-  EXPECT_THAT(imported.error().what, HasSubstr("no spilled runs"));
+  EXPECT_THAT(imported.error().what, HasSubstr("neither spilled nor exported runs"));
 }
 
 TEST_F(SpillTest, Refuses_a_file_that_is_not_there) {

@@ -143,7 +143,7 @@ class Store {
     std::function<Result<void>(const SessionRecord&)> session;
     std::function<Result<void>(const RunRecord&)> run;
     // What suppress() was told of the session, behind its runs. May be left out.
-    std::function<Result<void>(const TestId&, const std::string& signature)> suppression;
+    std::function<Result<void>(const TestId&, const std::string& signature)> suppression = {};
   };
   virtual Result<void> visit(const Visitor& visitor) = 0;
 

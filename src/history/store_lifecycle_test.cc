@@ -163,6 +163,17 @@ TEST_P(StoreLifecycleTest, Forgets_nothing_without_a_policy_and_nothing_of_other
   EXPECT_EQ(summary("t").passes, 2) << "its horizon is its own";
 }
 
+TEST_P(StoreLifecycleTest, Tells_since_when_nothing_was_forgotten) {
+  EXPECT_EQ(*store_->forgotten_before(), std::nullopt);
+  forget({.passing_runs = std::nullopt, .failing_runs = std::nullopt, .outputs = 10s}, 100);
+  EXPECT_EQ(*store_->forgotten_before(), std::nullopt) << "outputs are no evidence";
+  forget({.passing_runs = 50s, .failing_runs = 80s, .outputs = std::nullopt}, 100);
+  EXPECT_EQ(*store_->forgotten_before(), at_second(50));
+  forget({.passing_runs = std::nullopt, .failing_runs = 80s, .outputs = std::nullopt}, 100);
+  EXPECT_EQ(*store_->forgotten_before(), at_second(50)) << "it never goes back";
+  EXPECT_EQ(*open_project("other")->forgotten_before(), std::nullopt);
+}
+
 class VisitTest : public StoreFixture {
  protected:
   // What a visitor is told, as lines.
@@ -209,6 +220,28 @@ TEST_P(VisitTest, Tells_every_run_behind_its_session_the_oldest_first) {
                           "fresh 3 ", "session late build of late c-late", "a 101 ", "b 102 ",
                           "c 103 00000000000000aa"));
   EXPECT_TRUE(told(*open_project("other")).empty());
+}
+
+TEST_P(VisitTest, Tells_what_was_suppressed_behind_the_runs) {
+  const SessionId one = begin(named("one", 0)), two = begin(named("two", 1));
+  record_all(one, {failing_run("a", 1), passing_run("a", 2)});
+  record_all(two, {passing_run("a", 3)});
+  ASSERT_TRUE(store_->suppress(one, {"suite", "a"}, "00000000000000aa"));
+  end(one);
+  end(two);
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& line) {
+    lines.push_back(line);
+    return Result<void>();
+  };
+  ASSERT_TRUE(store_->visit(
+      {.session = [&](const SessionRecord& session) { return add(session.uuid); },
+       .run = [&](const RunRecord& run) { return add(std::string(to_string(run.outcome))); },
+       .suppression =
+           [&](const TestId& test, const std::string& signature) {
+             return add(to_string(test) + " " + signature);
+           }}));
+  EXPECT_THAT(lines, ElementsAre("one", "fail", "pass", "suite:a 00000000000000aa", "two", "pass"));
 }
 
 TEST_P(VisitTest, Ends_with_the_first_error) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <set>
 
 namespace unflake {
 namespace {
@@ -65,7 +65,10 @@ class Gathering {
       if (!summary) return summary.error();
       FlakyTestRuns runs;
       runs.test = test;
-      runs.has_repro = question_.with_repro.contains(test);
+      if (const auto repro = question_.repros.find(test); repro != question_.repros.end()) {
+        runs.has_repro = true;
+        runs.category = repro->second;
+      }
       if (*summary) {
         runs.passes = (*summary)->passes;
         runs.failures = (*summary)->failures;

@@ -3,7 +3,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,7 @@ struct FlakyTestRuns {
   int64_t passes = 0, failures = 0;
   DurationSummary passing, failing;
   bool has_repro = false;
+  std::string category;  // of the root cause that the repro's explanation names; empty: unknown
 };
 
 // What runs say about the claim that closed an episode.
@@ -45,7 +45,7 @@ struct ProjectFacts {
 struct StudyQuestion {
   Window window;  // of prevalence; all else is of everything until its end
   std::string project;
-  std::set<TestId> with_repro;
+  std::map<TestId, std::string> repros;  // and the category of each, which may be empty
   std::function<std::optional<CommitChange>(const std::string& commit)> change_of;
 };
 

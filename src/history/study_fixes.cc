@@ -24,6 +24,8 @@ std::map<TestId, std::set<std::string>> categories_by_test(const ProjectFacts& f
     const auto found = by_signature.find(episode.signature);
     if (found != by_signature.end()) of_test.insert(found->second.begin(), found->second.end());
   }
+  for (const FlakyTestRuns& test : facts.tests)
+    if (!test.category.empty()) by_test[test.test].insert(test.category);
   return by_test;
 }
 

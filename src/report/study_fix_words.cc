@@ -47,20 +47,22 @@ std::vector<std::string> category_row(std::string what, int64_t part, int64_t wh
           std::string(published.palomba)};
 }
 
+std::string fixes_text(int64_t number) {
+  return fmt::format("{} {}", number, number == 1 ? "fix" : "fixes");
+}
+
 void remark_on_fixes(StudyTable& table, const FixCounts& fixes) {
   if (fixes.fixes == 0)
     table.remarks.push_back(
-        "no fix is linked to a commit: name it when you close a report or lift a quarantine "
-        "(--fixed-by COMMIT)");
+        "no fix is linked to a commit: name it when you close a report or lift a quarantine");
   else
-    table.remarks.push_back(
-        fmt::format("{} of {} were read; a fix is a test and the commit that "
-                    "is claimed to have mended it",
-                    counted(fixes.fixes - fixes.unreadable, "fix"), counted(fixes.fixes, "fix")));
+    table.remarks.push_back(fmt::format(
+        "read: {} of {}. A fix is a test and the commit that is claimed to have mended it",
+        fixes.fixes - fixes.unreadable, fixes_text(fixes.fixes)));
   if (fixes.unreadable > 0)
     table.remarks.push_back(fmt::format(
         "the commits of {} are not in this repository: fetch them, or run in the project's own",
-        counted(fixes.unreadable, "fix")));
+        fixes_text(fixes.unreadable)));
 }
 
 std::string day_text(double days) {
@@ -68,16 +70,10 @@ std::string day_text(double days) {
 }
 
 std::string median_text(const Survival& survival) {
-  const auto bound = [](const std::optional<double>& day) {
-    return day ? day_text(*day) : std::string("open");
-  };
-  if (!survival.median) {
-    if (survival.ended + survival.open == 0) return "-";
-    return survival.median_low ? fmt::format("not reached ({}..open)", bound(survival.median_low))
-                               : "not reached";
-  }
-  return fmt::format("{} ({}..{})", day_text(*survival.median), bound(survival.median_low),
-                     bound(survival.median_high));
+  if (survival.ended + survival.open == 0) return "-";
+  return fmt::format("{} ({}..{})", survival.median ? day_text(*survival.median) : "not reached",
+                     survival.median_low ? day_text(*survival.median_low) : "0",
+                     survival.median_high ? day_text(*survival.median_high) : "open");
 }
 
 std::string tries_text(const Tries& tries) {
@@ -101,7 +97,7 @@ std::string verdict_text(const ClaimedFix& fix) {
     case ClaimedFix::Verdict::nothing_to_compare:
       break;
   }
-  return "nothing to compare: before, only the failure that led to the fix is recorded";
+  return "nothing to compare: before, at most the failure that led to the fix is recorded";
 }
 
 std::string commit_text(const std::string& commit) {

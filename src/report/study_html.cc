@@ -53,7 +53,7 @@ class PageOfTables {
   }
 
   void one(const StudyTable& table) {
-    put("<h2 id=\"table-{0}\">Table {0}. {1}</h2>\n", html_text(table.id), html_text(table.title));
+    put("<h2 id=\"table-{}\">{}</h2>\n", html_text(table.id), html_text(heading_of(table)));
     if (!table.rows.empty()) {
       put("<div class=\"wide\"><table>\n");
       row("th", table.header);

@@ -31,8 +31,7 @@ std::string boxes_text(const std::vector<StudyTable::Box>& boxes) {
 }
 
 std::string one_table(const StudyTable& table, const Style& style) {
-  std::string text =
-      style.paint(Tone::plain, fmt::format("Table {}. {}", table.id, table.title)) + "\n";
+  std::string text = style.paint(Tone::plain, heading_of(table)) + "\n";
   if (!table.rows.empty()) {
     Table cells(table.header);
     for (const auto& row : table.rows) cells.add(row);

@@ -73,10 +73,7 @@ StudyTable flaky_test_table(const Study& study) {
         "no test is known to be flaky: `unflake run TARGET --ci` finds them, `unflake run -n 100` "
         "sooner");
   else if (closed == 0)
-    table.remarks.push_back(
-        "nothing was closed yet: `unflake quarantine lift TEST --fixed-by COMMIT` and closed "
-        "reports "
-        "tell");
+    table.remarks.push_back("nothing was closed yet: closed reports and lifted quarantines tell");
   return table;
 }
 
@@ -176,6 +173,11 @@ std::string project_text(const std::string& project) {
 std::string p_text(double p) {
   if (p < 0.001) return fmt::format("{:.1e}", p);
   return fmt::format("{:.3f}", p);
+}
+
+std::string heading_of(const StudyTable& table) {
+  const bool has_number = table.id.size() == 1;
+  return has_number ? fmt::format("Table {}. {}", table.id, table.title) : table.title;
 }
 
 std::vector<std::string> study_table_ids() {

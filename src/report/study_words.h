@@ -21,6 +21,9 @@ struct StudyTable {
   std::vector<std::string> remarks;  // what the numbers say, by which rule, and what is missing
 };
 
+// "Table 3. How often flaky tests fail"; a table that has no number is only called what it is.
+std::string heading_of(const StudyTable& table);
+
 std::vector<std::string> study_table_ids();
 
 // The ones with these ids, or all of them.

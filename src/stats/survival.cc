@@ -10,7 +10,6 @@ constexpr double z_95 = 1.959963984540054;
 
 // The interval of a share, on the scale on which it is most nearly normal and stays within 0..1.
 std::pair<double, double> share_interval(const SurvivalStep& step) {
-  if (step.share <= 0 || step.share >= 1) return {step.share, step.share};
   const double logarithm = std::log(step.share);
   const double width = z_95 * step.error / (step.share * std::abs(logarithm));
   return {std::pow(step.share, std::exp(width)), std::pow(step.share, std::exp(-width))};
@@ -18,9 +17,10 @@ std::pair<double, double> share_interval(const SurvivalStep& step) {
 
 void find_median(Survival& survival) {
   for (const SurvivalStep& step : survival.steps) {
+    if (!survival.median && step.share <= 0.5) survival.median = step.at;
+    if (step.share <= 0) break;  // where the last one ended nothing tells how sure that is
     const auto [low, high] = share_interval(step);
     if (!survival.median_low && low <= 0.5) survival.median_low = step.at;
-    if (!survival.median && step.share <= 0.5) survival.median = step.at;
     if (!survival.median_high && high <= 0.5) survival.median_high = step.at;
   }
 }

@@ -49,6 +49,13 @@ TEST(Survival, When_all_has_ended_the_interval_is_closed) {
   EXPECT_EQ(survival.median_high, 11);
 }
 
+TEST(Survival, A_single_end_bounds_nothing) {
+  const Survival survival = survival_of({{3, true}});
+  EXPECT_EQ(survival.median, 3);
+  EXPECT_FALSE(survival.median_low);
+  EXPECT_FALSE(survival.median_high);
+}
+
 TEST(Survival, Without_an_end_there_is_no_median) {
   const Survival survival = survival_of({{3, false}, {5, false}});
   EXPECT_FALSE(survival.median);

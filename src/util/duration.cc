@@ -21,7 +21,7 @@ constexpr Unit units[] = {{"us", 1},   {"ms", 1e3},   {"s", 1e6},    {"", 1e6},
 
 Error not_a_duration(std::string_view text) {
   return usage_error(fmt::format("'{}' is not a duration", printable(text)), "",
-                     "write a number with a unit: 80us, 250ms, 1.5s, 5m, 2h");
+                     "write a number with a unit: 80us, 250ms, 1.5s, 5m, 2h, 90d");
 }
 
 }  // namespace
