@@ -3,6 +3,7 @@
 #include "cli/options.h"
 #include "cli/page.h"
 #include "cli/report_issues.h"
+#include "report/style.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
 #include "util/output_file.h"
@@ -126,7 +127,7 @@ class Reporting {
       auto store = open_store(address_);
       if (!store) return store.error();
       store_ = std::move(*store);
-      if (auto saved = save_causes(*store_, gathered); !saved) return saved.error();
+      if (auto saved = save_causes(*store_, gathered, request_.now); !saved) return saved.error();
     }
     Page page;
     const auto cared = care_for_issues(page, *store_, gathered, address_.project, command_.issues,

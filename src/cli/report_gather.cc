@@ -278,12 +278,15 @@ class Gathering {
   // Runs are counted for what is shown: a history may have thousands of causes.
   Result<void> choose_causes() {
     const std::vector<size_t> order = worst_first();
+    all_.shown.resize(all_.reported.size());
     for (size_t rank = 0; rank < order.size(); ++rank) {
       ReportedCause& cause = all_.reported[order[rank]];
       const bool is_shown = rank < request_.most;
       if (is_shown || !cause.issue.empty())
         if (auto counted = count_runs(cause); !counted) return counted;
-      if (is_shown) all_.report.causes.push_back(cause);
+      if (!is_shown) continue;
+      all_.shown[order[rank]] = true;
+      all_.report.causes.push_back(cause);
     }
     all_.report.causes_left_out = order.size() - all_.report.causes.size();
     return {};

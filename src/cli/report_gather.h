@@ -29,6 +29,7 @@ struct GatheredReport {
   std::vector<LinkedCause> causes;      // all; `failures` by number
   std::vector<ReportedCause> reported;  // of each of these, also when the report has no room for it
   std::vector<bool> fails_now;          // in the window
+  std::vector<bool> shown;              // in the report
   std::vector<LifecycleEvent> events;   // of that year
 };
 

@@ -61,19 +61,37 @@ std::string plain_commit(const std::string& commit) {
   return plain;
 }
 
+// One for each failure that the cause stands for; what happened is to be filled in.
+std::vector<LifecycleEvent> events_of(const GatheredReport& gathered, const LinkedCause& cause) {
+  std::vector<LifecycleEvent> events;
+  for (const size_t number : cause.failures) {
+    if (events.size() == most_failures_of_a_cause) break;
+    LifecycleEvent event;
+    event.test = gathered.failures[number].test;
+    event.signature = gathered.failures[number].signature;
+    events.push_back(std::move(event));
+  }
+  return events;
+}
+
+void take_category(LinkedCause& cause, const ReportedCause& reported) {
+  if (!reported.repro || reported.repro->category.empty()) return;
+  if (reported.repro->category == cause.record.category) return;
+  cause.record.category = reported.repro->category;
+  cause.changed = true;
+}
+
 class IssueCare {
  public:
-  IssueCare(Store& store, GatheredReport& gathered, const ReportRequest& request)
-      : store_(store), gathered_(gathered), request_(request) {}
+  IssueCare(Store& store, const GatheredReport& gathered) : store_(store), gathered_(gathered) {}
 
   // Of causes that nobody can see and that need no issue there is nothing to tell.
   Result<std::vector<CauseIssue>> issues() {
     std::vector<CauseIssue> issues;
-    std::set<int64_t> shown;
     for (size_t number = 0; number < gathered_.causes.size(); ++number) {
       const LinkedCause& linked = gathered_.causes[number];
       if (linked.failures.empty()) continue;
-      if (!is_shown(number) && linked.record.url.empty()) continue;
+      if (!gathered_.shown[number] && linked.record.url.empty()) continue;
       auto issue = issue_of(number);
       if (!issue) return issue.error();
       numbers_.push_back(number);
@@ -83,31 +101,14 @@ class IssueCare {
   }
 
   std::vector<LifecycleEvent> failures_of(size_t issue) const {
-    std::vector<LifecycleEvent> events;
-    for (const size_t number : gathered_.causes[numbers_[issue]].failures) {
-      if (events.size() == most_failures_of_a_cause) break;
-      const FlakyFailure& failure = gathered_.failures[number];
-      LifecycleEvent event;
-      event.test = failure.test;
-      event.signature = failure.signature;
-      events.push_back(std::move(event));
-    }
-    return events;
+    return events_of(gathered_, gathered_.causes[numbers_[issue]]);
   }
 
  private:
-  bool is_shown(size_t number) const {
-    const auto& shown = gathered_.report.causes;
-    const auto& signatures = gathered_.reported[number].tests;
-    return std::ranges::any_of(shown, [&](const ReportedCause& cause) {
-      return !signatures.empty() && cause.tests.front().test == signatures.front().test &&
-             cause.tests.front().signature == signatures.front().signature;
-    });
-  }
-
   Result<CauseIssue> issue_of(size_t number) {
     const LinkedCause& linked = gathered_.causes[number];
-    const ReportedCause& reported = gathered_.reported[number];
+    ReportedCause reported = gathered_.reported[number];
+    reported.issue.clear();  // it need not name itself
     CauseIssue issue;
     issue.cause = linked.record;
     issue.title = title_of(reported);
@@ -191,8 +192,7 @@ class IssueCare {
   }
 
   Store& store_;
-  GatheredReport& gathered_;
-  const ReportRequest& request_;
+  const GatheredReport& gathered_;
   std::vector<size_t> numbers_;  // the cause of each issue
 };
 
@@ -239,7 +239,7 @@ Result<void> care_for_issues(Page& page, Store& store, GatheredReport& gathered,
                                               : "set GITHUB_TOKEN in the environment");
   auto forge = open_forge(options);
   if (!forge) return forge.error();
-  IssueCare care(store, gathered, request);
+  IssueCare care(store, gathered);
   auto causes = care.issues();
   if (!causes) return causes.error();
   const auto issues = existing_issues(**forge, *causes);
@@ -267,21 +267,21 @@ Result<void> care_for_issues(Page& page, Store& store, GatheredReport& gathered,
   return done;
 }
 
-Result<void> save_causes(Store& store, GatheredReport& gathered) {
+Result<void> save_causes(Store& store, GatheredReport& gathered, TimePoint now) {
   for (size_t number = 0; number < gathered.causes.size(); ++number) {
     LinkedCause& cause = gathered.causes[number];
-    std::string category;
-    if (const auto& repro = gathered.reported[number].repro) category = repro->category;
-    if (category.empty() || category == cause.record.category)
-      category = cause.record.category;
-    else
-      cause.changed = true;
-    cause.record.category = category;
+    take_category(cause, gathered.reported[number]);
     if (!cause.changed) continue;
     const auto id = store.save_cause(cause.record);
     if (!id) return id.error();
-    cause.record.id = *id;
-    gathered.reported[number].id = *id;
+    cause.record.id = gathered.reported[number].id = *id;
+    if (!cause.came_back) continue;
+    for (LifecycleEvent& event : events_of(gathered, cause)) {
+      event.kind = LifecycleEvent::Kind::report_reopened;
+      event.at = now;
+      event.url = cause.record.url;
+      if (auto noted = store.note(event); !noted) return noted;
+    }
   }
   return {};
 }

@@ -23,6 +23,6 @@ Result<void> care_for_issues(Page& page, Store& store, GatheredReport& gathered,
                              const ReportRequest& request, const Contains& contains);
 
 // Gives every cause that is new or has changed to the history.
-Result<void> save_causes(Store& store, GatheredReport& gathered);
+Result<void> save_causes(Store& store, GatheredReport& gathered, TimePoint now);
 
 }  // namespace unflake

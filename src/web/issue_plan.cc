@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/markdown_text.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -21,14 +22,18 @@ bool is_about(const ForgeIssue& issue, const CauseIssue& cause, const std::strin
   return marks && marks->project == project && shares_signature(*marks, cause.cause);
 }
 
+bool is_account(const std::string& word) {
+  return word.size() > 1 && word.size() < 100 && word[0] == '@' &&
+         word.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+             "0123456789-_./",
+             1) == std::string::npos;
+}
+
 // An @ is left to owners, whose form is checked; nobody else is to be called by an issue.
-std::string mention(const std::string& owner) {
-  const bool plain = owner.size() > 1 && owner.size() < 100 && owner[0] == '@' &&
-                     owner.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789-_./",
-                         1) == std::string::npos;
-  return plain ? owner : "`" + printable(shorten(owner, 100)) + "`";
+std::string mention(const std::string& owners) {
+  const auto words = split(owners, ' ');
+  return std::ranges::all_of(words, is_account) ? owners : markdown_code(owners);
 }
 
 class IssuePlanner {
@@ -57,7 +62,7 @@ class IssuePlanner {
   void open_new() {
     if (is_over() || !cause_.fails_now) return;
     const size_t room = planning_.limits.body;
-    add(Kind::open, marked_part(marks(), cause_.text, room), "no issue is about this cause yet");
+    add(Kind::open, marked_part(marks(), text(), room), "no issue is about this cause yet");
     actions_.back().title = shorten(printable(cause_.title), planning_.limits.title - 16);
   }
 
@@ -117,9 +122,15 @@ class IssuePlanner {
   void rewrite() {
     const size_t others = size_without_part(issue_->body);
     const size_t room = planning_.limits.body > others ? planning_.limits.body - others : 0;
-    const std::string body = with_part(issue_->body, marked_part(marks(), cause_.text, room));
+    const std::string body = with_part(issue_->body, marked_part(marks(), text(), room));
     if (body == issue_->body || body.size() > planning_.limits.body) return;
     add(Kind::rewrite, body, "its figures have changed");
+  }
+
+  // Whoever is called by a body is told of it once, however often it is rewritten.
+  std::string text() const {
+    return cause_.owner.empty() ? cause_.text
+                                : cause_.text + "\nOwner: " + mention(cause_.owner) + "\n";
   }
 
   IssueMarks marks() const {
