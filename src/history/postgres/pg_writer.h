@@ -46,7 +46,7 @@ class PgWriter {
   PgNames names_;
   PgOutputs outputs_;
   std::map<std::pair<int64_t, int64_t>, Uncounted> uncounted_;  // by session and test
-  std::pair<SessionId, int> checked_;  // a session of this project, in which connection
+  std::pair<SessionId, int> checked_{-1, -1};  // a session of this project, in which connection
   int64_t unfolded_ = 0;
 };
 
