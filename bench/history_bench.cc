@@ -93,6 +93,7 @@ class Generator {
     database_->execute(
         "INSERT INTO sessions (id, uuid, started_us, commit_id, branch, dirty, machine, "
         "unflake_version, command_line) VALUES (1, 'bench', 0, 'c0ffee', 'main', 0, 'm', '0', '');"
+        "INSERT INTO placed_sessions VALUES (1, 0, 4000000000000000, 1);"
         "INSERT INTO signatures VALUES (1, 'aaaa', 1, 'a.cc', 1, 'f', 'a == b', 'no');");
     Statement add(*database_, "INSERT INTO tests VALUES (?, 0, 'suite', ?)");
     for (int64_t test = 1; test <= test_count; ++test) add.run(test, fmt::format("Case.{}", test));
@@ -117,7 +118,7 @@ class Generator {
                  run.signature, run.plan);
       totals.add(run);
     }
-    add_to_tables(*database_, totals);
+    TotalsTables(*database_).add(totals);
   }
 
   std::unique_ptr<Database> database_;

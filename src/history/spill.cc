@@ -20,6 +20,10 @@ namespace {
 constexpr size_t longest_line = 4 * 1024 * 1024;
 constexpr size_t most_bad_lines = 100;
 
+// What is recorded at once.
+constexpr size_t most_in_batch = 2000;
+constexpr size_t most_batch_bytes = 16 * 1024 * 1024;
+
 // Lines of a file that nobody vouches for: any bytes, any length.
 class LineReader {
  public:
@@ -65,6 +69,7 @@ class Import {
       const Result<void> taken = take(lines);
       if (!taken) return taken.error();
     }
+    if (const Result<void> ended = end(); !ended) return ended.error();
     if (session_) return count_;
     return usage_error("the file holds no spilled runs", path,
                        "import a file that unflake named when it could not write the history");
@@ -78,15 +83,35 @@ class Import {
       const auto value = nlohmann::json::parse(line.text());
       if (is_session(value)) return begin(session_from(value));
       if (!session_) return note_bad(line, "a run before any session");
-      const Result<void> recorded = store_.record(*session_, run_from(value));
-      if (recorded) ++count_.runs;
-      return recorded;
+      return add(run_from(value));
     } catch (const nlohmann::json::exception& exception) {
       return note_bad(line, exception.what());
     }
   }
 
+  Result<void> add(RunRecord run) {
+    batch_bytes_ += run.output.size();
+    batch_.push_back(std::move(run));
+    return batch_.size() >= most_in_batch || batch_bytes_ >= most_batch_bytes ? flush()
+                                                                              : Result<void>();
+  }
+
+  Result<void> flush() {
+    if (batch_.empty()) return {};
+    const Result<void> recorded = store_.record_all(*session_, batch_);
+    if (recorded) count_.runs += static_cast<int64_t>(batch_.size());
+    batch_.clear();
+    batch_bytes_ = 0;
+    return recorded;
+  }
+
+  Result<void> end() {
+    const Result<void> flushed = flush();
+    return flushed && session_ ? store_.end_session(*session_) : flushed;
+  }
+
   Result<void> begin(const SessionRecord& session) {
+    if (const Result<void> ended = end(); !ended) return ended;
     const Result<SessionId> begun = store_.begin_session(session);
     if (!begun) return begun.error();
     session_ = *begun;
@@ -101,6 +126,8 @@ class Import {
 
   Store& store_;
   std::optional<SessionId> session_;
+  std::vector<RunRecord> batch_;
+  size_t batch_bytes_ = 0;
   ImportCount count_;
 };
 

@@ -122,7 +122,8 @@ class Store {
   virtual Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
                                        const Window& window) = 0;
 
-  // Of the window, the ones that hit most builds first.
+  // Of the sessions that began in the window, the ones that hit most builds first. What was
+  // recorded one by one is in it from the end of a session on.
   virtual Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) = 0;
   // Of all projects, by name.
   virtual Result<std::vector<Prevalence>> prevalence(const Window& window) = 0;

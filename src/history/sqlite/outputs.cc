@@ -13,6 +13,9 @@ constexpr int64_t outputs_per_test = 200;
 
 constexpr int64_t pause_us = 1'000'000;
 
+// What is known of more series than this is forgotten, which costs some outputs more.
+constexpr size_t most_series = 100'000;
+
 }  // namespace
 
 Outputs::Outputs(Database& database)
@@ -28,6 +31,7 @@ bool Outputs::wants(int64_t test, int64_t signature, int64_t started_us) const {
 }
 
 void Outputs::keep(const RunRow& run, std::string_view output) {
+  if (series_.size() > most_series) series_.clear();
   const auto [at, is_new] = series_.try_emplace({run.test, run.signature});
   Series& series = at->second;
   if (is_new) series.next_slot = first_slot(run);

@@ -47,6 +47,12 @@ CountsByTest count_by_test(Database& database) {
   return counts;
 }
 
+CountsByTest count_by_test(const Totals& totals) {
+  CountsByTest counts;
+  for (const auto& [key, total] : totals.totals) counts[key.test].add(key.outcome, total.runs);
+  return counts;
+}
+
 struct RankedTest {
   int64_t row = 0;
   TestId id;
@@ -54,8 +60,8 @@ struct RankedTest {
 };
 
 // Least reliable first.
-std::vector<RankedTest> rank(Database& database, int64_t project, const std::string& pattern) {
-  const CountsByTest counts = count_by_test(database);
+std::vector<RankedTest> rank(Database& database, int64_t project, const CountsByTest& counts,
+                             const std::string& pattern) {
   std::vector<RankedTest> tests;
   Statement statement(database,
                       "SELECT id, target, name FROM tests WHERE project = ?"
@@ -123,11 +129,12 @@ struct CountedRuns {
 
 std::vector<TestSummary> Reader::summarise(const std::string& pattern, size_t most) {
   Transaction snapshot(database_, Access::read);
-  std::vector<RankedTest> tests = rank(database_, project_, pattern);
+  const bool is_long = most > few_tests;
+  Totals totals = is_long ? read_totals(database_) : Totals();
+  const CountsByTest counts = is_long ? count_by_test(totals) : count_by_test(database_);
+  std::vector<RankedTest> tests = rank(database_, project_, counts, pattern);
   tests.resize(std::min(tests.size(), most));
   const auto count = std::max<int64_t>(static_cast<int64_t>(tests.size()), 1);
-  const bool is_long = tests.size() > few_tests;
-  Totals totals = is_long ? read_totals(database_) : Totals();
   Summariser summariser(database_, totals, exact_runs / count);
   std::vector<TestSummary> summaries;
   for (const RankedTest& test : tests) {

@@ -1,0 +1,206 @@
+// What a store costs: taking in results, alone and with eight writers, and every question to it, as
+// a command asks it, with the start of the process; time on the processor is in parentheses. Exits
+// with 1 when a bound is missed.
+//   store_bench                fills a file of its own; UNFLAKE_BENCH_RUNS sets its size
+//   store_bench URL            asks a history that generate_history has filled
+//   store_bench URL --ingest   and measures taking in more
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "generated_history.h"
+
+extern char** environ;
+
+namespace unflake {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int times = 5;
+constexpr int writers = 8;
+constexpr std::chrono::hours month{24 * 30};
+
+bool all_bounds_met = true;
+
+void report(const std::string& what, double value, const std::string& unit, bool met,
+            const std::string& bound) {
+  all_bounds_met = all_bounds_met && met;
+  fmt::print("{:<52} {:>10.0f} {:<10} {:>12}  {}\n", what, value, unit, bound,
+             met ? "ok" : "MISSED");
+}
+
+[[noreturn]] void give_up(const std::string& why) {
+  fmt::print(stderr, "store_bench: {}\n", why);
+  std::exit(1);
+}
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) give_up(to_string(result.error()));
+  return *std::move(result);
+}
+
+double seconds(const std::function<void()>& work) {
+  const auto start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The last month of what was generated: the end is the newest run.
+Window last_month(Store& store) {
+  const auto newest = need(store.recent_runs(GeneratedHistory::busy_test(), 1));
+  if (newest.empty()) give_up("the history is empty");
+  return {newest[0].started - month, newest[0].started + std::chrono::hours(1)};
+}
+
+using Question = std::function<void(Store&)>;
+
+const std::map<std::string, Question>& questions() {
+  static const std::map<std::string, Question> all = {
+      {"summarise(*, 50)", [](Store& s) { need(s.summarise("*", 50)); }},
+      {"summarise(part_7*, 50)", [](Store& s) { need(s.summarise("part_7*", 50)); }},
+      {"summarise_test, ordinary",
+       [](Store& s) { need(s.summarise_test(GeneratedHistory::test(777))); }},
+      {"summarise_test, flaky",
+       [](Store& s) { need(s.summarise_test(GeneratedHistory::flaky_test())); }},
+      {"summarise_test, run very often",
+       [](Store& s) { need(s.summarise_test(GeneratedHistory::busy_test())); }},
+      {"recent_runs, 100",
+       [](Store& s) { need(s.recent_runs(GeneratedHistory::busy_test(), 100)); }},
+      {"count_runs, flaky, a month",
+       [](Store& s) { need(s.count_runs(GeneratedHistory::flaky_test(), "", last_month(s))); }},
+      {"count_runs, run very often, ever",
+       [](Store& s) { need(s.count_runs(GeneratedHistory::busy_test(), "", {})); }},
+      {"flaky_failures, a month", [](Store& s) { need(s.flaky_failures(last_month(s), 50)); }},
+      {"flaky_failures, ever", [](Store& s) { need(s.flaky_failures({}, 50)); }},
+      {"prevalence, a month", [](Store& s) { need(s.prevalence(last_month(s))); }},
+      {"prevalence, ever", [](Store& s) { need(s.prevalence({})); }},
+      {"lifecycle", [](Store& s) { need(s.lifecycle({})); }},
+      {"causes", [](Store& s) { need(s.causes()); }},
+  };
+  return all;
+}
+
+void spawn_and_wait(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  int status = 0;
+  if (::posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0 ||
+      ::waitpid(child, &status, 0) != child || status != 0)
+    give_up("cannot run " + words[0]);
+}
+
+double cpu_seconds(int whose) {
+  rusage usage{};
+  ::getrusage(whose, &usage);
+  const auto seconds_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+}
+
+void bench_questions(const StoreAddress& address) {
+  const double bound = is_postgres(address) ? 200 : 500;
+  for (const auto& [name, question] : questions()) {
+    std::vector<double> all;
+    const double cpu = cpu_seconds(RUSAGE_CHILDREN);
+    for (int i = 0; i < times; ++i)
+      all.push_back(seconds([&] {
+        spawn_and_wait({"/proc/self/exe", "--ask", address.url, name});
+      }));
+    std::ranges::sort(all);
+    const double median = all[times / 2] * 1e3;
+    const double on_cpu = (cpu_seconds(RUSAGE_CHILDREN) - cpu) / times * 1e3;
+    report(name, median, fmt::format("ms ({:.0f})", on_cpu), median <= bound,
+           fmt::format("<= {:.0f}", bound));
+  }
+}
+
+// On a machine that does other work, the time on the processor tells more than the clock.
+void bench_ingest(const StoreAddress& address, int64_t runs, uint64_t seed,
+                  const std::string& what) {
+  const double bound = is_postgres(address) ? 30'000 : 100'000;
+  const auto store = need(open_store(address));
+  int64_t recorded = 0;
+  const double cpu = cpu_seconds(RUSAGE_SELF);
+  const double took =
+      seconds([&] { recorded = need(record_generated(*store, GeneratedHistory(runs, seed))); });
+  const auto rate = static_cast<double>(recorded) / took;
+  report(what, rate, "results/s", rate >= bound, fmt::format(">= {:.0f}", bound));
+  fmt::print("  {:.1f} us of processor time for each\n",
+             (cpu_seconds(RUSAGE_SELF) - cpu) / static_cast<double>(recorded) * 1e6);
+}
+
+void bench_writers(const StoreAddress& address, int64_t runs, uint64_t seed) {
+  std::fflush(stdout);  // or each of them writes what waits there
+  const double took = seconds([&] {
+    std::vector<pid_t> children;
+    for (int writer = 0; writer < writers; ++writer) {
+      children.push_back(::fork());
+      if (children.back() != 0) continue;
+      const auto store = need(open_store(address));
+      need(record_generated(*store, GeneratedHistory(runs, seed), writer, writers));
+      std::exit(0);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      if (::waitpid(child, &status, 0) != child || status != 0) give_up("a writer failed");
+    }
+  });
+  const double bound = is_postgres(address) ? 30'000 : 100'000;
+  const double rate = static_cast<double>(runs) / took;
+  report("eight processes", rate, "results/s", rate >= bound, fmt::format(">= {:.0f}", bound));
+}
+
+int ask(const std::string& url, const std::string& name) {
+  const auto store = need(open_store_to_read({url}));
+  questions().at(name)(*store);
+  return 0;
+}
+
+int bench(const StoreAddress& address, bool ingest) {
+  if (ingest) {
+    bench_ingest(address, 1'000'000, 4711, "one process, into what is there");
+    bench_writers(address, 1'000'000, 4712);
+  }
+  bench_questions(address);
+  return all_bounds_met ? 0 : 1;
+}
+
+int bench_own_file() {
+  const char* wanted = std::getenv("UNFLAKE_BENCH_RUNS");
+  const int64_t runs = wanted != nullptr ? std::atoll(wanted) : 3'000'000;
+  std::string folder = (std::filesystem::temp_directory_path() / "unflake-bench-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr) give_up("cannot make a temporary folder");
+  const StoreAddress address{folder + "/history.db"};
+  bench_ingest(address, runs, 1, "one process, into an empty history");
+  const int status = bench(address, true);
+  std::filesystem::remove_all(folder);
+  return status;
+}
+
+}  // namespace
+}  // namespace unflake
+
+int main(int argc, char** argv) {
+  using namespace unflake;
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 3 && words[0] == "--ask") return ask(words[1], words[2]);
+  if (words.empty()) return bench_own_file();
+  return bench({words[0]}, words.size() == 2 && words[1] == "--ingest");
+}
