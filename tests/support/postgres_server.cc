@@ -171,6 +171,12 @@ std::string PostgresServer::new_database() {
   return url_of(name);
 }
 
+std::string PostgresServer::new_namespace() {
+  const std::string name = fmt::format("space_{}", ++namespaces_);
+  execute("postgres", "CREATE SCHEMA " + name);
+  return url_of("postgres") + "&options=-csearch_path%3D" + name;
+}
+
 void PostgresServer::execute(const std::string& database, const std::string& sql) const {
   ask(url_of(database), sql);
 }

@@ -24,6 +24,8 @@ class PostgresServer {
 
   // Of a new, empty database that no other test sees.
   std::string new_database();
+  // Of a namespace of one's own in a database that all share, which is made much faster.
+  std::string new_namespace();
   std::string url_of(const std::string& database, const std::string& user = "unflake") const;
   void execute(const std::string& database, const std::string& sql) const;
   std::string value_of(const std::string& database, const std::string& sql) const;
@@ -39,7 +41,7 @@ class PostgresServer {
   Durability durability_;
   pid_t owner_ = 0;  // a forked child must not end it
   pid_t server_ = -1;
-  int databases_ = 0;
+  int databases_ = 0, namespaces_ = 0;
 };
 
 }  // namespace unflake

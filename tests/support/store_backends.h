@@ -41,7 +41,7 @@ class FreshDatabase : public FreshHistory {
   std::string url() const override { return url_; }
 
  private:
-  std::string url_ = PostgresServer::shared().new_database();
+  std::string url_ = PostgresServer::shared().new_namespace();
 };
 
 inline std::vector<StoreBackend> store_backends() {

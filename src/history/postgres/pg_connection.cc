@@ -142,7 +142,6 @@ void PgConnection::connect() {
   for (auto pause = milliseconds(10);; pause = std::min(pause * 2, milliseconds(500))) {
     try {
       connect_once(deadline);
-      ++generation_;
       return;
     } catch (const PgFailure& failure) {
       if (failure.cure != PgFailure::Cure::wait || Clock::now() + pause > deadline) throw;
@@ -175,8 +174,10 @@ PgRows PgConnection::checked(PGresult* result) {
   PgRows rows(result);
   const ExecStatusType status = PQresultStatus(result);
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return rows;
-  if (PQstatus(handle_.get()) != CONNECTION_OK)
+  if (PQstatus(handle_.get()) != CONNECTION_OK) {
+    ++generation_;
     fail({"08006", read_complaint(PQerrorMessage(handle_.get())).message});
+  }
   const char* state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : nullptr;
   const char* message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
   fail({state ? state : "XX000", message ? message : PQerrorMessage(handle_.get())});

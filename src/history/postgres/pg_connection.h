@@ -51,7 +51,7 @@ class PgConnection {
   }
   void execute(const std::string& script);  // several statements, none with parameters
 
-  // How often a connection was made: what was known of the database may be wrong in a new one.
+  // How often the connection was lost: what was known of the database may be wrong in a new one.
   int generation() const { return generation_; }
   int server_version() const { return PQserverVersion(handle_.get()); }
   std::string server_encoding() const;

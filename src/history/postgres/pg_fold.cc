@@ -1,5 +1,6 @@
 #include "history/postgres/pg_fold.h"
 
+#include "history/postgres/pg_incidents.h"
 #include "history/postgres/pg_rows.h"
 #include "history/totals.h"
 
@@ -85,9 +86,14 @@ bool fold(PgConnection& connection) {
       "SELECT ctid FROM fresh_runs LIMIT $1::bigint)) RETURNING " UNFLAKE_RUN_COLUMNS,
       most_at_once);
   Totals totals;
-  for (int row = 0; row < rows.size(); ++row) totals.add(read_run(rows, row));
+  std::vector<RunRow> runs;
+  for (int row = 0; row < rows.size(); ++row) {
+    runs.push_back(read_run(rows, row));
+    totals.add(runs.back());
+  }
   add_totals(connection, totals);
   add_histograms(connection, totals);
+  count_incidents_of_open_sessions(connection, runs);
   transaction.commit();
   return true;
 }

@@ -1,5 +1,7 @@
 #include "history/postgres/pg_incidents.h"
 
+#include <map>
+
 namespace unflake {
 namespace {
 
@@ -30,7 +32,11 @@ constexpr const char* count_sql = R"sql(
     ON CONFLICT (session, test, signature) DO UPDATE SET
       outcome = excluded.outcome, failures = excluded.failures, passes = excluded.passes,
       first_us = excluded.first_us, last_us = excluded.last_us, wasted_us = excluded.wasted_us,
-      flaky = greatest(known.flaky, excluded.flaky))sql";
+      flaky = greatest(known.flaky, excluded.flaky)
+    WHERE (known.outcome, known.failures, known.passes, known.first_us, known.last_us,
+           known.wasted_us, known.flaky)
+       <> (excluded.outcome, excluded.failures, excluded.passes, excluded.first_us,
+           excluded.last_us, excluded.wasted_us, greatest(known.flaky, excluded.flaky)))sql";
 
 constexpr const char* same_code_sql = R"sql(
     SELECT other.id FROM sessions AS own JOIN sessions AS other
@@ -56,7 +62,32 @@ std::vector<int64_t> numbers(const PgRows& rows) {
   return all;
 }
 
+// Of sessions that have not ended: for one whose writer died, nobody else will count.
+constexpr const char* open_sessions_sql = R"sql(
+    SELECT DISTINCT given.session, given.test
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS given (session, test, failed)
+    JOIN sessions ON sessions.id = given.session AND ended_us IS NULL
+    WHERE failed = 1 OR EXISTS (SELECT FROM incidents AS i
+                                WHERE i.session = given.session AND i.test = given.test)
+    ORDER BY 1, 2)sql";
+
 }  // namespace
+
+void count_incidents_of_open_sessions(PgConnection& connection, std::span<const RunRow> runs) {
+  std::vector<int64_t> sessions, tests, failed;
+  for (const RunRow& run : runs) {
+    if (run.plan != 0) continue;
+    sessions.push_back(run.session);
+    tests.push_back(run.test);
+    failed.push_back(run.failed_by_itself());
+  }
+  const PgRows rows = connection.run(open_sessions_sql, sessions, tests, failed);
+  std::map<int64_t, std::vector<int64_t>> by_session;
+  for (int row = 0; row < rows.size(); ++row)
+    by_session[rows.integer(row, 0)].push_back(rows.integer(row, 1));
+  for (const auto& [session, failed_tests] : by_session)
+    count_incidents(connection, session, failed_tests);
+}
 
 void count_incidents(PgConnection& connection, int64_t session, const std::vector<int64_t>& tests) {
   if (!tests.empty()) connection.run(count_sql, session, tests);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "history/postgres/pg_fold.h"
 #include "history/postgres/pg_incidents.h"
@@ -81,17 +82,24 @@ SessionId PgWriter::begin_session(const SessionRecord& session, const std::strin
 void PgWriter::record(SessionId session, const RunRecord& run) {
   require_session(session);
   const std::vector<RunRow> rows = names_.rows_of(session, {&run, 1});
-  if (may_concern_incidents(rows[0]))
-    insert_with_failures(session, {&run, 1}, rows);
-  else  // another process may have seen it fail in this session
-    count_incidents(connection_, session, tests_to_count(insert(rows)));
+  const std::vector<RunRow> added = is_failing(run.outcome) && !run.output.empty()
+                                        ? insert_with_output(run, rows[0])
+                                        : insert(rows);
+  for (const int64_t test : tests_to_count(added))
+    if (is_time_to_count(session, test)) count_incidents(connection_, session, {test});
   fold_after(1);
 }
 
 void PgWriter::record_all(SessionId session, std::span<const RunRecord> runs) {
   if (runs.empty()) return;
   require_session(session);
-  insert_with_failures(session, runs, names_.rows_of(session, runs));
+  const std::vector<RunRow> rows = names_.rows_of(session, runs);
+  PgTransaction transaction(connection_);
+  lock_session(session);
+  const std::vector<RunRow> added = insert(rows);
+  count_incidents(connection_, session, tests_to_count(added));
+  keep_outputs(runs, rows, added);
+  transaction.commit();
   fold_after(static_cast<int64_t>(runs.size()));
 }
 
@@ -109,7 +117,7 @@ void PgWriter::end_session(SessionId session) {
     settle_incidents(connection_, session);
     transaction.commit();
   }
-  std::erase_if(failed_, [&](const auto& key) { return key.first == session; });
+  std::erase_if(uncounted_, [&](const auto& runs) { return runs.first.first == session; });
   fold_after(runs_between_folds);
 }
 
@@ -125,16 +133,12 @@ std::vector<RunRow> PgWriter::insert(std::vector<RunRow> rows) {
   return added;
 }
 
-void PgWriter::insert_with_failures(SessionId session, std::span<const RunRecord> runs,
-                                    const std::vector<RunRow>& rows) {
+std::vector<RunRow> PgWriter::insert_with_output(const RunRecord& run, const RunRow& row) {
   PgTransaction transaction(connection_);
-  lock_session(session);
-  const std::vector<RunRow> added = insert(rows);
-  const std::vector<int64_t> tests = tests_to_count(added);
-  count_incidents(connection_, session, tests);
-  keep_outputs(runs, rows, added);
+  std::vector<RunRow> added = insert({row});
+  keep_outputs({&run, 1}, {row}, added);
   transaction.commit();
-  for (const int64_t test : tests) failed_.insert({session, test});
+  return added;
 }
 
 void PgWriter::keep_outputs(std::span<const RunRecord> runs, const std::vector<RunRow>& rows,
@@ -148,8 +152,14 @@ void PgWriter::keep_outputs(std::span<const RunRecord> runs, const std::vector<R
   outputs_.keep(outputs);
 }
 
-bool PgWriter::may_concern_incidents(const RunRow& row) const {
-  return row.outcome != code_of(OutcomeKind::pass) || failed_.contains({row.session, row.test});
+// Counting takes the longer, the more runs a test has in a session. So it waits for an eighth more
+// of them, and is made up for when the session ends or its runs are folded.
+bool PgWriter::is_time_to_count(int64_t session, int64_t test) {
+  Uncounted& runs = uncounted_[{session, test}];
+  ++runs.since;
+  if (runs.since <= runs.counted / 8) return false;
+  runs = {.counted = runs.counted + runs.since, .since = 0};
+  return true;
 }
 
 // Two processes that write to one session must see each other's runs when they count incidents.

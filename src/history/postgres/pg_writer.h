@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,12 +29,14 @@ class PgWriter {
   int64_t test_row(const TestId& test) { return names_.test_row(test); }
 
  private:
+  struct Uncounted {
+    int64_t counted = 0, since = 0;
+  };
   std::vector<RunRow> insert(std::vector<RunRow> rows);
-  void insert_with_failures(SessionId session, std::span<const RunRecord> runs,
-                            const std::vector<RunRow>& rows);
+  std::vector<RunRow> insert_with_output(const RunRecord& run, const RunRow& row);
   void keep_outputs(std::span<const RunRecord> runs, const std::vector<RunRow>& rows,
                     const std::vector<RunRow>& added);
-  bool may_concern_incidents(const RunRow& row) const;
+  bool is_time_to_count(int64_t session, int64_t test);
   void lock_session(SessionId session);
   void require_session(SessionId session);
   void fold_after(int64_t runs);
@@ -43,8 +45,8 @@ class PgWriter {
   int64_t project_;
   PgNames names_;
   PgOutputs outputs_;
-  std::set<std::pair<int64_t, int64_t>> failed_;  // session and test
-  std::pair<SessionId, int> checked_;             // a session of this project, in which connection
+  std::map<std::pair<int64_t, int64_t>, Uncounted> uncounted_;  // by session and test
+  std::pair<SessionId, int> checked_{-1, -1};  // a session of this project, in which connection
   int64_t unfolded_ = 0;
 };
 
