@@ -7,6 +7,8 @@ constexpr CommandEntry table[] = {
     {"list", "which tests are there", list_command},
     {"run", "run tests, once or many times, and remember every run", run_command},
     {"history", "what the recorded runs say about a test", history_command},
+    {"ingest", "take test reports of other tools into the history", ingest_command},
+    {"serve", "take reports from other machines into a history", serve_command},
     {"trace", "which threads and timing calls a test has", trace_command},
     {"inject", "make a thread of a test late, on purpose, and see what happens", inject_command},
     {"reproduce", "make a failure happen on demand, and measure how late is too late",

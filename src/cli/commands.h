@@ -22,6 +22,8 @@ struct CommandEntry {
 int list_command(const Words& words);
 int run_command(const Words& words);
 int history_command(const Words& words);
+int ingest_command(const Words& words);
+int serve_command(const Words& words);
 int trace_command(const Words& words);
 int inject_command(const Words& words);
 int reproduce_command(const Words& words);

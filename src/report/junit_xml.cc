@@ -85,9 +85,19 @@ std::string runs_text(const JunitCase& found) {
   return text + "\n";
 }
 
-void add_case_properties(pugi::xml_node testcase, const Tally& tally) {
-  if (tally.runs() < 2) return;
+// Class and name together are the test's id, or the id is nothing that XML can hold.
+bool tells_name(const TestId& id, const JunitName& name) {
+  const bool is_whole = name.classname + "." + name.name == id.target + "." + id.name;
+  return is_whole || xml_text(printable(id.name)) != id.name;
+}
+
+void add_case_properties(pugi::xml_node testcase, const JunitCase& found, const JunitName& name) {
+  const Tally& tally = found.tally;
+  const bool is_told = tells_name(found.test->id, name);
+  if (tally.runs() < 2 && is_told) return;
   pugi::xml_node properties = testcase.append_child("properties");
+  if (!is_told) add_property(properties, "unflake.test", found.test->id.name);
+  if (tally.runs() < 2) return;
   add_property(properties, "unflake.runs", std::to_string(tally.runs()));
   add_property(properties, "unflake.failures", std::to_string(tally.failures));
 }
@@ -133,7 +143,7 @@ Totals add_case(pugi::xml_node suite, const JunitCase& found, const JunitName& n
                 bool flaky_fails) {
   pugi::xml_node testcase = suite.append_child("testcase");
   set_identity(testcase, found, name);
-  add_case_properties(testcase, found.tally);
+  add_case_properties(testcase, found, name);
   Totals totals{.tests = 1, .time = found.total_time};
   if (found.verdict == Verdict::skipped || found.verdict == Verdict::not_run) {
     add_skipped(testcase, found);
