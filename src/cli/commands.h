@@ -25,6 +25,8 @@ int history_command(const Words& words);
 int report_command(const Words& words);
 int quarantine_command(const Words& words);
 int stats_command(const Words& words);
+int ingest_command(const Words& words);
+int serve_command(const Words& words);
 int trace_command(const Words& words);
 int inject_command(const Words& words);
 int reproduce_command(const Words& words);

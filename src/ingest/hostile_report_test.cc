@@ -115,7 +115,7 @@ TEST(HostileReports, Bytes_that_XML_cannot_hold_are_replaced) {
   EXPECT_THAT(read.runs[1].output, HasSubstr("\xEF\xBF\xBD"));
 }
 
-TEST(HostileReports, Cuts_between_reads_change_nothing) {
+TEST(HostileReports, A_source_of_single_bytes_is_read_the_same) {
   const std::string text = in_case(
                                "<failure message='&#27;&amp;&#228;'>\xC3\xB6 \xE8\xA9\xA6 \xFF "
                                "&#x1b; &#65;</failure>") +
@@ -165,6 +165,17 @@ TEST(HostileReports, Two_documents_in_one_file_are_both_read) {
       "</testsuite>";
   EXPECT_EQ(read_report(text).ids(), "s:a\nt:b\n");
   EXPECT_EQ(read_report(byte_by_byte(text), {}).ids(), "s:a\nt:b\n");
+}
+
+TEST(HostileReports, A_second_document_is_found_wherever_pieces_end) {
+  const std::string first = "</testsuite>",
+                    second =
+                        "<?xml version='1.0'?><testsuite name='t'><testcase name='b'/></testsuite>";
+  const std::string head = "<testsuite name='s'><testcase name='a'/>";
+  for (size_t before = 0; before < 20; ++before) {
+    const std::string padding(1024 * 1024 - head.size() - before, ' ');
+    EXPECT_EQ(read_report(head + padding + first + "\n" + second).ids(), "s:a\nt:b\n") << before;
+  }
 }
 
 TEST(HostileReports, Of_a_report_that_was_cut_short_the_beginning_counts) {

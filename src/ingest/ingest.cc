@@ -64,15 +64,16 @@ Result<ReadReport> ingest(const ReportFile& file, const IngestSettings& settings
                           const SeeRuns& see) {
   const auto bytes = file.bytes();
   if (!bytes) return bytes.error();
+  const TimePoint modified = settings.modified.value_or(file.modified());
   SessionRecord record;
-  record.started = file.modified();
+  record.started = modified;
   record.surroundings = settings.surroundings;
   record.command_line = settings.command_line;
   record.uuid = session_uuid_of(file, settings);
   const auto session = store.begin_session(record);
   if (!session) return session.error();
   Batch batch(store, *session, see);
-  const ReportSource source{file.name(), settings.origin, file.modified()};
+  const ReportSource source{file.name(), settings.origin, modified};
   auto report =
       read_results(*bytes, source, [&](std::span<RunRecord> runs) { return batch.add(runs); });
   if (!report) return report;

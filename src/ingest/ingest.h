@@ -14,6 +14,7 @@ struct IngestSettings {
   ReportOrigin origin;
   Surroundings surroundings;
   std::string command_line;
+  std::optional<TimePoint> modified;  // when the report was written; none: as the file says
 };
 
 // Sees every run behind the store, when it is safe there.

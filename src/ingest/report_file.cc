@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <vector>
 
-#include "ingest/content_hash.h"
 #include "util/environment.h"
 
 namespace unflake {
@@ -21,6 +20,11 @@ Error failed(const std::string& what, const std::string& where, const std::strin
   return usage_error(fmt::format("{}: {}", what, ::strerror(errno)), where, next);
 }
 
+Error internally(Error error) {
+  error.kind = ErrorKind::internal;
+  return error;
+}
+
 std::string temporary_folder() {
   const std::string given = environment_variable("TMPDIR");
   return given.starts_with('/') ? given : "/tmp";
@@ -30,11 +34,8 @@ Result<void> write_all(int fd, std::string_view bytes, const std::string& folder
   while (!bytes.empty()) {
     const ssize_t count = ::write(fd, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      Error error = failed("the report cannot be kept for reading", folder, "make room there");
-      error.kind = ErrorKind::internal;
-      return error;
-    }
+    if (count <= 0)
+      return internally(failed("the report cannot be kept for reading", folder, "make room there"));
     bytes.remove_prefix(static_cast<size_t>(count));
   }
   return {};
@@ -55,33 +56,46 @@ Result<ReportFile> ReportFile::open(const std::string& path) {
   return file;
 }
 
-Result<ReportFile> ReportFile::copy_of(const ByteSource& source, const std::string& name,
-                                       uint64_t most) {
-  ReportFile file;
-  file.name_ = name;
-  file.modified_ = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  const std::string folder = temporary_folder();
-  std::string path = folder + "/unflake-report-XXXXXX";
-  file.fd_.reset(::mkostemp(path.data(), O_CLOEXEC));
-  if (!file.fd_)
-    return failed("no temporary file can be made", folder, "set TMPDIR to a folder with room");
-  ::unlink(path.c_str());
-  ContentHash hash;
+Result<ReportFile> ReportFile::copy_of(const ByteSource& source, const std::string& name) {
+  ReportReceiver receiver(name);
   std::vector<char> piece(piece_bytes);
   for (;;) {
     const auto count = source(piece);
     if (!count) return count.error();
-    if (*count == 0) break;
-    const std::string_view bytes(piece.data(), *count);
-    file.size_ += bytes.size();
-    if (file.size_ > most)
-      return usage_error(fmt::format("is larger than {} bytes", most), name, "split the report");
-    if (const auto written = write_all(file.fd_.get(), bytes, folder); !written)
-      return written.error();
-    hash.add(bytes);
+    if (const auto added = receiver.add({piece.data(), *count}); !added) return added.error();
+    if (*count == 0) return std::move(receiver).file();
   }
-  file.hash_ = std::move(hash).hex();
-  return file;
+}
+
+ReportReceiver::ReportReceiver(std::string name, uint64_t most_bytes) : most_bytes_(most_bytes) {
+  file_.name_ = std::move(name);
+  file_.modified_ = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+Result<void> ReportReceiver::make_file() {
+  const std::string folder = temporary_folder();
+  std::string path = folder + "/unflake-report-XXXXXX";
+  file_.fd_.reset(::mkostemp(path.data(), O_CLOEXEC));
+  if (!file_.fd_)
+    return internally(failed("no temporary file can be made", folder, "set TMPDIR to another"));
+  ::unlink(path.c_str());
+  return {};
+}
+
+Result<void> ReportReceiver::add(std::string_view bytes) {
+  if (!file_.fd_)
+    if (const auto made = make_file(); !made) return made;
+  file_.size_ += bytes.size();
+  if (file_.size_ > most_bytes_)
+    return usage_error(fmt::format("is larger than {} bytes", most_bytes_), file_.name_,
+                       "split the report");
+  hash_.add(bytes);
+  return write_all(file_.fd_.get(), bytes, temporary_folder());
+}
+
+ReportFile ReportReceiver::file() && {
+  file_.hash_ = std::move(hash_).hex();
+  return std::move(file_);
 }
 
 Result<void> ReportFile::inspect() {

@@ -85,13 +85,23 @@ std::string runs_text(const JunitCase& found) {
   return text + "\n";
 }
 
-void add_case_properties(pugi::xml_node testcase, const JunitCase& found) {
+// Class and name together are the test's id, or the id is nothing that XML can hold.
+bool tells_name(const TestId& id, const JunitName& name) {
+  const bool is_whole = name.classname + "." + name.name == id.target + "." + id.name;
+  return is_whole || xml_text(printable(id.name)) != id.name;
+}
+
+void add_case_properties(pugi::xml_node testcase, const JunitCase& found, const JunitName& name) {
   const Tally& tally = found.tally;
+  const bool is_told = tells_name(found.test->id, name);
   const bool decided = found.gate && found.gate->kind != GateKind::passed;
-  if (tally.runs() < 2 && !decided) return;
+  if (tally.runs() < 2 && is_told && !decided) return;
   pugi::xml_node properties = testcase.append_child("properties");
-  add_property(properties, "unflake.runs", std::to_string(tally.runs()));
-  add_property(properties, "unflake.failures", std::to_string(tally.failures));
+  if (!is_told) add_property(properties, "unflake.test", found.test->id.name);
+  if (tally.runs() > 1 || decided) {
+    add_property(properties, "unflake.runs", std::to_string(tally.runs()));
+    add_property(properties, "unflake.failures", std::to_string(tally.failures));
+  }
   if (!decided) return;
   add_property(properties, "unflake.gate", to_string(found.gate->kind));
   add_property(properties, "unflake.gate.text", printable(found.gate->text));
@@ -155,7 +165,7 @@ Totals add_case(pugi::xml_node suite, const JunitCase& found, const JunitName& n
                 bool flaky_fails) {
   pugi::xml_node testcase = suite.append_child("testcase");
   set_identity(testcase, found, name);
-  add_case_properties(testcase, found);
+  add_case_properties(testcase, found, name);
   Totals totals{.tests = 1, .time = found.total_time};
   if (found.verdict == Verdict::skipped || found.verdict == Verdict::not_run) {
     add_skipped(testcase, found);

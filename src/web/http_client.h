@@ -20,9 +20,9 @@ using BodySource = std::function<Result<std::string_view>()>;
 struct HttpRequest {
   std::string method = "GET";
   std::string url;  // http:// or https://, without user and password
-  HttpHeaders headers;
-  std::string body;
-  BodySource source;  // in place of `body`; sent in chunks, zipped
+  HttpHeaders headers = {};
+  std::string body = "";
+  BodySource source = nullptr;  // in place of `body`; sent in chunks, zipped
   std::string content_type = "application/json";
   Duration connecting = std::chrono::seconds(10);
   Duration silence = std::chrono::seconds(60);  // longest wait for the next byte
