@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "cli/agent_command.h"
@@ -111,6 +112,13 @@ std::map<TestId, std::string> categories_of_repros(const Project& project) {
   return categories;
 }
 
+bool wants(const StatsCommand& command, std::initializer_list<std::string_view> tables) {
+  if (command.json || command.tables.empty()) return true;
+  return std::ranges::any_of(command.tables, [&](const std::string& wanted) {
+    return std::ranges::find(tables, wanted) != tables.end();
+  });
+}
+
 Result<Study> study_of(const StatsCommand& command, const Project& project,
                        const StoreAddress& address, CommitReader& commits) {
   const auto window = window_of(command);
@@ -125,6 +133,9 @@ Result<Study> study_of(const StatsCommand& command, const Project& project,
     question.window = *window;
     question.project = name;
     question.change_of = [&](const std::string& commit) { return commits(commit); };
+    question.with_runs = wants(command, {"3", "4", "5", "7"});
+    question.with_claims = wants(command, {"reoccurrence", "fixes"});
+    question.with_commits = wants(command, {"5", "7"});
     if (name == address.project) question.repros = categories_of_repros(project);
     auto facts = gather_facts(**store, question);
     if (!facts) return facts.error();

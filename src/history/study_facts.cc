@@ -22,10 +22,13 @@ class Gathering {
   }
 
   Result<ProjectFacts> operator()() {
-    for (const auto step : {&Gathering::prevalence, &Gathering::lifecycle,
-                            &Gathering::runs_of_tests, &Gathering::claims})
-      if (auto done = (this->*step)(); !done) return done.error();
-    commits();
+    if (auto done = prevalence(); !done) return done.error();
+    if (auto done = lifecycle(); !done) return done.error();
+    if (question_.with_runs)
+      if (auto done = runs_of_tests(); !done) return done.error();
+    if (question_.with_claims)
+      if (auto done = claims(); !done) return done.error();
+    if (question_.with_commits) commits();
     return std::move(facts_);
   }
 

@@ -47,6 +47,9 @@ struct StudyQuestion {
   std::string project;
   std::map<TestId, std::string> repros;  // and the category of each, which may be empty
   std::function<std::optional<CommitChange>(const std::string& commit)> change_of;
+  // What takes time and is left out when nobody wants to see it: runs of each flaky test, evidence
+  // about claims, changes of commits.
+  bool with_runs = true, with_claims = true, with_commits = true;
 };
 
 Result<ProjectFacts> gather_facts(Store& store, const StudyQuestion& question);

@@ -266,5 +266,17 @@ TEST_F(StudyFactsTest, Tests_that_were_never_flaky_are_left_out) {
   EXPECT_TRUE(facts(40).tests.empty());
 }
 
+TEST_F(StudyFactsTest, What_nobody_wants_to_see_is_not_read) {
+  run_on(1, "a", false, "one");
+  run_on(1, "a", true, "one");
+  StudyQuestion question;
+  question.window = {day(0), day(30)};
+  question.with_runs = question.with_claims = question.with_commits = false;
+  const auto gathered = gather_facts(store_, question);
+  ASSERT_TRUE(gathered);
+  EXPECT_EQ(gathered->episodes.size(), 1u);
+  EXPECT_TRUE(gathered->tests.empty());
+}
+
 }  // namespace
 }  // namespace unflake
