@@ -8,7 +8,6 @@
 
 #include "cli/repro_file.h"
 #include "report/explanation_words.h"
-#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -43,18 +42,15 @@ std::map<FailureKey, KnownRepro> repros_of(const Project& project) {
 
 std::string slack_text(const Repro& repro) {
   if (!repro.slack) return "";
-  return fmt::format("{} ({} is not enough)", format_duration(repro.slack->fails),
-                     format_duration(repro.slack->passes));
+  const std::string fails = format_duration(repro.slack->fails);
+  if (repro.slack->passes == Duration{}) return "at most " + fails;
+  return fmt::format("{} ({} is not enough)", fails, format_duration(repro.slack->passes));
 }
 
-std::string how_often(const Repro& repro) {
-  const auto count = [](const Count& count) {
-    const Interval interval = exact_interval(count.hits, count.runs);
-    return fmt::format("{} of {} runs (95 % interval {})", count.hits, count.runs,
-                       interval_text(interval));
-  };
-  return fmt::format("fails in {} with its plan, in {} without", count(repro.with_plan),
-                     count(repro.without_plan));
+// The slack has a place of its own.
+std::string how_often(std::vector<std::string> figures) {
+  std::erase_if(figures, [](const std::string& figure) { return figure.starts_with("slack:"); });
+  return join(figures, "; ");
 }
 
 ReportedRepro reported(const KnownRepro& known) {
@@ -63,7 +59,7 @@ ReportedRepro reported(const KnownRepro& known) {
   ReportedRepro repro;
   repro.replay = "unflake replay " + shell_quote(known.name);
   repro.explain = "unflake explain " + shell_quote(known.name);
-  repro.how_often = how_often(known.repro);
+  repro.how_often = how_often(words.figures);
   repro.slack = slack_text(known.repro);
   if (explanation.causes.front().kind != CauseKind::unknown) {
     repro.category = words.cause;

@@ -228,6 +228,24 @@ void print_plan(Page& page, const std::vector<IssueAction>& plan,
   }
 }
 
+void print_unsent(Page& page, size_t steps) {
+  if (steps == 0)
+    page.print("the issues are up to date\n");
+  else
+    page.print("\nnothing was sent: {} would be; --send does it\n",
+               counted(static_cast<long long>(steps), "step"));
+}
+
+IssuePlanning planning_with(Forge& forge, const std::string& project_name,
+                            const Contains& contains) {
+  IssuePlanning planning{project_name, forge.limits(), {}};
+  planning.has_fix = [&](const std::string& commit, const ForgeIssue& issue) {
+    const auto fix = forge.closing_commit(issue.number);
+    return !fix || fix->empty() || contains(commit, *fix);
+  };
+  return planning;
+}
+
 }  // namespace
 
 Result<void> care_for_issues(Page& page, Store& store, GatheredReport& gathered,
@@ -244,23 +262,15 @@ Result<void> care_for_issues(Page& page, Store& store, GatheredReport& gathered,
   if (!causes) return causes.error();
   const auto issues = existing_issues(**forge, *causes);
   if (!issues) return issues.error();
-  IssuePlanning planning{project_name, (*forge)->limits(), {}};
-  planning.has_fix = [&](const std::string& commit, const ForgeIssue& issue) {
-    const auto fix = (*forge)->closing_commit(issue.number);
-    return !fix || fix->empty() || contains(commit, *fix);
-  };
-  const auto plan = plan_issues(*causes, *issues, planning);
+  const auto plan = plan_issues(*causes, *issues, planning_with(**forge, project_name, contains));
   print_plan(page, plan, *causes);
-  if (plan.empty()) page.print("the issues are up to date\n");
-  if (!options.send) {
-    if (!plan.empty())
-      page.print("\nnothing was sent: {} would be; --send does it\n",
-                 counted(static_cast<long long>(plan.size()), "step"));
+  if (!options.send || plan.empty()) {
+    print_unsent(page, plan.size());
     return {};
   }
-  SentActions sent;
   IssueSender sender(**forge, store, project_name,
                      [&](size_t number) { return care.failures_of(number); });
+  SentActions sent;
   const auto done = sender.send(plan, *causes, request.now, sent);
   for (const std::string& note : sent.notes) page.print("note: {}\n", printable(note));
   page.print("\n{} of {} done\n", sent.done, counted(static_cast<long long>(plan.size()), "step"));

@@ -17,7 +17,8 @@ constexpr size_t most_bytes = 8 * 1024;
 constexpr size_t most_words = 200;
 constexpr size_t shortest_name_part = 4;
 constexpr size_t telling_enough = 4;
-constexpr int hashes_per_text = 8;  // two texts with 60 % in common miss each other once in 1500
+constexpr size_t long_expression = 3;  // `ok` may stand on any line of a test
+constexpr int hashes_per_text = 8;     // two texts with 60 % in common miss each other once in 1500
 
 // What test frameworks of any language say around a failure, and what half of all failures are
 // about.
@@ -220,6 +221,7 @@ void read_words(FailureTraits& traits, const Failure& failure) {
   const auto own_names = name_parts(traits.test);
   std::unordered_set<std::string> not_telling;
   for (const std::string_view word : words_in(traits.expression)) not_telling.insert(lower(word));
+  traits.expression_words = not_telling.size();
   const std::string said =
       normalise(said_in(std::string_view(failure.message).substr(0, most_bytes)));
   std::string before;
@@ -263,11 +265,15 @@ bool is_same_place(const FailureTraits& a, const FailureTraits& b) {
   return is_same_file(a, b) && a.line > 0 && a.line == b.line && a.expression == b.expression;
 }
 
+bool comes_after(const FailureTraits& later, const FailureTraits& earlier) {
+  return earlier.last < later.first &&
+         (later.first_commit.empty() || later.first_commit != earlier.last_commit);
+}
+
 bool has_moved(const FailureTraits& a, const FailureTraits& b) {
-  const bool one_after_the_other = a.last < b.first || b.last < a.first;
-  return one_after_the_other && a.test == b.test && is_same_file(a, b) &&
-         a.function == b.function && a.expression == b.expression &&
-         (!a.expression.empty() || a.telling > 0);
+  return a.test == b.test && is_same_file(a, b) && a.function == b.function &&
+         a.expression == b.expression && a.expression_words >= long_expression &&
+         (comes_after(a, b) || comes_after(b, a));
 }
 
 size_t count_common(const std::vector<uint64_t>& a, const std::vector<uint64_t>& b) {
@@ -300,6 +306,8 @@ FailureTraits traits_of(const FlakyFailure& failure) {
   traits.test = failure.test;
   traits.first = failure.first;
   traits.last = failure.last;
+  traits.first_commit = failure.first_commit;
+  traits.last_commit = failure.last_commit;
   read_place(traits, failure.failure);
   read_words(traits, failure.failure);
   return traits;

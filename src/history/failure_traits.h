@@ -18,7 +18,9 @@ struct FailureTraits {
   std::string function, expression;
   std::vector<uint64_t> shingles;  // words and pairs of words that the author said, ascending
   size_t telling = 0;              // of these words, the ones that not every failure has
+  size_t expression_words = 0;     // different ones
   TimePoint first, last;
+  std::string first_commit, last_commit;
 };
 
 FailureTraits traits_of(const FlakyFailure& failure);
@@ -34,8 +36,8 @@ double common_words(const FailureTraits& a, const FailureTraits& b);
 // for two bugs.
 //   place     the same line, or for crashes, time-outs and sanitizers the same function, and at
 //             least half of the words
-//   moved     the same check of the same test on another line, where it was never seen on one
-//             after it had been seen on the other
+//   moved     the same check of the same test on another line: at least three words long, and
+//             never seen on the old line after it had been seen on the new one, in another commit
 //   words     at least 80 % of the words, four of them telling, wherever and in whichever test it
 //             is; in the same file 60 %
 bool have_one_cause(const FailureTraits& a, const FailureTraits& b);

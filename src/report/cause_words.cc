@@ -86,10 +86,10 @@ std::vector<CauseFact> facts_of(const ReportedCause& cause, Day today) {
 }
 
 std::string evidence_of(const CauseReport& report) {
-  return fmt::format("{} in {} from {} to {} (UTC), {} of them with a flaky failure",
+  return fmt::format("{} in {} from {} to {} (UTC); {} of these builds had a flaky failure",
                      counted(report.runs, "run"), counted(report.builds, "build"),
                      format_day(report.first_day), format_day(report.last_day),
-                     counted(report.flaky_builds, "build"));
+                     report.flaky_builds);
 }
 
 }  // namespace unflake
