@@ -70,7 +70,8 @@ std::string_view catch2_program(std::string_view classname) {
 
 std::string target_of(const ReportedCase& reported, const CaseContext& context, CaseDialect dialect,
                       const ReportOrigin& origin, std::string_view file) {
-  const std::string_view suite = outermost(context) ? outermost(context)->name : "";
+  const ReportedSuite* around = outermost(context);
+  const std::string_view suite = around ? std::string_view(around->name) : "";
   switch (dialect) {
     case CaseDialect::catch2:
       return first_of({suite, catch2_program(reported.classname), file});
