@@ -180,6 +180,8 @@ class Ingestion {
     Taken taken{path.path, {}, std::nullopt, false};
     if (!file) {
       taken.error = file.error();
+    } else if (path.was_found && !store_ && !is_report(*file)) {
+      return ++passed_over_, Result<void>();
     } else if (const auto done = store_ ? record(*file, taken) : send(*file, taken); !done) {
       return done;
     }
@@ -189,6 +191,15 @@ class Ingestion {
     else
       all_.push_back(std::move(taken));
     return {};
+  }
+
+  // A server need not see what is none.
+  static bool is_report(const ReportFile& file) {
+    const auto bytes = file.bytes();
+    const auto read = bytes ? read_results(*bytes, {file.name(), {}, {}},
+                                           [](std::span<RunRecord>) { return Result<void>(); })
+                            : Result<ReadReport>(bytes.error());
+    return read && (!read->refused || read->counts.runs > 0);
   }
 
   static bool says_no_report(const Taken& taken) {
@@ -245,9 +256,9 @@ class Ingestion {
   }
 
   void print(Page& page) const {
-    int64_t waiting = flushed_.left;
+    int64_t waiting = flushed_.left, done = 0;
     for (const Taken& taken : all_) {
-      waiting += taken.waits;
+      ++(taken.waits ? waiting : done);
       if (taken.waits)
         page.print("{}: waits for the server\n", printable(taken.file));
       else if (!taken.error)
@@ -255,10 +266,9 @@ class Ingestion {
       for (const std::string& note : notes_of(taken.report.counts))
         page.print("  note: {}\n", note);
     }
-    if (all_.size() > 1)
-      page.print("{}: {}\n", counted(all_.size(), "report"), counts_text(total()));
+    if (done > 1) page.print("{}: {}\n", counted(all_.size(), "report"), counts_text(total()));
     if (passed_over_ > 0)
-      page.print("{} below the folders are no test reports\n", counted(passed_over_, "XML file"));
+      page.print("passed over, as no test reports: {}\n", counted(passed_over_, "XML file"));
     if (flushed_.delivered > 0)
       page.print("{} that waited {} delivered\n", counted(flushed_.delivered, "report"),
                  flushed_.delivered == 1 ? "is" : "are");

@@ -55,28 +55,28 @@ std::string target_from_bazel(std::string_view path) {
   return target;
 }
 
-std::string first_of(std::initializer_list<std::string> names) {
-  for (const std::string& name : names)
-    if (!name.empty()) return name;
+std::string first_of(std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (!name.empty()) return std::string(name);
   return std::string(nameless);
 }
 
 // "prog.global", "prog.Fixture"
-std::string catch2_program(const std::string& classname) {
+std::string_view catch2_program(std::string_view classname) {
   std::string_view program = classname;
   if (!consume_end(program, ".global")) program = program.substr(0, program.find('.'));
-  return std::string(program);
+  return program;
 }
 
 std::string target_of(const ReportedCase& reported, const CaseContext& context, CaseDialect dialect,
-                      const ReportOrigin& origin) {
-  const std::string suite = outermost(context) ? outermost(context)->name : "";
-  const std::string file = target_from_path(origin.path);
+                      const ReportOrigin& origin, std::string_view file) {
+  const ReportedSuite* around = outermost(context);
+  const std::string_view suite = around ? std::string_view(around->name) : "";
   switch (dialect) {
     case CaseDialect::catch2:
       return first_of({suite, catch2_program(reported.classname), file});
     case CaseDialect::doctest:
-      return first_of({std::string(base_name(suite)), file});
+      return first_of({base_name(suite), file});
     case CaseDialect::gtest:
       return first_of({file});  // its outer names are "AllTests" and the suite's
     case CaseDialect::boost_test:
@@ -159,8 +159,8 @@ std::string target_from_path(const std::string& path) {
 }
 
 TestId identity_of(const ReportedCase& reported, const CaseContext& context, CaseDialect dialect,
-                   const ReportOrigin& origin) {
-  const std::string target = target_of(reported, context, dialect, origin);
+                   const ReportOrigin& origin, std::string_view file_target) {
+  const std::string target = target_of(reported, context, dialect, origin, file_target);
   std::string name = name_of(reported, context, dialect, target);
   if (name.empty()) name = "(no name)";
   return {bounded_part(origin.target.empty() ? target : origin.target),

@@ -21,8 +21,9 @@ struct ReportOrigin {
 
 // The same for the same test in every build, and the same as `unflake run` gives it where the
 // report tells enough. docs/formats.md has the rules.
+// `file_target` is what target_from_path() makes of the origin's path.
 TestId identity_of(const ReportedCase& reported, const CaseContext& context, CaseDialect dialect,
-                   const ReportOrigin& origin);
+                   const ReportOrigin& origin, std::string_view file_target);
 
 // The file's name where it says what was tested: "server_test.xml" does, "results.xml" does not.
 std::string target_from_path(const std::string& path);

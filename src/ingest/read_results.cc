@@ -10,12 +10,13 @@ namespace {
 
 class ResultReader {
  public:
-  ResultReader(const ReportSource& source, const TakeRuns& take) : source_(source), take_(take) {}
+  ResultReader(const ReportSource& source, const TakeRuns& take)
+      : source_(source), file_target_(target_from_path(source.origin.path)), take_(take) {}
 
   Result<void> take(const ReportedCase& reported, const CaseContext& context) {
     const CaseDialect dialect = dialect_of(reported, context);
     runs_of_case(reported, dialect, runs_);
-    const TestId id = identity_of(reported, context, dialect, source_.origin);
+    const TestId id = identity_of(reported, context, dialect, source_.origin, file_target_);
     place_in_time(reported, context);
     for (RunRecord& run : runs_) {
       run.test = id;
@@ -69,6 +70,7 @@ class ResultReader {
   }
 
   const ReportSource& source_;
+  const std::string file_target_;
   const TakeRuns& take_;
   std::vector<RunRecord> runs_;
   std::optional<TimePoint> suite_start_;
