@@ -117,7 +117,7 @@ TEST_P(StoreBatchesTest, An_empty_batch_is_fine) {
 }
 
 TEST_P(StoreBatchesTest, Many_batches_are_all_there_while_they_move_on) {
-  const int batches = 30, runs_each = 10'000, tests = 1'000;
+  const int runs_each = 10'000, batches = GetParam().many_runs / runs_each, tests = 1'000;
   for (int batch = 0; batch < batches; ++batch) {
     const SessionId session = begin();
     std::vector<RunRecord> runs;

@@ -141,7 +141,14 @@ constexpr const char* counts_sql = R"sql(
             SELECT test, outcome, count(*) FROM fresh_runs GROUP BY test, outcome) AS sums
       GROUP BY test) AS counts
     JOIN tests ON tests.id = test
-    WHERE project = $1::bigint AND (failures > 0)::int = $2::int)sql";
+    WHERE project = $1::bigint AND (failures > 0)::int = $2::int
+      AND starts_with(target || ':' || name, $3))sql";
+
+// What every match of a glob begins with, as far as it is stored as it stands.
+std::string plain_beginning(const std::string& pattern) {
+  const auto is_plain = [](char c) { return c >= ' ' && c < 0x7f && c != '*' && c != '?'; };
+  return {pattern.begin(), std::ranges::find_if_not(pattern, is_plain)};
+}
 
 struct RankedTest {
   NamedTest test;
@@ -161,10 +168,11 @@ void add_matching(const PgRows& rows, const std::string& pattern, std::vector<Ra
 
 std::vector<NamedTest> rank_tests(PgConnection& connection, int64_t project,
                                   const std::string& pattern, size_t most) {
+  const std::string beginning = plain_beginning(pattern);
   std::vector<RankedTest> ranked;
-  add_matching(connection.run(counts_sql, project, true), pattern, ranked);
+  add_matching(connection.run(counts_sql, project, true, beginning), pattern, ranked);
   if (ranked.size() < most)
-    add_matching(connection.run(counts_sql, project, false), pattern, ranked);
+    add_matching(connection.run(counts_sql, project, false, beginning), pattern, ranked);
   std::ranges::sort(ranked, [](const RankedTest& a, const RankedTest& b) {
     return std::tie(b.failure_rate, a.test.id) < std::tie(a.failure_rate, b.test.id);
   });
