@@ -2,6 +2,7 @@
 // a command asks it, with the start of the process; time on the processor is in parentheses. Exits
 // with 1 when a bound is missed.
 //   store_bench                fills a file of its own; UNFLAKE_BENCH_RUNS sets its size
+//   store_bench --postgres     fills a database of a server of its own, which waits for the disk
 //   store_bench URL            asks a history that generate_history has filled
 //   store_bench URL --ingest   and measures taking in more
 
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "generated_history.h"
+#include "support/postgres_server.h"
 
 extern char** environ;
 
@@ -191,9 +193,22 @@ int bench(const StoreAddress& address, bool ingest) {
   return all_bounds_met ? 0 : 1;
 }
 
-int bench_own_file() {
+int64_t wanted_runs(int64_t otherwise) {
   const char* wanted = std::getenv("UNFLAKE_BENCH_RUNS");
-  const int64_t runs = wanted != nullptr ? std::atoll(wanted) : 3'000'000;
+  return wanted != nullptr ? std::atoll(wanted) : otherwise;
+}
+
+int bench_own_server() {
+  PostgresServer server(PostgresServer::Durability::as_in_production);
+  const StoreAddress address{server.url_of("postgres")};
+  need(open_store(address));
+  bench_writers(address, wanted_runs(1'000'000), 1);
+  bench_questions(address);
+  return all_bounds_met ? 0 : 1;
+}
+
+int bench_own_file() {
+  const int64_t runs = wanted_runs(3'000'000);
   std::string folder = (std::filesystem::temp_directory_path() / "unflake-bench-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) give_up("cannot make a temporary folder");
   const StoreAddress address{folder + "/history.db"};
@@ -211,5 +226,6 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 3 && words[0] == "--ask") return ask(words[1], words[2]);
   if (words.empty()) return bench_own_file();
+  if (words[0] == "--postgres") return bench_own_server();
   return bench({words[0]}, words.size() == 2 && words[1] == "--ingest");
 }

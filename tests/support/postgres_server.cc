@@ -133,7 +133,10 @@ void PostgresServer::make_cluster() {
 void PostgresServer::start() {
   Words words = {newest_binaries() + "postgres", "-D", folder_.file("data"), "-k", folder_.path()};
   std::vector<std::string> settings = {"listen_addresses=", "max_connections=50"};
-  if (durability_ == Durability::unsafe)
+  if (durability_ == Durability::as_in_production)
+    for (const char* setting : {"shared_buffers=512MB", "max_wal_size=4GB"})
+      settings.push_back(setting);
+  else
     for (const char* setting :
          {"fsync=off", "full_page_writes=off", "shared_buffers=16MB", "autovacuum=off"})
       settings.push_back(setting);

@@ -174,13 +174,17 @@ PgRows PgConnection::checked(PGresult* result) {
   PgRows rows(result);
   const ExecStatusType status = PQresultStatus(result);
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return rows;
-  if (PQstatus(handle_.get()) != CONNECTION_OK) {
-    ++generation_;
-    fail({"08006", read_complaint(PQerrorMessage(handle_.get())).message});
-  }
   const char* state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : nullptr;
   const char* message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
-  fail({state ? state : "XX000", message ? message : PQerrorMessage(handle_.get())});
+  PgComplaint complaint{state ? state : "",
+                        message ? message : read_complaint(PQerrorMessage(handle_.get())).message};
+  const bool told_to_go = complaint.state.starts_with("57P0");
+  if (!told_to_go && PQstatus(handle_.get()) != CONNECTION_OK) complaint.state = "08006";
+  if (told_to_go || PQstatus(handle_.get()) != CONNECTION_OK) {
+    ++generation_;
+    handle_.reset();
+  }
+  fail(complaint);
 }
 
 PgTransaction::PgTransaction(PgConnection& connection, PgAccess access) : connection_(connection) {

@@ -10,18 +10,16 @@
 namespace unflake {
 namespace {
 
-// Names of builds are compared once, and from then on their numbers.
-#define UNFLAKE_SESSIONS_OF_WINDOW                                      \
-  "own AS (SELECT id, project, commit_id, started_us,"                  \
-  " dense_rank() OVER (ORDER BY project, build COLLATE \"C\") AS build" \
-  " FROM sessions WHERE started_us >= $1::bigint AND started_us < $2::bigint"
+#define UNFLAKE_IN_WINDOW "sessions.started_us >= $1::bigint AND sessions.started_us < $2::bigint"
 
-constexpr const char* failures_sql = "WITH " UNFLAKE_SESSIONS_OF_WINDOW
-                                     R"sql( AND project = $3::bigint),
-    flaky AS (
-      SELECT i.*, own.build, own.commit_id, suppressions.session IS NOT NULL AS suppressed
-      FROM own JOIN incidents AS i ON i.session = own.id AND i.flaky = 1
-      LEFT JOIN suppressions USING (session, test, signature)),
+// Names of builds are compared once, and from then on their numbers.
+constexpr const char* failures_sql = R"sql(
+    WITH flaky AS (
+      SELECT i.*, dense_rank() OVER (ORDER BY sessions.build COLLATE "C") AS build, commit_id,
+             suppressions.session IS NOT NULL AS suppressed
+      FROM sessions JOIN incidents AS i ON i.session = sessions.id AND i.flaky = 1
+      LEFT JOIN suppressions USING (session, test, signature)
+      WHERE project = $3::bigint AND )sql" UNFLAKE_IN_WINDOW R"sql(),
     grouped AS (
       SELECT test, signature, sum(failures) AS runs, count(DISTINCT build) AS builds,
              count(DISTINCT build) FILTER (WHERE suppressed) AS suppressed_builds,
@@ -41,26 +39,30 @@ constexpr const char* failures_sql = "WITH " UNFLAKE_SESSIONS_OF_WINDOW
     ORDER BY builds DESC, runs DESC, target COLLATE "C", name COLLATE "C", s.signature COLLATE "C"
     LIMIT $4::bigint)sql";
 
-constexpr const char* builds_sql = "WITH " UNFLAKE_SESSIONS_OF_WINDOW R"sql(),
-    builds AS (
+constexpr const char* builds_sql = R"sql(
+    WITH builds AS (
       SELECT project, build, sum(runs) AS runs, sum(failures) AS failures,
              greatest(max(last_us::numeric) - min(started_us), 0) AS took_us
-      FROM own JOIN session_totals ON session = id GROUP BY project, build)
+      FROM sessions JOIN session_totals ON session = id
+      WHERE )sql" UNFLAKE_IN_WINDOW R"sql( GROUP BY project, build)
     SELECT project, projects.name, count(*), count(*) FILTER (WHERE failures > 0), sum(runs),
            least(percentile_disc(0.5) WITHIN GROUP (ORDER BY took_us), 1000000000000000000)
     FROM builds JOIN projects ON projects.id = project
     GROUP BY project, projects.name ORDER BY projects.name COLLATE "C")sql";
 
 // A failure is suppressed when all signatures are that the test had in the build.
-constexpr const char* flaky_sql = "WITH " UNFLAKE_SESSIONS_OF_WINDOW R"sql(),
-    failures AS (
+constexpr const char* flaky_sql = R"sql(
+    WITH failures AS (
       SELECT project, build, test, bool_and(suppressions.session IS NOT NULL) AS suppressed
-      FROM own JOIN incidents AS i ON i.session = own.id AND i.flaky = 1
+      FROM sessions JOIN incidents AS i ON i.session = sessions.id AND i.flaky = 1
       LEFT JOIN suppressions USING (session, test, signature)
-      GROUP BY project, build, test)
-    SELECT project, count(DISTINCT test), count(*), count(DISTINCT build),
+      WHERE )sql" UNFLAKE_IN_WINDOW R"sql( GROUP BY project, build, test),
+    builds AS (
+      SELECT project, count(*) AS count FROM (SELECT DISTINCT project, build FROM failures) AS d
+      GROUP BY project)
+    SELECT project, count(DISTINCT test), count(*), max(builds.count),
            count(*) FILTER (WHERE suppressed)
-    FROM failures GROUP BY project)sql";
+    FROM failures JOIN builds USING (project) GROUP BY project)sql";
 
 // The totals know when a test ran first and last; only tests that ran before and after the window
 // have to be looked up.

@@ -13,13 +13,13 @@ namespace {
 constexpr int64_t exact_runs = 10'000;
 
 // More runs than this are not counted one by one: it would take longer than people wait.
-constexpr int64_t most_counted = 500'000;
+constexpr int64_t most_counted = 300'000;
 
 }  // namespace
 
 std::vector<TestSummary> PgReader::summarise(const std::string& pattern, size_t most) {
   PgTransaction snapshot(connection_, PgAccess::read);
-  std::vector<NamedTest> tests = rank_tests(connection_, project_, pattern);
+  std::vector<NamedTest> tests = rank_tests(connection_, project_, pattern, most);
   tests.resize(std::min(tests.size(), most));
   const auto count = std::max<int64_t>(static_cast<int64_t>(tests.size()), 1);
   return summarise_tests(connection_, tests, exact_runs / count);

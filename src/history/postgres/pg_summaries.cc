@@ -131,37 +131,53 @@ void read_details(const std::vector<Draft>& drafts, Details& details) {
   if (!signatures.empty()) details.read_failures(signatures, sessions);
 }
 
-}  // namespace
+// Of the tests that have failed, or of the others: the former are few and the first in a list.
+constexpr const char* counts_sql = R"sql(
+    SELECT tests.id, target, name, failures, counts.runs FROM (
+      SELECT test, sum(CASE WHEN outcome IN (0, 4) THEN 0 ELSE runs END) AS failures,
+             sum(CASE WHEN outcome = 4 THEN 0 ELSE runs END) AS runs
+      FROM (SELECT test, outcome, runs FROM totals
+            UNION ALL
+            SELECT test, outcome, count(*) FROM fresh_runs GROUP BY test, outcome) AS sums
+      GROUP BY test) AS counts
+    JOIN tests ON tests.id = test
+    WHERE project = $1::bigint AND (failures > 0)::int = $2::int
+      AND starts_with(target || ':' || name, $3))sql";
 
-std::vector<NamedTest> rank_tests(PgConnection& connection, int64_t project,
-                                  const std::string& pattern) {
-  const PgRows rows = connection.run(R"sql(
-      SELECT tests.id, target, name, sum(failures), sum(runs) FROM (
-        SELECT test, CASE WHEN outcome IN (0, 4) THEN 0 ELSE runs END AS failures,
-               CASE WHEN outcome = 4 THEN 0 ELSE runs END AS runs
-        FROM totals
-        UNION ALL
-        SELECT test, (outcome NOT IN (0, 4))::int, (outcome <> 4)::int FROM fresh_runs) AS counts
-      JOIN tests ON tests.id = test
-      WHERE project = $1::bigint GROUP BY tests.id)sql",
-                                     project);
-  struct Ranked {
-    NamedTest test;
-    double failure_rate = 0;
-  };
-  std::vector<Ranked> ranked;
+// What every match of a glob begins with, as far as it is stored as it stands.
+std::string plain_beginning(const std::string& pattern) {
+  const auto is_plain = [](char c) { return c >= ' ' && c < 0x7f && c != '*' && c != '?'; };
+  return {pattern.begin(), std::ranges::find_if_not(pattern, is_plain)};
+}
+
+struct RankedTest {
+  NamedTest test;
+  double failure_rate = 0;
+};
+
+void add_matching(const PgRows& rows, const std::string& pattern, std::vector<RankedTest>& ranked) {
   for (int row = 0; row < rows.size(); ++row) {
     NamedTest test{rows.integer(row, 0), {rows.text(row, 1), rows.text(row, 2)}};
     if (!glob_match(pattern, to_string(test.id))) continue;
     const int64_t failures = sane_count(rows.integer(row, 3)), runs = rows.integer(row, 4);
     ranked.push_back({std::move(test), sure_failure_rate(failures, sane_count(runs))});
   }
-  std::ranges::sort(ranked, [](const Ranked& a, const Ranked& b) {
-    return a.failure_rate != b.failure_rate ? a.failure_rate > b.failure_rate
-                                            : a.test.id < b.test.id;
+}
+
+}  // namespace
+
+std::vector<NamedTest> rank_tests(PgConnection& connection, int64_t project,
+                                  const std::string& pattern, size_t most) {
+  const std::string beginning = plain_beginning(pattern);
+  std::vector<RankedTest> ranked;
+  add_matching(connection.run(counts_sql, project, true, beginning), pattern, ranked);
+  if (ranked.size() < most)
+    add_matching(connection.run(counts_sql, project, false, beginning), pattern, ranked);
+  std::ranges::sort(ranked, [](const RankedTest& a, const RankedTest& b) {
+    return std::tie(b.failure_rate, a.test.id) < std::tie(a.failure_rate, b.test.id);
   });
   std::vector<NamedTest> tests;
-  for (Ranked& one : ranked) tests.push_back(std::move(one.test));
+  for (RankedTest& one : ranked) tests.push_back(std::move(one.test));
   return tests;
 }
 

@@ -15,9 +15,9 @@ struct NamedTest {
   TestId id;
 };
 
-// The tests of a project that a glob matches, least reliable first.
+// The tests of a project that a glob matches, least reliable first; at least the first `most`.
 std::vector<NamedTest> rank_tests(PgConnection& connection, int64_t project,
-                                  const std::string& pattern);
+                                  const std::string& pattern, size_t most);
 
 // In the given order, without tests that never ran. Tests with up to `exact_up_to` runs get exact
 // quantiles, which takes reading all of the runs. A few queries answer for all tests together.

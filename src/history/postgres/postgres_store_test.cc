@@ -41,7 +41,11 @@ class PostgresStoreTest : public testing::Test {
     execute("DROP OWNED BY guest");
   }
 
-  static void SetUpTestSuite() { server().execute("postgres", "CREATE ROLE guest LOGIN"); }
+  static void SetUpTestSuite() {
+    server().execute("postgres",
+                     "DO $$ BEGIN CREATE ROLE guest LOGIN;"
+                     " EXCEPTION WHEN duplicate_object THEN NULL; END $$");
+  }
 
   void execute(const std::string& sql) const { server().execute(database_, sql); }
   std::string url_of(const std::string& user) const { return server().url_of(database_, user); }
