@@ -114,7 +114,8 @@ StoreAddress StoreOptions::address(const Project& project_here, const Config& co
   StoreAddress address;
   address.url = !url.empty() ? url : config.history.store.value_or(project_here.path("history.db"));
   address.project = !project.empty() ? project : config.history.project.value_or("");
-  if (address.project.empty() && is_postgres(address)) address.project = repository_name(project_here);
+  if (address.project.empty() && is_postgres(address))
+    address.project = repository_name(project_here);
   return address;
 }
 

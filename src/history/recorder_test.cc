@@ -46,7 +46,11 @@ class FailingStore : public Store {
     return full();
   }
   Result<void> record_all(SessionId, std::span<const RunRecord>) override { return full(); }
-  Result<void> suppress(SessionId, const TestId&, const std::string&) override { return full(); }
+  Result<void> suppress(SessionId session, const TestId& test,
+                        const std::string& signature) override {
+    if (broken) return full();
+    return real_.suppress(session, test, signature);
+  }
   Result<RunCounts> count_runs(const TestId&, const std::string&, const Window&) override {
     return full();
   }
@@ -121,6 +125,26 @@ class RecorderTest : public testing::Test {
   std::unique_ptr<HistoryRecorder> recorder_ =
       make_recorder({folder_.file("state"), folder_.file("temporary")});
 };
+
+TEST_F(RecorderTest, Notes_which_failures_quarantine_kept_from_failing_the_build) {
+  for (const GateKind kind : {GateKind::flaky_known, GateKind::other_signature}) {
+    recorder_->on(started());
+    recorder_->on(ended(1, OutcomeKind::fail));
+    recorder_->on(ended(2));
+    TestEnded test;
+    test.test = ended(1).test;
+    test.gate.emplace();
+    test.gate->kind = kind;
+    test.gate->known = {"00000000000000aa"};
+    recorder_->on(test);
+    recorder_->on(SessionEnded{});
+  }
+  const auto failures = real_->flaky_failures({}, 10);
+  ASSERT_TRUE(failures);
+  ASSERT_THAT(*failures, SizeIs(1));
+  EXPECT_EQ(failures->front().builds, 2);
+  EXPECT_EQ(failures->front().suppressed_builds, 1);
+}
 
 TEST_F(RecorderTest, Records_every_run_with_its_failure_and_output) {
   recorder_->on(started());

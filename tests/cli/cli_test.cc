@@ -103,12 +103,28 @@ class CliCase : public testing::Test {
                    {"LC_ALL", "C.UTF-8"},
                    {"TMPDIR", folder_},
                    {"TERM", "dumb"}};
-    for (const char* name :
-         {"NO_COLOR", "CLICOLOR_FORCE", "XDG_STATE_HOME", "CI", "GIT_DIR", "GITHUB_ACTIONS",
-          "GITHUB_STEP_SUMMARY", "GITHUB_RUN_ID", "UNFLAKE_FLAKY", "UNFLAKE_GRACE", "UNFLAKE_STORE",
-          "UNFLAKE_PROJECT", "UNFLAKE_JOBS", "UNFLAKE_PROFILE", "UNFLAKE_RETRIES", "UNFLAKE_TIMEOUT",
-          "UNFLAKE_TOKEN", "UNFLAKE_SERVER", "UNFLAKE_BUILD", "UNFLAKE_QUARANTINE",
-          "UNFLAKE_CHANGED_SINCE", "UNFLAKE_CHANGED_RUNS"})
+    for (const char* name : {"NO_COLOR",
+                             "CLICOLOR_FORCE",
+                             "XDG_STATE_HOME",
+                             "CI",
+                             "GIT_DIR",
+                             "GITHUB_ACTIONS",
+                             "GITHUB_STEP_SUMMARY",
+                             "GITHUB_RUN_ID",
+                             "UNFLAKE_FLAKY",
+                             "UNFLAKE_GRACE",
+                             "UNFLAKE_STORE",
+                             "UNFLAKE_PROJECT",
+                             "UNFLAKE_JOBS",
+                             "UNFLAKE_PROFILE",
+                             "UNFLAKE_RETRIES",
+                             "UNFLAKE_TIMEOUT",
+                             "UNFLAKE_TOKEN",
+                             "UNFLAKE_SERVER",
+                             "UNFLAKE_BUILD",
+                             "UNFLAKE_QUARANTINE",
+                             "UNFLAKE_CHANGED_SINCE",
+                             "UNFLAKE_CHANGED_RUNS"})
       command.env.push_back({name, std::nullopt});
     return executor_->launch(command, case_.timeout);
   }
