@@ -266,7 +266,7 @@ class Ingestion {
       for (const std::string& note : notes_of(taken.report.counts))
         page.print("  note: {}\n", note);
     }
-    if (done > 1) page.print("{}: {}\n", counted(all_.size(), "report"), counts_text(total()));
+    if (done > 1) page.print("{}: {}\n", counted(done, "report"), counts_text(total()));
     if (passed_over_ > 0)
       page.print("passed over, as no test reports: {}\n", counted(passed_over_, "XML file"));
     if (flushed_.delivered > 0)
