@@ -108,8 +108,8 @@ Json to_json(const Taken& taken) {
 
 class Ingestion {
  public:
-  Ingestion(const IngestCommand& command, const Words& words, const Project& project)
-      : command_(command), words_(words), project_(project) {}
+  Ingestion(const IngestCommand& command, const Project& project)
+      : command_(command), project_(project) {}
 
   Result<int> operator()() {
     if (command_.words.empty() && !command_.flush)
@@ -324,7 +324,6 @@ class Ingestion {
   }
 
   const IngestCommand& command_;
-  const Words& words_;
   const Project& project_;
   Surroundings surroundings_;
   std::unique_ptr<Store> store_;  // none: to the server
@@ -346,7 +345,7 @@ int ingest_command(const Words& words) {
   if (const auto code = line.parse(words)) return *code;
   const auto project = find_project();
   if (!project) return report_error(project.error());
-  const auto code = Ingestion(command, words, *project)();
+  const auto code = Ingestion(command, *project)();
   return code ? *code : report_error(code.error());
 }
 
