@@ -108,8 +108,8 @@ Json to_json(const Taken& taken) {
 
 class Ingestion {
  public:
-  Ingestion(const IngestCommand& command, const Words& words, const Project& project)
-      : command_(command), words_(words), project_(project) {}
+  Ingestion(const IngestCommand& command, const Project& project)
+      : command_(command), project_(project) {}
 
   Result<int> operator()() {
     if (command_.words.empty() && !command_.flush)
@@ -266,7 +266,7 @@ class Ingestion {
       for (const std::string& note : notes_of(taken.report.counts))
         page.print("  note: {}\n", note);
     }
-    if (done > 1) page.print("{}: {}\n", counted(all_.size(), "report"), counts_text(total()));
+    if (done > 1) page.print("{}: {}\n", counted(done, "report"), counts_text(total()));
     if (passed_over_ > 0)
       page.print("passed over, as no test reports: {}\n", counted(passed_over_, "XML file"));
     if (flushed_.delivered > 0)
@@ -324,7 +324,6 @@ class Ingestion {
   }
 
   const IngestCommand& command_;
-  const Words& words_;
   const Project& project_;
   Surroundings surroundings_;
   std::unique_ptr<Store> store_;  // none: to the server
@@ -346,7 +345,7 @@ int ingest_command(const Words& words) {
   if (const auto code = line.parse(words)) return *code;
   const auto project = find_project();
   if (!project) return report_error(project.error());
-  const auto code = Ingestion(command, words, *project)();
+  const auto code = Ingestion(command, *project)();
   return code ? *code : report_error(code.error());
 }
 

@@ -63,7 +63,7 @@ Delivered judge(const Result<HttpResponse>& response, const ServerAccess& server
 
 BodySource body_of(const ReportFile& file, ByteSource bytes) {
   auto piece = std::make_shared<std::vector<char>>(piece_bytes);
-  return [&file, bytes = std::move(bytes), piece, sent = uint64_t{0},
+  return [&file, bytes = std::move(bytes), piece,
           hash = std::make_shared<ContentHash>()]() mutable -> Result<std::string_view> {
     const auto count = bytes(*piece);
     if (!count) return count.error();
