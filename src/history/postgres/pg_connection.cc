@@ -178,9 +178,11 @@ PgRows PgConnection::checked(PGresult* result) {
   const char* message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
   PgComplaint complaint{state ? state : "",
                         message ? message : read_complaint(PQerrorMessage(handle_.get())).message};
+  // An error that no server told comes from the connection, also while libpq still has hopes of it.
   const bool told_to_go = complaint.state.starts_with("57P0");
-  if (!told_to_go && PQstatus(handle_.get()) != CONNECTION_OK) complaint.state = "08006";
-  if (told_to_go || PQstatus(handle_.get()) != CONNECTION_OK) {
+  const bool broken = complaint.state.empty() || PQstatus(handle_.get()) != CONNECTION_OK;
+  if (broken && !told_to_go) complaint.state = "08006";
+  if (broken || told_to_go) {
     ++generation_;
     handle_.reset();
   }
