@@ -5,7 +5,6 @@
 namespace unflake {
 namespace {
 
-constexpr int64_t first_start_us = 1'700'000'000'000'000;
 constexpr int64_t all_us = int64_t{120} * 86'400 * 1'000'000;
 constexpr int64_t builds_per_commit = 2;
 constexpr int64_t busy_runs = GeneratedHistory::session_runs * 6 / 100;
@@ -51,7 +50,7 @@ SessionRecord GeneratedHistory::session(int64_t number) const {
   const int64_t build = number / sessions_per_build;
   SessionRecord session;
   session.uuid = fmt::format("{:016x}{:016x}", hash(seed_), static_cast<uint64_t>(number));
-  session.started = TimePoint(std::chrono::microseconds(started_us(number)));
+  session.started = start_of(number);
   session.surroundings = {
       fmt::format("{:040x}", hash(seed_ + 17) + static_cast<uint64_t>(build / builds_per_commit)),
       "main",
@@ -66,16 +65,16 @@ SessionRecord GeneratedHistory::session(int64_t number) const {
 void GeneratedHistory::runs_of(int64_t session, std::vector<RunRecord>& runs) const {
   const int64_t shard = session % sessions_per_build;
   const int64_t commit = session / sessions_per_build / builds_per_commit;
-  int64_t started = started_us(session) + 1'000;
+  TimePoint started = start_of(session) + Duration(1'000);
   runs.resize(session_runs + session_runs / 10);  // some are tried again
   size_t used = 0;
   const auto add = [&](int64_t test, int attempt, uint64_t random) -> RunRecord& {
     RunRecord& run = runs[used++];
     run.test = GeneratedHistory::test(test);
     run.attempt = attempt;
-    run.started = TimePoint(std::chrono::microseconds(started));
+    run.started = started;
     run.duration = Duration(500 + static_cast<int64_t>(random % 1024) * (1 + test % 40));
-    started += 100 + run.duration.count() / 8;
+    started += Duration(100) + run.duration / 8;
     pass(run);
     return run;
   };
@@ -100,14 +99,10 @@ TestId GeneratedHistory::test(int64_t number) {
           fmt::format("Suite{}.Behaves_as_it_should_{}", number / 10, number)};
 }
 
-TimePoint GeneratedHistory::end() const {
-  return TimePoint(std::chrono::microseconds(first_start_us + all_us));
-}
-
-int64_t GeneratedHistory::started_us(int64_t session) const {
+TimePoint GeneratedHistory::start_of(int64_t session) const {
   const int64_t build = session / sessions_per_build;
   const int64_t builds = sessions() / sessions_per_build + 1;
-  return first_start_us + all_us / builds * build + session % sessions_per_build * 1'000;
+  return start_ + Duration(all_us / builds * build + session % sessions_per_build * 1'000);
 }
 
 Result<int64_t> record_generated(Store& store, const GeneratedHistory& history, int64_t first,

@@ -18,7 +18,10 @@ class GeneratedHistory {
   static constexpr int64_t session_runs = 1'500;
   static constexpr int64_t sessions_per_build = 20;
 
-  explicit GeneratedHistory(int64_t runs, uint64_t seed = 1) : runs_(runs), seed_(seed) {}
+  static constexpr TimePoint usual_start{std::chrono::seconds(1'700'000'000)};
+
+  explicit GeneratedHistory(int64_t runs, uint64_t seed = 1, TimePoint start = usual_start)
+      : runs_(runs), seed_(seed), start_(start) {}
 
   int64_t sessions() const { return (runs_ + session_runs - 1) / session_runs; }
   SessionRecord session(int64_t number) const;
@@ -28,13 +31,13 @@ class GeneratedHistory {
   static TestId test(int64_t number);
   static TestId busy_test() { return test(0); }  // six of a hundred runs
   static TestId flaky_test() { return test(50); }
-  TimePoint end() const;
 
  private:
-  int64_t started_us(int64_t session) const;
+  TimePoint start_of(int64_t session) const;
 
   int64_t runs_;
   uint64_t seed_;
+  TimePoint start_;
 };
 
 // Every `step`-th session, from `first` on, with record_all. Gives the number of runs.

@@ -61,11 +61,20 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The last month of what was generated: the end is the newest run.
-Window last_month(Store& store) {
+// An hour after the newest run.
+TimePoint end_of(Store& store) {
   const auto newest = need(store.recent_runs(GeneratedHistory::busy_test(), 1));
-  if (newest.empty()) give_up("the history is empty");
-  return {newest[0].started - month, newest[0].started + std::chrono::hours(1)};
+  return newest.empty() ? GeneratedHistory::usual_start : newest[0].started + std::chrono::hours(1);
+}
+
+// Sessions that the history does not know yet.
+GeneratedHistory more(Store& store, int64_t runs) {
+  const TimePoint start = end_of(store);
+  return GeneratedHistory(runs, static_cast<uint64_t>(start.time_since_epoch().count()), start);
+}
+
+Window last_month(Store& store) {
+  return {end_of(store) - month, end_of(store)};
 }
 
 using Question = std::function<void(Store&)>;
@@ -134,21 +143,21 @@ void bench_questions(const StoreAddress& address) {
 }
 
 // On a machine that does other work, the time on the processor tells more than the clock.
-void bench_ingest(const StoreAddress& address, int64_t runs, uint64_t seed,
-                  const std::string& what) {
+void bench_ingest(const StoreAddress& address, int64_t runs, const std::string& what) {
   const double bound = is_postgres(address) ? 30'000 : 100'000;
   const auto store = need(open_store(address));
+  const GeneratedHistory history = more(*store, runs);
   int64_t recorded = 0;
   const double cpu = cpu_seconds(RUSAGE_SELF);
-  const double took =
-      seconds([&] { recorded = need(record_generated(*store, GeneratedHistory(runs, seed))); });
+  const double took = seconds([&] { recorded = need(record_generated(*store, history)); });
   const auto rate = static_cast<double>(recorded) / took;
   report(what, rate, "results/s", rate >= bound, fmt::format(">= {:.0f}", bound));
   fmt::print("  {:.1f} us of processor time for each\n",
              (cpu_seconds(RUSAGE_SELF) - cpu) / static_cast<double>(recorded) * 1e6);
 }
 
-void bench_writers(const StoreAddress& address, int64_t runs, uint64_t seed) {
+void bench_writers(const StoreAddress& address, int64_t runs) {
+  const GeneratedHistory history = more(*need(open_store(address)), runs);
   std::fflush(stdout);  // or each of them writes what waits there
   const double took = seconds([&] {
     std::vector<pid_t> children;
@@ -156,7 +165,7 @@ void bench_writers(const StoreAddress& address, int64_t runs, uint64_t seed) {
       children.push_back(::fork());
       if (children.back() != 0) continue;
       const auto store = need(open_store(address));
-      need(record_generated(*store, GeneratedHistory(runs, seed), writer, writers));
+      need(record_generated(*store, history, writer, writers));
       std::exit(0);
     }
     for (const pid_t child : children) {
@@ -177,8 +186,8 @@ int ask(const std::string& url, const std::string& name) {
 
 int bench(const StoreAddress& address, bool ingest) {
   if (ingest) {
-    bench_ingest(address, 1'000'000, 4711, "one process, into what is there");
-    bench_writers(address, 1'000'000, 4712);
+    bench_ingest(address, 1'000'000, "one process, into what is there");
+    bench_writers(address, 1'000'000);
   }
   bench_questions(address);
   return all_bounds_met ? 0 : 1;
@@ -203,7 +212,7 @@ int bench_own_file() {
   std::string folder = (std::filesystem::temp_directory_path() / "unflake-bench-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) give_up("cannot make a temporary folder");
   const StoreAddress address{folder + "/history.db"};
-  bench_ingest(address, runs, 1, "one process, into an empty history");
+  bench_ingest(address, runs, "one process, into an empty history");
   const int status = bench(address, true);
   std::filesystem::remove_all(folder);
   return status;

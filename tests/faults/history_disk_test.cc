@@ -6,6 +6,7 @@
 #include "faults/failing_vfs.h"
 #include "faults/history_check.h"
 #include "history/recorder.h"
+#include "support/first_history.h"
 #include "support/history_runs.h"
 #include "support/temp_folder.h"
 
@@ -120,6 +121,57 @@ TEST_P(DiskFaultTest, The_recorder_brings_every_run_to_the_history_or_to_the_spi
     if (HasFailure()) return;
   }
   EXPECT_EQ(spilled > 0, fault.from_then_on) << "what works again a moment later needs no spill";
+}
+
+TEST_P(DiskFaultTest, A_batch_is_there_as_a_whole_or_not_at_all) {
+  std::vector<RunRecord> runs;
+  for (int second = 0; second < run_count; ++second) runs.push_back(run_at(second));
+  bool failed = true;
+  for (int64_t at = 1; failed; ++at) {
+    SCOPED_TRACE(at);
+    const TempFolder folder;
+    const std::string path = folder.file("history.db");
+    FailingVfs vfs(GetParam().fault);
+    const auto store = open_store({path});
+    ASSERT_TRUE(store) << to_string(store.error());
+    const auto session = (*store)->begin_session(session_of_commit("c0ffee"));
+    ASSERT_TRUE(session);
+    vfs.fail_after(at);
+    const auto recorded = (*store)->record_all(*session, runs);
+    failed = vfs.has_failed();
+    vfs.heal();
+    const size_t there = recorded_seconds(path, {"odd", "even"}).size();
+    EXPECT_TRUE(there == runs.size() || (!recorded && there == 0)) << there;
+    ASSERT_TRUE((*store)->record_all(*session, runs));
+    EXPECT_EQ(recorded_seconds(path, {"odd", "even"}).size(), runs.size());
+    EXPECT_EQ((*store)->prevalence({})->front().runs, run_count);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(DiskFaultTest, A_migration_that_fails_leaves_the_older_history_whole) {
+  bool failed = true;
+  Fault fault = GetParam().fault;
+  for (fault.at = 1; failed; fault.at += 3) {  // all of them would take long
+    SCOPED_TRACE(fault.at);
+    const TempFolder folder;
+    const std::string path = folder.file("history.db");
+    {
+      const FailingVfs healthy({});
+      make_first_history(path);
+    }
+    {
+      const FailingVfs vfs(fault);
+      (void)open_store({path});
+      failed = vfs.has_failed();
+    }
+    const FailingVfs healthy({});
+    const auto store = open_store({path});
+    ASSERT_TRUE(store) << to_string(store.error());
+    EXPECT_EQ((*(*store)->summarise_test({"suite", "t"}))->passes, 3);
+    EXPECT_EQ((*store)->flaky_failures({}, 10)->size(), 1u);
+    if (HasFailure()) return;
+  }
 }
 
 constexpr DiskFault disk_faults[] = {

@@ -5,18 +5,18 @@
 namespace unflake {
 namespace {
 
-// With thirty thousand tests, some ten runs of each share a page that is written. To add up as many
-// for an answer takes a twentieth of a second.
-constexpr int64_t many_runs = 262'144;
+// With thirty thousand tests, nearly twenty runs of each share a page that is written. To add up as
+// many for an answer takes a tenth of a second.
+constexpr int64_t many_runs = 524'288;
 
 // A question about one test looks into each of these.
 constexpr int64_t many_sessions = 2'000;
 
 // Other processes stage runs, too, so what waits is counted; that costs milliseconds.
-constexpr int64_t runs_between_looks = many_runs / 8;
+constexpr int64_t runs_between_looks = many_runs / 16;
 constexpr int64_t sessions_between_looks = many_sessions / 8;
 
-// What one transaction moves, which takes about a second; others wait for it.
+// What one transaction moves, which takes a second or two; others wait for it.
 constexpr int64_t most_at_once = many_runs;
 
 }  // namespace
