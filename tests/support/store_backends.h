@@ -22,7 +22,6 @@ class FreshHistory {
 struct StoreBackend {
   std::string name;
   std::unique_ptr<FreshHistory> (*make)();
-  int many_runs;  // more than wait before they are moved on
 
   friend std::ostream& operator<<(std::ostream& out, const StoreBackend& backend) {
     return out << backend.name;
@@ -47,11 +46,9 @@ class FreshDatabase : public FreshHistory {
 
 inline std::vector<StoreBackend> store_backends() {
   return {
-      {"Sqlite", []() -> std::unique_ptr<FreshHistory> { return std::make_unique<FreshFile>(); },
-       300'000},
+      {"Sqlite", []() -> std::unique_ptr<FreshHistory> { return std::make_unique<FreshFile>(); }},
       {"Postgres",
-       []() -> std::unique_ptr<FreshHistory> { return std::make_unique<FreshDatabase>(); },
-       50'000}};
+       []() -> std::unique_ptr<FreshHistory> { return std::make_unique<FreshDatabase>(); }}};
 }
 
 }  // namespace unflake

@@ -76,11 +76,12 @@ void add_histograms(PgConnection& connection, const Totals& totals) {
                  test, failing, bucket, runs);
 }
 
-bool fold(PgConnection& connection) {
+// Says how many there were; none while somebody else folds.
+int fold(PgConnection& connection) {
   PgTransaction transaction(connection);
   const bool mine = connection.run("SELECT pg_try_advisory_xact_lock($1::bigint)::int", fold_lock)
                         .integer(0, 0) != 0;
-  if (!mine) return false;
+  if (!mine) return 0;
   const PgRows rows = connection.run(
       "DELETE FROM fresh_runs WHERE ctid = ANY (ARRAY("
       "SELECT ctid FROM fresh_runs LIMIT $1::bigint)) RETURNING " UNFLAKE_RUN_COLUMNS,
@@ -95,15 +96,20 @@ bool fold(PgConnection& connection) {
   add_histograms(connection, totals);
   count_incidents_of_open_sessions(connection, runs);
   transaction.commit();
-  return true;
+  return rows.size();
 }
 
 }  // namespace
 
 void fold_when_due(PgConnection& connection) {
-  if (!is_due(connection) || !fold(connection)) return;
+  if (!is_due(connection) || fold(connection) == 0) return;
   // Whoever reads the table passes by the rows that were deleted, until they are cleared away.
   connection.run("VACUUM fresh_runs");
+}
+
+void fold_everything(PgConnection& connection) {
+  while (fold(connection) > 0) {
+  }
 }
 
 }  // namespace unflake

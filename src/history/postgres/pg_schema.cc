@@ -23,24 +23,30 @@ const std::vector<std::string> table_names = {
   throw PgFailure({kind, std::move(what), place, std::move(next)}, PgFailure::Cure::none);
 }
 
-void refuse_tables_of_others(PgConnection& connection) {
-  const PgRows rows = connection.run(
-      "SELECT string_agg(relname, ', ' ORDER BY relname) FROM pg_class"
-      " WHERE relnamespace = to_regnamespace(quote_ident(current_schema()))"
-      " AND relname = ANY($1::text[]) AND relkind IN ('r', 'p', 'v', 'm', 'f')",
-      table_names);
-  if (!rows.is_null(0, 0))
-    refuse(
-        ErrorKind::usage,
-        fmt::format("this database holds tables of something else: {}", printable(rows.text(0, 0))),
-        connection.place(), "give unflake a database of its own: `createdb unflake`");
+std::string tables_of_others(PgConnection& connection) {
+  return connection
+      .run(
+          "SELECT string_agg(relname, ', ' ORDER BY relname) FROM pg_class"
+          " WHERE relnamespace = to_regnamespace(quote_ident(current_schema()))"
+          " AND relname = ANY($1::text[]) AND relkind IN ('r', 'p', 'v', 'm', 'f')",
+          table_names)
+      .text(0, 0);
+}
+
+bool has_history(PgConnection& connection) {
+  return !connection.run("SELECT to_regclass('unflake_schema')").is_null(0, 0);
 }
 
 // 0: there are no tables yet.
 int64_t schema_version(PgConnection& connection) {
-  if (connection.run("SELECT to_regclass('unflake_schema')").is_null(0, 0)) {
-    refuse_tables_of_others(connection);
-    return 0;
+  if (!has_history(connection)) {
+    const std::string others = tables_of_others(connection);
+    if (others.empty()) return 0;
+    // Somebody may have made the history between the two questions.
+    if (!has_history(connection))
+      refuse(ErrorKind::usage,
+             fmt::format("this database holds tables of something else: {}", printable(others)),
+             connection.place(), "give unflake a database of its own: `createdb unflake`");
   }
   const PgRows rows = connection.run("SELECT version FROM unflake_schema");
   return rows.empty() ? 0 : rows.integer(0, 0);

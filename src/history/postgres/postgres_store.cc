@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "history/postgres/pg_flakiness.h"
+#include "history/postgres/pg_fold.h"
 #include "history/postgres/pg_lifecycle.h"
 #include "history/postgres/pg_reader.h"
 #include "history/postgres/pg_retention.h"
@@ -141,7 +142,10 @@ class PostgresStore : public Store {
 
   Result<RetentionCount> forget(const Retention& retention, TimePoint now) override {
     if (!writes_) return no_writing();
-    return attempt([&] { return forget_runs(*connection_, project_, retention, now); });
+    return attempt([&] {
+      fold_everything(*connection_);
+      return forget_runs(*connection_, project_, retention, now);
+    });
   }
 
   Result<std::optional<TimePoint>> forgotten_before() override {
