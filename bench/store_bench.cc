@@ -202,7 +202,7 @@ int bench_own_server() {
   PostgresServer server(PostgresServer::Durability::as_in_production);
   const StoreAddress address{server.url_of("postgres")};
   need(open_store(address));
-  bench_writers(address, wanted_runs(1'000'000), 1);
+  bench_writers(address, wanted_runs(1'000'000));
   bench_questions(address);
   return all_bounds_met ? 0 : 1;
 }
