@@ -191,9 +191,11 @@ PgRows PgConnection::checked(PGresult* result) {
 
 PgTransaction::PgTransaction(PgConnection& connection, PgAccess access) : connection_(connection) {
   const auto lock_timeout = std::chrono::ceil<milliseconds>(connection.patience()).count();
-  connection.execute(access == PgAccess::read ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-                                              : fmt::format("BEGIN; SET LOCAL lock_timeout = {}",
-                                                            std::max<int64_t>(lock_timeout, 1)));
+  // To compile a question takes longer than to answer it.
+  connection.execute(access == PgAccess::read
+                         ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off"
+                         : fmt::format("BEGIN; SET LOCAL jit = off; SET LOCAL lock_timeout = {}",
+                                       std::max<int64_t>(lock_timeout, 1)));
   connection.in_transaction_ = true;
 }
 

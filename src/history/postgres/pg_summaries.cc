@@ -131,18 +131,30 @@ void read_details(const std::vector<Draft>& drafts, Details& details) {
   if (!signatures.empty()) details.read_failures(signatures, sessions);
 }
 
-// Of the tests that have failed, or of the others: the former are few and the first in a list.
-constexpr const char* counts_sql = R"sql(
-    SELECT tests.id, target, name, failures, counts.runs FROM (
-      SELECT test, sum(CASE WHEN outcome IN (0, 4) THEN 0 ELSE runs END) AS failures,
-             sum(CASE WHEN outcome = 4 THEN 0 ELSE runs END) AS runs
-      FROM (SELECT test, outcome, runs FROM totals
-            UNION ALL
-            SELECT test, outcome, count(*) FROM fresh_runs GROUP BY test, outcome) AS sums
-      GROUP BY test) AS counts
-    JOIN tests ON tests.id = test
-    WHERE project = $1::bigint AND (failures > 0)::int = $2::int
-      AND starts_with(target || ':' || name, $3))sql";
+// Tests that have failed are few, and the first in a list: only their runs are counted.
+constexpr const char* failed_tests = R"sql(
+    WITH failed AS MATERIALIZED (
+      SELECT test FROM totals WHERE outcome NOT IN (0, 4)
+      UNION SELECT test FROM fresh_runs WHERE outcome NOT IN (0, 4))
+    SELECT id, target, name,
+           sum(CASE WHEN outcome IN (0, 4) THEN 0 ELSE runs END),
+           sum(CASE WHEN outcome = 4 THEN 0 ELSE runs END)
+    FROM (SELECT test, outcome, runs FROM totals JOIN failed USING (test)
+          UNION ALL
+          SELECT test, outcome, 1 FROM fresh_runs JOIN failed USING (test)) AS sums
+    JOIN tests ON id = test
+    WHERE project = $1::bigint AND starts_with(target || ':' || name, $2)
+    GROUP BY id, target, name)sql";
+
+constexpr const char* other_tests = R"sql(
+    DECLARE other_tests NO SCROLL CURSOR FOR
+    SELECT id, target, name, 0, 0 FROM tests
+    WHERE project = $1::bigint AND starts_with(target || ':' || name, $2)
+      AND id IN (SELECT test FROM totals UNION ALL SELECT test FROM fresh_runs)
+      AND id NOT IN (SELECT test FROM totals WHERE outcome NOT IN (0, 4)
+                     UNION ALL SELECT test FROM fresh_runs WHERE outcome NOT IN (0, 4))
+    ORDER BY target COLLATE "C", name COLLATE "C")sql";
+constexpr const char* next_tests = "FETCH 1000 FROM other_tests";
 
 // What every match of a glob begins with, as far as it is stored as it stands.
 std::string plain_beginning(const std::string& pattern) {
@@ -164,15 +176,22 @@ void add_matching(const PgRows& rows, const std::string& pattern, std::vector<Ra
   }
 }
 
+void add_others(PgConnection& connection, int64_t project, const std::string& pattern, size_t most,
+                std::vector<RankedTest>& ranked) {
+  connection.run(other_tests, project, plain_beginning(pattern));
+  PgRows rows = connection.run(next_tests);
+  for (; !rows.empty() && ranked.size() < most; rows = connection.run(next_tests))
+    add_matching(rows, pattern, ranked);
+  connection.run("CLOSE other_tests");
+}
+
 }  // namespace
 
 std::vector<NamedTest> rank_tests(PgConnection& connection, int64_t project,
                                   const std::string& pattern, size_t most) {
-  const std::string beginning = plain_beginning(pattern);
   std::vector<RankedTest> ranked;
-  add_matching(connection.run(counts_sql, project, true, beginning), pattern, ranked);
-  if (ranked.size() < most)
-    add_matching(connection.run(counts_sql, project, false, beginning), pattern, ranked);
+  add_matching(connection.run(failed_tests, project, plain_beginning(pattern)), pattern, ranked);
+  if (ranked.size() < most) add_others(connection, project, pattern, most, ranked);
   std::ranges::sort(ranked, [](const RankedTest& a, const RankedTest& b) {
     return std::tie(b.failure_rate, a.test.id) < std::tie(a.failure_rate, b.test.id);
   });
