@@ -57,6 +57,15 @@ class MarkdownWriter {
   std::string text_;
 };
 
+std::string heading_of(const ReportedCause& cause) {
+  if (cause.tests.empty()) return fmt::format("cause {}", cause.id);
+  const size_t more = cause.tests.size() - 1 + cause.tests_left_out;
+  std::string heading = markdown_code(to_string(cause.tests.front().test), 150);
+  if (more > 0) heading += " and " + counted(static_cast<long long>(more), "more test");
+  if (cause.id != 0) heading += fmt::format(" (cause {})", cause.id);
+  return heading;
+}
+
 }  // namespace
 
 std::string cause_markdown(const ReportedCause& cause, Day today) {
@@ -79,9 +88,7 @@ std::string cause_report_markdown(const CauseReport& report) {
   if (report.causes.empty()) out.put("No test failed and passed on the same code.\n");
   size_t number = 0;
   for (const ReportedCause& cause : report.causes)
-    out.put("## {}. {}\n\n{}", ++number,
-            cause.id == 0 ? "a new cause" : fmt::format("cause {}", cause.id),
-            cause_markdown(cause, report.today));
+    out.put("## {}. {}\n\n{}", ++number, heading_of(cause), cause_markdown(cause, report.today));
   if (report.causes_left_out > 0)
     out.put("{} hit fewer builds and are left out; `--most N` shows them.\n",
             counted(static_cast<long long>(report.causes_left_out), "more cause"));
