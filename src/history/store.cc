@@ -13,6 +13,16 @@ std::string to_string(const StoreAddress& address) {
   return is_postgres(address) ? url_without_passwords(address.url) : address.url;
 }
 
+Result<std::vector<TestSummary>> Store::summarise_tests(std::span<const TestId> tests) {
+  std::vector<TestSummary> summaries;
+  for (const TestId& test : tests) {
+    auto summary = summarise_test(test);
+    if (!summary) return summary.error();
+    if (*summary) summaries.push_back(std::move(**summary));
+  }
+  return summaries;
+}
+
 Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, Duration patience) {
   if (is_postgres(address)) return open_postgres_store(address, patience);
   return open_sqlite_store(address, patience);

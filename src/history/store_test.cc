@@ -70,6 +70,27 @@ TEST_P(StoreTest, Has_exact_quantiles_for_few_runs) {
   EXPECT_FALSE(durations.approximate);
 }
 
+TEST_P(StoreTest, Summarises_several_tests_as_it_does_each) {
+  const SessionId session = begin();
+  std::vector<TestId> wanted;
+  for (int i = 0; i < 120; ++i) {
+    record(session, passing_run(fmt::format("t{}", i), i, 1ms));
+    record(session, failing_run(fmt::format("t{}", i), 200 + i));
+    wanted.push_back({"suite", fmt::format("t{}", 119 - i)});
+    if (i % 40 == 0) wanted.push_back({"suite", fmt::format("unknown {}", i)});
+  }
+  const auto summaries = store_->summarise_tests(wanted);
+  ASSERT_TRUE(summaries) << to_string(summaries.error());
+  ASSERT_EQ(summaries->size(), 120u);
+  EXPECT_EQ(summaries->front().test.name, "t119");
+  for (const TestSummary& one : *summaries) {
+    EXPECT_EQ(one.passes, 1);
+    EXPECT_EQ(one.failures, 1);
+    EXPECT_EQ(one.signatures.size(), 1u);
+  }
+  EXPECT_EQ(store_->summarise_tests(std::vector{wanted.front()})->size(), 1u);
+}
+
 TEST_P(StoreTest, Approximates_quantiles_of_many_runs) {
   const SessionId session = begin();
   const int runs = 12'000;

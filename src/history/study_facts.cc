@@ -57,30 +57,36 @@ class Gathering {
   }
 
   Result<void> runs_of_tests() {
-    std::set<TestId> tests;
-    for (const FlakyEpisode& episode : facts_.episodes) tests.insert(episode.test);
+    std::set<TestId> all;
+    for (const FlakyEpisode& episode : facts_.episodes) all.insert(episode.test);
+    std::vector<TestId> tests(all.begin(), all.end());
+    if (tests.size() > most_tests) {
+      note("tables 3 and 4 are of {} of {} flaky tests", most_tests, tests.size());
+      tests.resize(most_tests);
+    }
+    auto summaries = store_.summarise_tests(tests);
+    if (!summaries) return summaries.error();
+    auto summary = summaries->begin();
     for (const TestId& test : tests) {
-      if (facts_.tests.size() == most_tests) {
-        note("tables 3 and 4 are of {} of {} flaky tests", most_tests, tests.size());
-        break;
-      }
-      auto summary = store_.summarise_test(test);
-      if (!summary) return summary.error();
-      FlakyTestRuns runs;
-      runs.test = test;
-      if (const auto repro = question_.repros.find(test); repro != question_.repros.end()) {
-        runs.has_repro = true;
-        runs.category = repro->second;
-      }
-      if (*summary) {
-        runs.passes = (*summary)->passes;
-        runs.failures = (*summary)->failures;
-        runs.passing = (*summary)->pass_durations;
-        runs.failing = (*summary)->fail_durations;
-      }
-      facts_.tests.push_back(std::move(runs));
+      const bool is_known = summary != summaries->end() && summary->test == test;
+      facts_.tests.push_back(runs_of(test, is_known ? &*summary++ : nullptr));
     }
     return {};
+  }
+
+  FlakyTestRuns runs_of(const TestId& test, const TestSummary* summary) const {
+    FlakyTestRuns runs;
+    runs.test = test;
+    if (const auto repro = question_.repros.find(test); repro != question_.repros.end()) {
+      runs.has_repro = true;
+      runs.category = repro->second;
+    }
+    if (!summary) return runs;
+    runs.passes = summary->passes;
+    runs.failures = summary->failures;
+    runs.passing = summary->pass_durations;
+    runs.failing = summary->fail_durations;
+    return runs;
   }
 
   Result<void> claims() {

@@ -15,6 +15,26 @@ constexpr int64_t exact_runs = 10'000;
 // More runs than this are not counted one by one: it would take longer than people wait.
 constexpr int64_t most_counted = 300'000;
 
+std::vector<NamedTest> find_tests(PgConnection& connection, int64_t project,
+                                  std::span<const TestId> tests) {
+  std::vector<std::string> targets, names;
+  for (const TestId& test : tests) {
+    targets.push_back(test.target);
+    names.push_back(test.name);
+  }
+  const PgRows rows = connection.run(R"sql(
+      SELECT number, id FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS wanted
+             (target, name, number)
+      JOIN tests ON project = $1::bigint AND md5(tests.target) = md5(wanted.target)
+        AND md5(tests.name) = md5(wanted.name)
+      ORDER BY number)sql",
+                                     project, targets, names);
+  std::vector<NamedTest> found;
+  for (int row = 0; row < rows.size(); ++row)
+    found.push_back({rows.integer(row, 1), tests[static_cast<size_t>(rows.integer(row, 0) - 1)]});
+  return found;
+}
+
 }  // namespace
 
 std::vector<TestSummary> PgReader::summarise(const std::string& pattern, size_t most) {
@@ -22,16 +42,23 @@ std::vector<TestSummary> PgReader::summarise(const std::string& pattern, size_t 
   std::vector<NamedTest> tests = rank_tests(connection_, project_, pattern, most);
   tests.resize(std::min(tests.size(), most));
   const auto count = std::max<int64_t>(static_cast<int64_t>(tests.size()), 1);
-  return summarise_tests(connection_, tests, exact_runs / count);
+  return unflake::summarise_tests(connection_, tests, exact_runs / count);
 }
 
 std::optional<TestSummary> PgReader::summarise_test(const TestId& id) {
   PgTransaction snapshot(connection_, PgAccess::read);
   const auto test = find_test(id);
   if (!test) return std::nullopt;
-  auto summaries = summarise_tests(connection_, {{*test, id}}, exact_runs);
+  auto summaries = unflake::summarise_tests(connection_, {{*test, id}}, exact_runs);
   if (summaries.empty()) return std::nullopt;
   return std::move(summaries[0]);
+}
+
+std::vector<TestSummary> PgReader::summarise_tests(std::span<const TestId> tests) {
+  PgTransaction snapshot(connection_, PgAccess::read);
+  const auto count = std::max<int64_t>(static_cast<int64_t>(tests.size()), 1);
+  return unflake::summarise_tests(connection_, find_tests(connection_, project_, tests),
+                                  exact_runs / count);
 }
 
 std::vector<RecentRun> PgReader::recent_runs(const TestId& id, size_t most) {

@@ -105,6 +105,9 @@ class PostgresStore : public Store {
   Result<std::optional<TestSummary>> summarise_test(const TestId& test) override {
     return attempt_again([&] { return reader_.summarise_test(test); });
   }
+  Result<std::vector<TestSummary>> summarise_tests(std::span<const TestId> tests) override {
+    return attempt_again([&] { return reader_.summarise_tests(tests); });
+  }
   Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
     return attempt_again([&] { return reader_.recent_runs(test, most); });
   }

@@ -153,6 +153,22 @@ std::optional<TestSummary> Reader::summarise_test(const TestId& id) {
   return Summariser(database_, totals, exact_runs).summarise(id, *test);
 }
 
+std::vector<TestSummary> Reader::summarise_tests(std::span<const TestId> tests) {
+  Transaction snapshot(database_, Access::read);
+  const bool are_many = tests.size() > few_tests;
+  Totals totals = are_many ? read_totals(database_) : Totals();
+  const auto count = std::max<int64_t>(static_cast<int64_t>(tests.size()), 1);
+  Summariser summariser(database_, totals, exact_runs / count);
+  std::vector<TestSummary> summaries;
+  for (const TestId& id : tests) {
+    const auto test = find_test(id);
+    if (!test) continue;
+    if (!are_many) totals = read_totals(database_, *test);
+    if (!totals.of_test(*test).empty()) summaries.push_back(summariser.summarise(id, *test));
+  }
+  return summaries;
+}
+
 std::vector<RecentRun> Reader::recent_runs(const TestId& id, size_t most) {
   Transaction snapshot(database_, Access::read);
   const auto test = find_test(id);

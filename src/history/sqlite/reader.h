@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ class Reader {
 
   std::vector<TestSummary> summarise(const std::string& pattern, size_t most);
   std::optional<TestSummary> summarise_test(const TestId& test);
+  std::vector<TestSummary> summarise_tests(std::span<const TestId> tests);
   std::vector<RecentRun> recent_runs(const TestId& test, size_t most);
   std::optional<std::string> latest_output(const TestId& test, const std::string& signature);
   RunCounts count_runs(const TestId& test, const std::string& signature, const Window& window);

@@ -84,6 +84,9 @@ class SqliteStore : public Store {
   Result<std::optional<TestSummary>> summarise_test(const TestId& test) override {
     return attempt([&] { return reader_.summarise_test(test); });
   }
+  Result<std::vector<TestSummary>> summarise_tests(std::span<const TestId> tests) override {
+    return attempt([&] { return reader_.summarise_tests(tests); });
+  }
   Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
     return attempt([&] { return reader_.recent_runs(test, most); });
   }
