@@ -13,13 +13,13 @@
 
 namespace unflake {
 
-// A store in each kind of database, with the words that tests of it share.
-class StoreFixture : public testing::TestWithParam<StoreBackend> {
+// The words that tests of a store share.
+class StoreWords {
  protected:
-  StoreFixture() : history_(GetParam().make()) { open(); }
+  explicit StoreWords(std::string url) : url_(std::move(url)) { open(); }
 
   std::unique_ptr<Store> open_project(const std::string& project) const {
-    auto opened = open_store({history_->url(), project});
+    auto opened = open_store({url_, project});
     EXPECT_TRUE(opened) << to_string(opened.error());
     return opened ? *std::move(opened) : nullptr;
   }
@@ -104,8 +104,20 @@ class StoreFixture : public testing::TestWithParam<StoreBackend> {
     return {};
   }
 
-  std::unique_ptr<FreshHistory> history_;
+  std::string url_;
   std::unique_ptr<Store> store_;
+};
+
+struct HistoryOfBackend {
+  std::unique_ptr<FreshHistory> history_;
+};
+
+// A store in each kind of database.
+class StoreFixture : public testing::TestWithParam<StoreBackend>,
+                     private HistoryOfBackend,
+                     protected StoreWords {
+ protected:
+  StoreFixture() : HistoryOfBackend{GetParam().make()}, StoreWords(history_->url()) {}
 };
 
 // Tests of `fixture`, on every kind of database.

@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 
 #include "history/store.h"
-#include "support/history_runs.h"
+#include "support/store_fixture.h"
 #include "support/temp_folder.h"
 
 namespace unflake {
@@ -14,50 +14,14 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class SqliteStoreTest : public testing::Test {
+struct FileOfHistory {
+  TempFolder folder_;
+  std::string path_ = folder_.file("deep/er/history.db");
+};
+
+class SqliteStoreTest : public testing::Test, protected FileOfHistory, protected StoreWords {
  protected:
-  SqliteStoreTest() { open(); }
-
-  void open() {
-    store_.reset();
-    auto opened = open_store({path_});
-    ASSERT_TRUE(opened) << to_string(opened.error());
-    store_ = *std::move(opened);
-  }
-
-  SessionId begin(const std::string& commit = "c0ffee") {
-    const auto begun = store_->begin_session(session_of_commit(commit));
-    EXPECT_TRUE(begun) << to_string(begun.error());
-    return begun ? *begun : 0;
-  }
-
-  void record(SessionId session, const RunRecord& run) {
-    const auto recorded = store_->record(session, run);
-    ASSERT_TRUE(recorded) << to_string(recorded.error());
-  }
-
-  void end(SessionId session) {
-    const auto ended = store_->end_session(session);
-    ASSERT_TRUE(ended) << to_string(ended.error());
-  }
-
-  TestSummary summary(const std::string& name) {
-    const auto found = store_->summarise_test({"suite", name});
-    if (!found || !*found) {
-      ADD_FAILURE() << name << " is not there";
-      return {};
-    }
-    return **found;
-  }
-
-  std::vector<std::string> ranking(const std::string& pattern, size_t most = 100) {
-    const auto tests = store_->summarise(pattern, most);
-    EXPECT_TRUE(tests);
-    std::vector<std::string> names;
-    if (tests)
-      for (const TestSummary& test : *tests) names.push_back(test.test.name);
-    return names;
-  }
+  SqliteStoreTest() : StoreWords(path_) {}
 
   // What no unflake would write: for readers that must survive it.
   void tamper(const char* sql) {
@@ -67,10 +31,6 @@ class SqliteStoreTest : public testing::Test {
         << sqlite3_errmsg(database);
     sqlite3_close(database);
   }
-
-  TempFolder folder_;
-  std::string path_ = folder_.file("deep/er/history.db");
-  std::unique_ptr<Store> store_;
 };
 
 TEST_F(SqliteStoreTest, Keeps_the_output_of_the_newest_failures_only) {
