@@ -16,6 +16,7 @@ class PgReader {
   PgReader(PgConnection& connection, int64_t project)
       : connection_(connection), project_(project) {}
 
+  std::optional<TimePoint> find_session(const std::string& uuid);
   std::vector<TestSummary> summarise(const std::string& pattern, size_t most);
   std::optional<TestSummary> summarise_test(const TestId& test);
   std::vector<RecentRun> recent_runs(const TestId& test, size_t most);
