@@ -32,11 +32,35 @@ Note lift_note(const QuarantineEntry& entry, const CleanRuns& runs) {
 }
 
 std::string new_reason(const std::vector<GateAttempt>& attempts, const std::string& signature) {
-  const auto failed = std::ranges::count(attempts, signature, &GateAttempt::signature);
-  return fmt::format("new: {} of {} runs of a build failed so", failed, attempts.size());
+  int failed = 0, runs = 0;
+  for (const GateAttempt& attempt : attempts) {
+    runs += attempt.runs;
+    if (attempt.signature == signature) failed += attempt.runs;
+  }
+  return fmt::format("new: {} of {} runs of a build failed so", failed, runs);
+}
+
+bool is_alike(const GateAttempt& a, const GateAttempt& b) {
+  return a.outcome == b.outcome && a.signature == b.signature && a.sanitizer == b.sanitizer;
 }
 
 }  // namespace
+
+GatekeeperOptions gatekeeper_options(const CiSettings& ci, std::string quarantine_file,
+                                     TimePoint now) {
+  GatekeeperOptions options;
+  options.quarantine_file = std::move(quarantine_file);
+  options.quarantine_days = ci.quarantine_days.value_or(options.quarantine_days);
+  options.warn_days = ci.warn_days.value_or(options.warn_days);
+  options.lift.least_runs = ci.lift_runs.value_or(static_cast<int>(options.lift.least_runs));
+  options.now = now;
+  return options;
+}
+
+FlakyResult ci_flaky_result(const std::optional<std::string>& asked, const Config& config) {
+  if (asked) return *flaky_result_from(*asked);
+  return config.ci.flaky.value_or(config.settings.flaky.value_or(FlakyResult::tell));
+}
 
 Gatekeeper::Gatekeeper(Gate gate, GatekeeperOptions options, Store* store, EventStream& listeners)
     : gate_(std::move(gate)),
@@ -67,7 +91,12 @@ void Gatekeeper::begin(const SessionStarted& session) {
 
 void Gatekeeper::take(const RunEnded& run) {
   if (was_cancelled(run)) return;
-  attempts_[run.test->id].push_back(gate_attempt_of(run.result.outcome));
+  auto& attempts = attempts_[run.test->id];
+  GateAttempt attempt = gate_attempt_of(run.result.outcome);
+  if (!attempts.empty() && is_alike(attempts.back(), attempt))
+    ++attempts.back().runs;
+  else
+    attempts.push_back(std::move(attempt));
 }
 
 void Gatekeeper::end(TestEnded test) {

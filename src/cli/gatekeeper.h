@@ -25,6 +25,13 @@ struct GatekeeperOptions {
   std::optional<std::vector<std::string>> listed;  // all names of the target, when it told them all
 };
 
+// As a build is configured.
+GatekeeperOptions gatekeeper_options(const CiSettings& ci, std::string quarantine_file,
+                                     TimePoint now);
+
+// `asked`: what --flaky says, a name that is known.
+FlakyResult ci_flaky_result(const std::optional<std::string>& asked, const Config& config);
+
 // Stands between a session and its listeners: what it passes on says of each test, and of the whole
 // session, what the gate decided.
 class Gatekeeper : public Consumer {

@@ -145,15 +145,9 @@ class RunSession {
   }
 
   GatekeeperOptions gate_options(const SelectedTests& tests, TimePoint now) const {
-    GatekeeperOptions options;
-    options.quarantine_file = run_.quarantine.file(project_);
+    GatekeeperOptions options = gatekeeper_options(config_.ci, run_.quarantine.file(project_), now);
     options.quarantine_new = run_.quarantine_new;
-    options.quarantine_days = config_.ci.quarantine_days.value_or(options.quarantine_days);
-    options.warn_days = config_.ci.warn_days.value_or(options.warn_days);
-    options.lift.least_runs =
-        config_.ci.lift_runs.value_or(static_cast<int>(options.lift.least_runs));
     options.project_root = project_.root;
-    options.now = now;
     if (tests.target.framework == Framework::command) return options;
     options.listed.emplace();
     for (const auto& test : tests.all) options.listed->push_back(test->id.name);
@@ -191,9 +185,9 @@ class RunSession {
   }
 
   FlakyResult flaky_result() const {
+    if (run_.ci) return ci_flaky_result(run_.flaky, config_);
     if (run_.flaky) return *flaky_result_from(*run_.flaky);
-    const FlakyResult otherwise = config_.settings.flaky.value_or(FlakyResult::tell);
-    return run_.ci ? config_.ci.flaky.value_or(otherwise) : otherwise;
+    return config_.settings.flaky.value_or(FlakyResult::tell);
   }
 
   const RunCommand& run_;

@@ -47,6 +47,7 @@ std::string days_text(int days) {
 
 // What the attempts of one test show, sorted by what the quarantine knows of it.
 struct Sorted {
+  RunsMade made = RunsMade::here;
   int passes = 0, failures = 0, skips = 0;
   bool sanitizer = false;
   std::map<std::string, std::string> headlines;  // by signature
@@ -55,13 +56,14 @@ struct Sorted {
 };
 
 Sorted sort(std::span<const GateAttempt> attempts, std::span<const QuarantineEntry> entries,
-            Day today) {
+            Day today, RunsMade made) {
   Sorted sorted;
+  sorted.made = made;
   for (const GateAttempt& attempt : attempts) {
-    if (attempt.outcome == OutcomeKind::pass) ++sorted.passes;
-    if (attempt.outcome == OutcomeKind::skipped) ++sorted.skips;
+    if (attempt.outcome == OutcomeKind::pass) sorted.passes += attempt.runs;
+    if (attempt.outcome == OutcomeKind::skipped) sorted.skips += attempt.runs;
     if (attempt.outcome == OutcomeKind::pass || attempt.outcome == OutcomeKind::skipped) continue;
-    ++sorted.failures;
+    sorted.failures += attempt.runs;
     if (!sorted.headlines.try_emplace(attempt.signature, attempt.headline).second) continue;
     const auto entry = std::ranges::find(entries, attempt.signature, &QuarantineEntry::signature);
     if (entry == entries.end()) {
@@ -87,6 +89,11 @@ std::string unknown_text(const Sorted& sorted) {
   return join(texts, ", ");
 }
 
+void propose_to_reproduce(GateDecision& decision, const Sorted& sorted, const TestId& test,
+                          const std::string& signature) {
+  if (sorted.made == RunsMade::here) decision.next.push_back(reproduce_command(test, signature));
+}
+
 void take_entry(GateDecision& decision, const QuarantineEntry& entry) {
   decision.until = format_day(entry.expires);
   decision.owner = entry.owner;
@@ -110,8 +117,8 @@ void decide_expired(GateDecision& decision, const Sorted& sorted, const TestId& 
   decision.text =
       fmt::format("{}; its quarantine for {} began {} and expired after {}{}", runs_text(sorted),
                   entry.signature, format_day(entry.since), decision.until, who(entry));
-  decision.next = {reproduce_command(test, entry.signature),
-                   add_command(test, entry.signature) + " --days 30   # prolongs it"};
+  propose_to_reproduce(decision, sorted, test, entry.signature);
+  decision.next.push_back(add_command(test, entry.signature) + " --days 30   # prolongs it");
 }
 
 void decide_other(GateDecision& decision, const Sorted& sorted, const TestId& test,
@@ -120,7 +127,7 @@ void decide_other(GateDecision& decision, const Sorted& sorted, const TestId& te
   decision.kind = GateKind::other_signature;
   decision.text = fmt::format("{}; it is in quarantine for {}, not for {}", runs_text(sorted),
                               named(entry.signature, entry.failure), unknown_text(sorted));
-  decision.next = {reproduce_command(test, sorted.unknown.front())};
+  propose_to_reproduce(decision, sorted, test, sorted.unknown.front());
 }
 
 void decide_unknown(GateDecision& decision, const Sorted& sorted, const TestId& test) {
@@ -130,13 +137,13 @@ void decide_unknown(GateDecision& decision, const Sorted& sorted, const TestId& 
   decision.text = fmt::format("{}: {}", runs_text(sorted), unknown_text(sorted));
   if (sorted.sanitizer) decision.text += "; what a sanitizer reports is a defect, not a flake";
   if (flaky) decision.next.push_back(add_command(test, signature));
-  if (sorted.passes > 0) decision.next.push_back(reproduce_command(test, signature));
+  if (sorted.passes > 0) propose_to_reproduce(decision, sorted, test, signature);
 }
 
 }  // namespace
 
 GateAttempt gate_attempt_of(const Outcome& outcome) {
-  GateAttempt attempt{outcome.kind, outcome.signature, "", false};
+  GateAttempt attempt{outcome.kind, outcome.signature, "", false, 1};
   if (!outcome.failed() || outcome.failures.empty()) return attempt;
   attempt.headline = headline(outcome.failures.front());
   attempt.sanitizer = std::ranges::any_of(
@@ -146,7 +153,7 @@ GateAttempt gate_attempt_of(const Outcome& outcome) {
 
 GateDecision Gate::decide(const TestId& test, std::span<const GateAttempt> attempts) const {
   const auto entries = quarantine_.of(test);
-  const Sorted sorted = sort(attempts, entries, today_);
+  const Sorted sorted = sort(attempts, entries, today_, made_);
   GateDecision decision;
   decision.unknown = sorted.unknown;
   decision.sanitizer = sorted.sanitizer;

@@ -16,15 +16,20 @@ struct GateAttempt {
   std::string signature;  // of a failing run
   std::string headline;
   bool sanitizer = false;  // its failure was reported by a sanitizer
+  int runs = 1;            // that were like this one
 };
 
 GateAttempt gate_attempt_of(const Outcome& outcome);
+
+// Only what was run here can be reproduced here.
+enum class RunsMade { here, elsewhere };
 
 // Whether a test's runs may pass a build. Knows the quarantine and the day, and nothing of how the
 // runs were made.
 class Gate {
  public:
-  Gate(Quarantine quarantine, Day today) : quarantine_(std::move(quarantine)), today_(today) {}
+  Gate(Quarantine quarantine, Day today, RunsMade made = RunsMade::here)
+      : quarantine_(std::move(quarantine)), today_(today), made_(made) {}
 
   const Quarantine& quarantine() const { return quarantine_; }
   Day today() const { return today_; }
@@ -34,6 +39,7 @@ class Gate {
  private:
   Quarantine quarantine_;
   Day today_;
+  RunsMade made_;
 };
 
 // What the entries of a target ask for, whatever its tests do. Without a target: of all.

@@ -65,6 +65,21 @@ TEST(Gate, Calls_an_unknown_failure_of_a_test_that_also_passed_new) {
                           "unflake reproduce server_test:Server.Push --failure " + other));
 }
 
+TEST(Gate, Does_not_propose_to_reproduce_what_was_not_run_here) {
+  const Gate gate(Quarantine({entry()}), day("2026-04-11"), RunsMade::elsewhere);
+  EXPECT_THAT(gate.decide(push, std::vector{failed(known), passed()}).next,
+              ElementsAre(HasSubstr("unflake quarantine add")));
+  const Gate early(Quarantine({entry()}), day("2026-03-11"), RunsMade::elsewhere);
+  EXPECT_THAT(early.decide(push, std::vector{failed(other), passed()}).next, IsEmpty());
+}
+
+TEST(Gate, Counts_the_runs_that_an_attempt_stands_for) {
+  GateAttempt passes = passed(), failures = failed(other);
+  passes.runs = 40;
+  failures.runs = 2;
+  EXPECT_THAT(decide({passes, failures}, {}).text, HasSubstr("failed in 2 of 42 runs"));
+}
+
 TEST(Gate, Lets_a_known_failure_pass_and_says_until_when_and_whose_it_is) {
   const GateDecision decision = decide({failed(known), passed()});
   EXPECT_EQ(decision.kind, GateKind::flaky_known);

@@ -28,6 +28,7 @@ class FailingStore : public Store {
     if (broken) return full();
     return real_.begin_session(session);
   }
+  Result<std::optional<TimePoint>> find_session(const std::string&) override { return full(); }
   Result<void> record(SessionId session, const RunRecord& run) override {
     ++tries;
     if (broken) return full();

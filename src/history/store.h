@@ -101,6 +101,8 @@ class Store {
   virtual ~Store() = default;
 
   virtual Result<SessionId> begin_session(const SessionRecord& session) = 0;
+  // When the session began, as it was recorded first; none: it is not known.
+  virtual Result<std::optional<TimePoint>> find_session(const std::string& uuid) = 0;
   virtual Result<void> record(SessionId session, const RunRecord& run) = 0;
   // All or nothing, and much faster than one by one.
   virtual Result<void> record_all(SessionId session, std::span<const RunRecord> runs) = 0;

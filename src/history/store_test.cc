@@ -61,6 +61,18 @@ TEST_P(StoreTest, Gives_a_session_with_a_known_uuid_back) {
   EXPECT_NE(*store_->begin_session(record), *store_->begin_session(record));
 }
 
+TEST_P(StoreTest, Finds_when_a_session_began_as_it_was_recorded_first) {
+  EXPECT_EQ(*store_->find_session("1234"), std::nullopt);
+  SessionRecord record = session_of_commit("c0ffee");
+  record.uuid = "1234";
+  record.started = at_second(7);
+  ASSERT_TRUE(store_->begin_session(record));
+  record.started = at_second(8);
+  ASSERT_TRUE(store_->begin_session(record));
+  EXPECT_EQ(*store_->find_session("1234"), at_second(7));
+  EXPECT_EQ(*store_->find_session("12345"), std::nullopt);
+}
+
 TEST_P(StoreTest, Has_exact_quantiles_for_few_runs) {
   const SessionId session = begin();
   for (int i = 1; i <= 100; ++i) record(session, passing_run("t", i, i * 1017us));

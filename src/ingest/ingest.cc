@@ -35,7 +35,7 @@ class Batch {
     if (runs_.empty()) return {};
     const auto recorded = store_.record_all(session_, runs_);
     if (!recorded) return recorded;
-    if (see_) see_(runs_);
+    if (see_) see_(session_, runs_);
     runs_.clear();
     bytes_ = 0;
     return {};
@@ -49,6 +49,22 @@ class Batch {
   size_t bytes_ = 0;
 };
 
+struct OpenedSession {
+  SessionId id = 0;
+  TimePoint started;  // as it was recorded first, by whomever
+  bool was_known = false;
+};
+
+Result<OpenedSession> open_session(const SessionRecord& record, Store& store) {
+  const auto before = store.find_session(record.uuid);
+  if (!before) return before.error();
+  const auto id = store.begin_session(record);
+  if (!id) return id.error();
+  const auto started = store.find_session(record.uuid);
+  if (!started) return started.error();
+  return OpenedSession{*id, started->value_or(record.started), before->has_value()};
+}
+
 }  // namespace
 
 std::string session_uuid_of(const ReportFile& file, const IngestSettings& settings) {
@@ -60,27 +76,26 @@ std::string session_uuid_of(const ReportFile& file, const IngestSettings& settin
   return std::move(hash).hex().substr(0, 32);
 }
 
-Result<ReadReport> ingest(const ReportFile& file, const IngestSettings& settings, Store& store,
-                          const SeeRuns& see) {
+Result<IngestedReport> ingest(const ReportFile& file, const IngestSettings& settings, Store& store,
+                              const SeeRuns& see) {
   const auto bytes = file.bytes();
   if (!bytes) return bytes.error();
-  const TimePoint modified = settings.modified.value_or(file.modified());
   SessionRecord record;
-  record.started = modified;
+  record.started = settings.modified.value_or(file.modified());
   record.surroundings = settings.surroundings;
   record.command_line = settings.command_line;
   record.uuid = session_uuid_of(file, settings);
-  const auto session = store.begin_session(record);
+  const auto session = open_session(record, store);
   if (!session) return session.error();
-  Batch batch(store, *session, see);
-  const ReportSource source{file.name(), settings.origin, modified};
+  Batch batch(store, session->id, see);
+  const ReportSource source{file.name(), settings.origin, session->started};
   auto report =
       read_results(*bytes, source, [&](std::span<RunRecord> runs) { return batch.add(runs); });
-  if (!report) return report;
+  if (!report) return report.error();
   if (const auto written = batch.write(); !written) return written.error();
   // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
-  (void)store.end_session(*session);
-  return report;
+  (void)store.end_session(session->id);
+  return IngestedReport{std::move(*report), session->was_known};
 }
 
 }  // namespace unflake

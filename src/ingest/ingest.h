@@ -17,15 +17,19 @@ struct IngestSettings {
   std::optional<TimePoint> modified;  // when the report was written; none: as the file says
 };
 
+struct IngestedReport : ReadReport {
+  bool was_known = false;  // taken in before, wholly or in part
+};
+
 // Sees every run behind the store, when it is safe there.
-using SeeRuns = std::function<void(std::span<const RunRecord> runs)>;
+using SeeRuns = std::function<void(SessionId session, std::span<const RunRecord> runs)>;
 
 // Takes a report into the history as a session of its own. The session is known by the build, the
-// commit, the target and the report's contents: what is taken in twice counts once, and an
-// ingestion that was interrupted is completed by the next. An error means that the history could
-// not be written.
-Result<ReadReport> ingest(const ReportFile& file, const IngestSettings& settings, Store& store,
-                          const SeeRuns& see = nullptr);
+// commit, the target and the report's contents: what is taken in twice counts once, whatever became
+// of the file's times, and an ingestion that was interrupted is completed by the next. An error
+// means that the history could not be written.
+Result<IngestedReport> ingest(const ReportFile& file, const IngestSettings& settings, Store& store,
+                              const SeeRuns& see = nullptr);
 
 std::string session_uuid_of(const ReportFile& file, const IngestSettings& settings);
 

@@ -9,6 +9,8 @@
 namespace unflake {
 namespace {
 
+using namespace std::chrono_literals;
+
 std::string many_cases(int count) {
   std::string text = "<testsuite name='s' timestamp='2026-03-01T12:00:00Z'>";
   for (int i = 0; i < count; ++i)
@@ -50,6 +52,19 @@ TEST_F(Ingest, A_report_that_is_delivered_twice_counts_once) {
   EXPECT_EQ(recorded(), 100);
 }
 
+TEST_F(Ingest, A_report_without_times_that_was_touched_counts_once) {
+  const ReportFile report =
+      file("<testsuite name='s'><testcase name='a'/><testcase name='b'/></testsuite>");
+  for (const auto age : {0s, 3600s}) {
+    settings_.modified = report.modified() - age;
+    const auto ingested = ingest(report, settings_, *store_);
+    ASSERT_TRUE(ingested);
+    EXPECT_EQ(ingested->counts.runs, 2);
+    EXPECT_EQ(ingested->was_known, age != 0s);
+  }
+  EXPECT_EQ(recorded(), 2);
+}
+
 TEST_F(Ingest, The_same_report_of_another_build_counts_too) {
   ASSERT_TRUE(ingest(file(many_cases(10)), settings_, *store_));
   settings_.surroundings.build = "2";
@@ -85,7 +100,7 @@ TEST_F(Ingest, Of_a_report_that_was_cut_short_the_beginning_is_recorded) {
 
 TEST_F(Ingest, Whoever_watches_sees_every_run_once_it_is_safe) {
   int64_t seen = 0;
-  const auto see = [&](std::span<const RunRecord> runs) {
+  const auto see = [&](SessionId, std::span<const RunRecord> runs) {
     seen += static_cast<int64_t>(runs.size());
   };
   ASSERT_TRUE(ingest(file(many_cases(123)), settings_, *store_, see));

@@ -99,22 +99,24 @@ std::string to_query(const QueryFields& fields) {
   return query;
 }
 
-std::string to_json(const ReadReport& report) {
+std::string to_json(const IngestedReport& report) {
   Json json = counts_json(report.counts);
   json["format"] = 1;
+  json["known"] = report.was_known;
   json["incomplete"] = report.refused ? error_json(*report.refused) : Json(nullptr);
   return json.dump();
 }
 
-Result<ReadReport> report_from_json(const std::string& text) {
+Result<IngestedReport> report_from_json(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("results"))
     return internal_error("the server's answer is not that of `unflake serve`", "",
                           "check the server's address");
-  ReadReport report;
+  IngestedReport report;
   report.counts = {number(json, "cases"),     number(json, "results"),       number(json, "passes"),
                    number(json, "failures"),  number(json, "skipped"),       number(json, "flaky"),
                    number(json, "odd_times"), number(json, "packed_outputs")};
+  report.was_known = json.value("known", Json()) == true;
   const auto found = json.find("incomplete");
   if (found != json.end() && found->is_object())
     report.refused = usage_error(word(*found, "what"), word(*found, "where"), word(*found, "next"));

@@ -23,8 +23,8 @@ Delivery delivery_from(const QueryFields& fields);
 std::string to_query(const QueryFields& fields);
 
 // An answer, and the line that an ingestion prints. `incomplete` is why the rest was not read.
-std::string to_json(const ReadReport& report);
-Result<ReadReport> report_from_json(const std::string& text);
+std::string to_json(const IngestedReport& report);
+Result<IngestedReport> report_from_json(const std::string& text);
 
 std::string to_json(const Error& error);
 

@@ -18,8 +18,8 @@ struct Delivered {
     later,     // the server is away, or cannot at the moment
   };
   State state = State::later;
-  ReadReport report;  // of one that was taken
-  Error error;        // of one that was not
+  IngestedReport report;  // of one that was taken
+  Error error;            // of one that was not
 };
 
 // Whether the server is there and takes the token, before a report is sent.

@@ -41,6 +41,12 @@ class FakeStore : public Store {
     return static_cast<SessionId>(sessions.size());
   }
 
+  Result<std::optional<TimePoint>> find_session(const std::string& uuid) override {
+    for (const SessionRecord& session : sessions)
+      if (session.uuid == uuid) return std::optional(session.started);
+    return std::optional<TimePoint>();
+  }
+
   Result<void> record(SessionId session, const RunRecord& run) override {
     if (keys_.insert({session, run.test, run.started, run.attempt}).second)
       runs.push_back({session, run});

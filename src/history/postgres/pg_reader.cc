@@ -37,6 +37,14 @@ std::vector<NamedTest> find_tests(PgConnection& connection, int64_t project,
 
 }  // namespace
 
+std::optional<TimePoint> PgReader::find_session(const std::string& uuid) {
+  const PgRows rows = connection_.run(
+      "SELECT started_us FROM sessions WHERE md5(uuid) = md5($1) AND project = $2::bigint", uuid,
+      project_);
+  if (rows.empty()) return std::nullopt;
+  return to_time(rows.integer(0, 0));
+}
+
 std::vector<TestSummary> PgReader::summarise(const std::string& pattern, size_t most) {
   PgTransaction snapshot(connection_, PgAccess::read);
   std::vector<NamedTest> tests = rank_tests(connection_, project_, pattern, most);

@@ -17,6 +17,7 @@ class PgReader {
   PgReader(PgConnection& connection, int64_t project)
       : connection_(connection), project_(project) {}
 
+  std::optional<TimePoint> find_session(const std::string& uuid);
   std::vector<TestSummary> summarise(const std::string& pattern, size_t most);
   std::optional<TestSummary> summarise_test(const TestId& test);
   std::vector<TestSummary> summarise_tests(std::span<const TestId> tests);

@@ -78,6 +78,9 @@ class PostgresStore : public Store {
     const std::string uuid = session.uuid.empty() ? make_session_uuid() : session.uuid;
     return write([&] { return writer_.begin_session(session, uuid); });
   }
+  Result<std::optional<TimePoint>> find_session(const std::string& uuid) override {
+    return attempt_again([&] { return reader_.find_session(uuid); });
+  }
   Result<void> record(SessionId session, const RunRecord& run) override {
     return write([&] { writer_.record(session, run); });
   }

@@ -127,6 +127,13 @@ struct CountedRuns {
 
 }  // namespace
 
+std::optional<TimePoint> Reader::find_session(const std::string& uuid) {
+  Statement find(database_, "SELECT started_us FROM sessions WHERE uuid = ? AND project = ?");
+  Query query(find, uuid, project_);
+  if (!query.next()) return std::nullopt;
+  return to_time(query.integer(0));
+}
+
 std::vector<TestSummary> Reader::summarise(const std::string& pattern, size_t most) {
   Transaction snapshot(database_, Access::read);
   const bool is_long = most > few_tests;

@@ -57,6 +57,9 @@ class SqliteStore : public Store {
   Result<SessionId> begin_session(const SessionRecord& session) override {
     return attempt([&] { return writer_.begin_session(session); });
   }
+  Result<std::optional<TimePoint>> find_session(const std::string& uuid) override {
+    return attempt([&] { return reader_.find_session(uuid); });
+  }
   Result<void> record(SessionId session, const RunRecord& run) override {
     return attempt([&] { writer_.record(session, run); });
   }

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "history/store.h"
+
+namespace unflake {
+
+// The results of a build, whatever reports they come from, test by test. Of a test that never
+// failed two counts are kept under a hash of its id, so that the memory is that of the failures.
+class BuildResults {
+ public:
+  struct Bounds {
+    size_t tests = 1'000'000;  // about 50 MB
+    size_t failed_tests = 20'000;
+    size_t failures = 32;  // of one test, that differ
+  };
+
+  struct SeenFailure {
+    Outcome outcome;  // of the first run that failed so
+    int runs = 0;
+    std::set<SessionId> sessions;
+  };
+  struct FailedTest {
+    std::vector<SeenFailure> failures;
+    int runs = 0;       // that failed
+    Duration latest{};  // how long its last run took, failing or not
+  };
+  struct TestCounts {
+    int passed = 0, skipped = 0;  // tests that never failed
+    int64_t passes = 0, skips = 0;
+  };
+
+  BuildResults() = default;
+  explicit BuildResults(Bounds bounds) : bounds_(bounds) {}
+
+  void add(SessionId session, std::span<const RunRecord> runs);
+
+  const std::map<TestId, FailedTest>& failed() const { return failed_; }
+  Tally tally_of(const TestId& test) const;
+  TestCounts others() const;
+
+  const Bounds& bounds() const { return bounds_; }
+  // What the bounds left out.
+  int64_t failures_left_out() const { return failures_left_out_; }
+  int64_t passes_left_out() const { return passes_left_out_; }
+
+ private:
+  struct Passes {
+    uint32_t passes = 0, skips = 0;
+  };
+
+  void add_failure(SessionId session, const RunRecord& run);
+  void add_other(const RunRecord& run);
+
+  Bounds bounds_;
+  std::map<TestId, FailedTest> failed_;
+  std::unordered_map<uint64_t, Passes> others_;  // by hash of the id; of failed tests too
+  int64_t failures_left_out_ = 0, passes_left_out_ = 0;
+};
+
+}  // namespace unflake
