@@ -91,6 +91,7 @@ class Ingestion {
     const auto config = command_.configuration.load(project_);
     if (!config) return config.error();
     const StoreAddress address = command_.history.address(project_, *config);
+    store_project_ = address.project;
     survey_surroundings();
     if (const auto opened = open_gate(*config); !opened) return opened;
     if (command_.server.empty()) {
@@ -101,7 +102,6 @@ class Ingestion {
       store_ = std::move(*store);
       return {};
     }
-    server_project_ = command_.history.project;
     return reach_server();
   }
 
@@ -197,6 +197,7 @@ class Ingestion {
 
   IngestSettings settings_for(const ReportFile& file) const {
     IngestSettings settings;
+    settings.project = store_project_;
     const bool is_stream = file.name() == "-";
     settings.origin = {is_stream ? "" : file.name(), command_.target,
                        is_stream ? "" : cmake_project_around(file.name())};
@@ -214,7 +215,7 @@ class Ingestion {
   }
 
   Result<void> send(const ReportFile& file, Taken& taken) {
-    const Delivery delivery{settings_for(file), server_project_};
+    const Delivery delivery{settings_for(file), store_project_};
     if (!outcome_.away) {
       Delivered delivered = deliver(file, delivery, access_);
       taken.report = std::move(delivered.report);
@@ -244,7 +245,7 @@ class Ingestion {
   Surroundings surroundings_;
   std::unique_ptr<Store> store_;  // none: to the server
   ServerAccess access_;
-  std::string server_project_;
+  std::string store_project_;
   Outbox outbox_{default_outbox_folder()};
   std::optional<IngestGate> gate_;  // with --ci
   IngestOutcome outcome_;

@@ -69,6 +69,7 @@ Result<OpenedSession> open_session(const SessionRecord& record, Store& store) {
 
 std::string session_uuid_of(const ReportFile& file, const IngestSettings& settings) {
   ContentHash hash;
+  hash.add_field(settings.project);
   hash.add_field(settings.surroundings.build);
   hash.add_field(settings.surroundings.commit);
   hash.add_field(settings.origin.target);

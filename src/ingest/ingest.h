@@ -11,6 +11,7 @@ namespace unflake {
 
 // What a report does not tell of itself.
 struct IngestSettings {
+  std::string project;  // of the store: two projects may build the same commit and get one report
   ReportOrigin origin;
   Surroundings surroundings;
   std::string command_line;

@@ -52,6 +52,16 @@ TEST_F(Ingest, A_report_that_is_delivered_twice_counts_once) {
   EXPECT_EQ(recorded(), 100);
 }
 
+TEST_F(Ingest, Two_projects_may_get_the_same_report) {
+  settings_.project = "other";
+  auto other = open_store({folder_.file("history.db"), "other"});
+  ASSERT_TRUE(other) << to_string(other.error());
+  ASSERT_TRUE(ingest(file(many_cases(100)), settings_, **other));
+  settings_.project = "";
+  ASSERT_TRUE(ingest(file(many_cases(100)), settings_, *store_));
+  EXPECT_EQ(recorded(), 100);
+}
+
 TEST_F(Ingest, A_report_without_times_that_was_touched_counts_once) {
   const ReportFile report =
       file("<testsuite name='s'><testcase name='a'/><testcase name='b'/></testsuite>");

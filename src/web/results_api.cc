@@ -64,6 +64,7 @@ HttpResponse take_report(const ResultsApi& api, const ServedRequest& request,
   if (!file) return refusal(file.error().kind == ErrorKind::usage ? 400 : 507, file.error());
   StoreAddress address = api.store;
   if (!delivery.project.empty()) address.project = delivery.project;
+  delivery.settings.project = address.project;
   const auto store = open_store(address);
   if (!store) return refusal(503, store.error());
   const auto report = ingest(*file, delivery.settings, **store);
