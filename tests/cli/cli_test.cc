@@ -124,7 +124,9 @@ class CliCase : public testing::Test {
                              "UNFLAKE_BUILD",
                              "UNFLAKE_QUARANTINE",
                              "UNFLAKE_CHANGED_SINCE",
-                             "UNFLAKE_CHANGED_RUNS"})
+                             "UNFLAKE_CHANGED_RUNS",
+                             "GTEST_TOTAL_SHARDS",
+                             "GTEST_SHARD_INDEX"})
       command.env.push_back({name, std::nullopt});
     return executor_->launch(command, case_.timeout);
   }
