@@ -11,7 +11,7 @@ namespace unflake {
 
 // What happens at a site in a thread.
 struct Intervention {
-  enum class Action { delay, hold, replace_time, watch };
+  enum class Action { delay, hold, replace_time, watch, scale_time };
   enum class Position { before, after, start };
   enum class Threads { any, named, in_class };
   enum class Visits { every, only_nth, from_nth, halving };
@@ -22,7 +22,9 @@ struct Intervention {
   ThreadName thread;
   std::string executable;  // base name; empty: any
   Action action = Action::delay;
-  Duration duration{};  // of the delay; the bound of a hold; the new time value
+  // Of the delay; the bound of a hold; the new time value; when times are scaled, what a second
+  // becomes.
+  Duration duration{};
   Visits visits = Visits::every;
   uint64_t nth = 1;
   std::optional<size_t> anchor;  // visits count only after this intervention (a watch) matched

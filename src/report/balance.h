@@ -1,0 +1,144 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stats/spread.h"
+#include "suite/test.h"
+#include "trace/conditions.h"
+#include "trace/repro.h"
+#include "trace/time_values.h"
+
+// What is known after the time values of a test were tried: what the search finds and the reports
+// show.
+namespace unflake {
+
+enum class LoadLevel { idle, busy, one_core };
+
+std::string_view to_string(LoadLevel load);  // "idle", "busy", "one core"
+
+// Runs with the time values set to something.
+struct TriedSetting {
+  enum class Verdict {
+    holds,      // no more failures than the tolerance allows, as far as these runs can tell
+    fails,      // more of them
+    undecided,  // the search was over before it could tell
+  };
+  std::vector<Duration> values;  // one for each of BalanceReport::values
+  LoadLevel load = LoadLevel::idle;
+  Count failures;
+  int new_failures = 0;  // of these, such as runs with the test's own values did not show
+  Spread run_time;       // in ms, of the runs that passed
+  Verdict verdict = Verdict::undecided;
+  bool is_final = false;  // the proposed values, all together
+  bool on_front = false;  // no other setting at this load is both faster and fails less often
+};
+
+// How long what a wait waits for took, measured in every run: the end of the wait when it ended
+// early, else the moment of an event that passing runs had before the wait was over and failing
+// runs had not.
+struct Needed {
+  int runs = 0;
+  Duration median{}, longest{};
+  Duration at_tolerance{};  // estimated: longer than this is needed as rarely as is tolerated
+  SiteName event;           // that the wait is really for; empty: the wait's own end
+  std::string event_location;
+  std::string event_thread;
+};
+
+// Where the value stands in the source.
+struct ValueInSource {
+  std::string file;  // as it can be opened
+  int line = 0;
+  std::string text;      // the line as it is, trimmed
+  std::string old_text;  // the expression that holds the value; empty: none was found
+  std::string new_text;
+  std::string why_not;  // why it cannot be edited; empty: it can
+};
+
+struct BalancedValue {
+  enum class Change {
+    shorten,
+    keep,
+    raise,
+    not_searched,  // `reason` tells why
+  };
+  TimeValue value;
+  Change change = Change::not_searched;
+  Duration proposed{};  // the same as now when it is kept
+  // The smallest value that held, at each load that was tried.
+  struct AtLoad {
+    LoadLevel load = LoadLevel::idle;
+    Duration smallest{};
+    Duration fails{};  // the largest one that did not hold; zero: all that were tried did
+  };
+  std::vector<AtLoad> loads;
+  bool is_unneeded = false;  // the test passes without any time here: see docs on vacuous waits
+  std::string reason;        // one sentence for people
+  std::optional<Needed> needed;
+  std::optional<ValueInSource> source;
+};
+
+struct BalanceReport {
+  TestId test;
+  double tolerance = 0.001;
+  double confidence = 0.95;
+  double scale = 1;                   // for a slower machine; the proposed values have it in them
+  std::string method;                 // "sequential" or "fatb"
+  std::vector<BalancedValue> values;  // most time spent first
+  // Runs with the test's own values, agent loaded, at each load that was tried.
+  std::vector<TriedSetting> base;
+  std::vector<std::string>
+      base_failures;  // headlines of failures it has anyway, most frequent first
+  std::vector<TriedSetting> tried;
+  int runs = 0;  // all of them, profiling too
+  int at_once = 1;
+  Duration elapsed{};
+  bool interrupted = false, out_of_budget = false;
+  std::vector<std::string> notes;  // what else the reader should know, one sentence each
+
+  const TriedSetting* final_setting(LoadLevel load) const;
+  // By the median run at idle, before and after; zero when nothing was proposed.
+  double saved_ms() const;
+};
+
+// Whether a claimed fix, one value instead of another, changes how often the test fails.
+struct ClaimReport {
+  enum class Answer { fails_less, fails_more, no_difference, cannot_tell };
+  TestId test;
+  TimeValue value;
+  Duration from{}, to{};
+  struct AtLoad {
+    LoadLevel load = LoadLevel::idle;
+    Count with_from, with_to;
+    Spread time_with_from, time_with_to;  // ms
+    double p_value = 1;                   // Fisher's exact test, one-sided in the direction seen
+    double detectable = 1;                // no_difference: a drop to this rate would have shown
+    int more_runs = 0;                    // cannot_tell: each, if they all go on like this
+    Answer answer = Answer::cannot_tell;
+  };
+  std::vector<AtLoad> loads;
+  double confidence = 0.95;
+  int runs = 0;
+  Duration elapsed{};
+  bool interrupted = false;
+};
+
+struct SuiteBalance {
+  struct Entry {
+    TestId test;
+    double before_ms = 0, after_ms = 0;  // median run, idle
+    std::string why_not;                 // nothing was searched; empty: see `report`
+    std::optional<BalanceReport> report;
+    double saved_ms() const { return before_ms - after_ms; }
+  };
+  std::string target;
+  std::vector<Entry> entries;  // most saved first
+  int runs = 0;
+  Duration elapsed{};
+  bool interrupted = false;
+};
+
+}  // namespace unflake
