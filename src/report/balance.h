@@ -36,6 +36,10 @@ struct TriedSetting {
   bool on_front = false;  // no other setting at this load is both faster and fails less often
 };
 
+// Sets `on_front`, for each load by itself. A setting of which no run passed has no run time and is
+// not on it.
+void mark_front(std::vector<TriedSetting>& settings);
+
 // How long what a wait waits for took, measured in every run: the end of the wait when it ended
 // early, else the moment of an event that passing runs had before the wait was over and failing
 // runs had not.
