@@ -150,8 +150,7 @@ class Plot {
     for (const Duration tick : axis_.ticks())
       put("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.0f}\" y2=\"{2:.0f}\"/><text "
           "class=\"tick\" x=\"{0:.1f}\" y=\"{3:.0f}\">{4}</text>\n",
-          axis_.x_of(tick), bottom, bottom + 5, bottom + 18,
-          tick == Duration::zero() ? "0" : value_text(tick));
+          axis_.x_of(tick), bottom, bottom + 5, bottom + 18, value_text(tick));
     put("<text class=\"tick\" x=\"{:.0f}\" y=\"{:.0f}\">value {}</text>\n", left + width / 2,
         bottom + 38, index_ + 1);
   }
