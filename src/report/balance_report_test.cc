@@ -267,6 +267,7 @@ TEST(Balance_text, A_wait_that_nothing_needs_may_look_for_what_must_not_happen) 
   const std::string text = text_of(report);
   EXPECT_THAT(text, HasSubstr("passes with no time here at all"));
   EXPECT_THAT(text, HasSubstr("must NOT happen"));
+  EXPECT_THAT(text, HasSubstr("counting alone shows"));
   EXPECT_THAT(text, Not(HasSubstr("unflake repair")));
 }
 

@@ -158,10 +158,10 @@ class Wording {
                        counted(runs_that_would_show(report_.tolerance, report_.confidence), "run"));
   }
 
+  // A value that nothing needs has no times to estimate from: of that only counting tells.
   bool is_estimated() const {
     return std::ranges::all_of(report_.values, [](const BalancedValue& value) {
-      return !is_changed(value) || value.is_unneeded ||
-             (value.needed && value.needed->at_tolerance > Duration::zero());
+      return !is_changed(value) || (value.needed && value.needed->at_tolerance > Duration::zero());
     });
   }
 
