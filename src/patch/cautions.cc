@@ -11,7 +11,7 @@ namespace unflake {
 namespace {
 
 bool holds(CXCursor cursor, const Spot& spot) {
-  const Extent extent = extent_of(cursor);
+  const SourceExtent extent = extent_of(cursor);
   return extent.begin.file == spot.file && extent.begin.offset <= spot.offset &&
          spot.offset < extent.end.offset;
 }

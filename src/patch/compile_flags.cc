@@ -7,6 +7,7 @@
 #include "patch/cursor.h"
 #include "patch/source_text.h"
 #include "util/project_root.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -103,7 +104,10 @@ std::vector<std::string> guessed_flags(const fs::path& file) {
 
 }  // namespace
 
-std::vector<std::string> compile_flags(const std::string& file, const std::string& folder) {
+Result<std::vector<std::string>> compile_flags(const std::string& file, const std::string& folder) {
+  if (!folder.empty() && !has_commands(folder))
+    return usage_error("there is no compile_commands.json", printable(folder),
+                       "let CMake write it with -DCMAKE_EXPORT_COMPILE_COMMANDS=ON");
   const std::string commands = folder.empty() ? commands_folder(file) : folder;
   std::vector<std::string> flags;
   if (!commands.empty()) flags = listed_flags(file, commands);

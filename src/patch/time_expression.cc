@@ -56,7 +56,7 @@ class Evaluator {
   }
 
   std::string source(CXCursor cursor) const {
-    const Extent extent = extent_of(cursor);
+    const SourceExtent extent = extent_of(cursor);
     return printable(shorten(unit_.piece(extent.begin, extent.end), 60));
   }
 
@@ -105,7 +105,7 @@ class Evaluator {
 
   void note_construction(TimeExpression& value, CXCursor cursor) const {
     if (value.numbers.size() != 1 || value.numbers[0].is_in_macro || value.numbers[0].wider) return;
-    const Extent extent = extent_of(cursor);
+    const SourceExtent extent = extent_of(cursor);
     const TimeNumber& number = value.numbers[0];
     const bool holds = extent.begin.file == number.at.file &&
                        extent.begin.offset < number.at.offset &&

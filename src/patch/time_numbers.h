@@ -54,7 +54,7 @@ TimeExpression in_unit(TimeExpression number, double unit);
 
 // `whole` is where the operation stands. Factors like 1000 only change the unit of the other side.
 TimeExpression combine(char operation, TimeExpression left, TimeExpression right,
-                       const Extent& whole);
+                       const SourceExtent& whole);
 
 // A timespec or timeval that is filled field by field: 0 is seconds, 1 the rest.
 class TimeStructure {
