@@ -122,6 +122,8 @@ TEST_F(TimeLiteral, A_finer_unit_is_taken_when_it_does_not) {
   EXPECT_EQ(change("suffix", "nanosleep", 200ms, 1500us), (Change{"200ms", "1500us", ""}));
   EXPECT_EQ(change("named seconds", "nanosleep", 1s, 53ms),
             (Change{"std::chrono::seconds(1)", "std::chrono::milliseconds(53)", ""}));
+  EXPECT_EQ(change("braces", "nanosleep", 200ms, 1500us),
+            (Change{"milliseconds{200}", "std::chrono::microseconds{1500}", ""}));
   EXPECT_EQ(change("product", "usleep", 200ms, 53500us), (Change{"200 * 1000", "53500", ""}));
 }
 
@@ -177,7 +179,8 @@ TEST_F(TimeLiteral, A_constant_of_a_header_is_changed_there) {
 
 TEST_F(TimeLiteral, Functions_of_the_project_pass_their_time_on) {
   EXPECT_EQ(change("wrapper", "usleep", 200ms, 53ms), (Change{"200", "53", ""}));
-  EXPECT_EQ(change("in once", "nanosleep", 200ms, 53ms), (Change{"200", "53", ""}));
+  EXPECT_EQ(change("in called", "nanosleep", 200ms, 53ms), (Change{"200", "53", ""}));
+  EXPECT_THAT(refusal("in called", "nanosleep", 300ms, 53ms), HasSubstr("several calls"));
   EXPECT_THAT(change("default", "nanosleep", 200ms, 53ms).caution, HasSubstr("default argument"));
 }
 
@@ -206,7 +209,7 @@ TEST_F(TimeLiteral, A_value_of_run_time_is_named) {
   EXPECT_THAT(refusal("run time", "nanosleep", 200ms, 53ms),
               HasSubstr("comes from `config.delay`, which is computed at run time"));
   EXPECT_THAT(refusal("parameter", "nanosleep", 200ms, 53ms),
-              HasSubstr("a parameter of sleeps(), which is called at 0 places"));
+              HasSubstr("a parameter of sleeps(), which this file does not call"));
   EXPECT_THAT(refusal("changed", "nanosleep", 205ms, 53ms),
               HasSubstr("`changed`, which is changed in line"));
 }

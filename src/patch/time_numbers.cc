@@ -35,6 +35,7 @@ void append(std::vector<TimeNumber>& to, const std::vector<TimeNumber>& numbers)
 TimeExpression result_of(const TimeExpression& left, const TimeExpression& right, double amount) {
   const bool is_duration = left.kind == Kind::duration || right.kind == Kind::duration;
   TimeExpression result = known_time(is_duration ? Kind::duration : Kind::number, amount);
+  result.callers = std::max(left.callers, right.callers);
   result.through = left.through;
   result.through.insert(result.through.end(), right.through.begin(), right.through.end());
   return result;

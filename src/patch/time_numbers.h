@@ -40,6 +40,7 @@ struct TimeExpression {
   std::vector<TimeNumber> numbers;
   std::string reason;             // why it is unknown: "`config.delay`, which is ..."
   std::vector<CXCursor> through;  // constants and variables that were looked into
+  size_t callers = 1;             // that could have passed a parameter which it depends on
 
   bool is_known() const { return kind != Kind::unknown; }
 };

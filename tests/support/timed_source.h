@@ -29,7 +29,7 @@ struct Options {
 struct Config { std::chrono::milliseconds delay; } config;
 inline void wait_ms(int ms) { usleep(static_cast<unsigned>(ms) * 1000); }
 void wait_default(std::chrono::milliseconds time = 200ms) { std::this_thread::sleep_for(time); }
-void once(int ms) { std::this_thread::sleep_for(milliseconds(ms)); }  // in once
+void called(int ms) { std::this_thread::sleep_for(milliseconds(ms)); }  // in called
 
 void sleeps(int argument) {
   std::this_thread::sleep_for(200ms);  // suffix
@@ -55,7 +55,9 @@ void sleeps(int argument) {
   std::this_thread::sleep_for(milliseconds(argument));  // parameter
   wait_ms(200);  // wrapper
   wait_default();  // default
-  once(200);
+  called(200);
+  called(300);
+  called(300);
   std::this_thread::sleep_for(kInHeader);  // header
   std::this_thread::sleep_for(2 * 100ms);  // two literals
   usleep(200000); usleep(200000);  // two calls
