@@ -16,6 +16,12 @@ bool holds(CXCursor cursor, const Spot& spot) {
          spot.offset < extent.end.offset;
 }
 
+std::string unit_name(double nanoseconds) {
+  if (nanoseconds >= 1e9) return "seconds";
+  if (nanoseconds >= 1e6) return "milliseconds";
+  return nanoseconds >= 1e3 ? "microseconds" : "nanoseconds";
+}
+
 std::string used_elsewhere(const std::string& name, size_t places) {
   return fmt::format("{} is used at {} other place{}: changing it changes {} too", printable(name),
                      places, places == 1 ? "" : "s", places == 1 ? "that" : "them");
@@ -53,6 +59,9 @@ std::string caution_of(const SourceUnit& unit, const VariableUses& uses,
   const TimeNumber& number = found.time.numbers[0];
   caution_of_variables(found, uses, cautions);
   if (number.is_in_macro) caution_of_macro(unit, number.at, cautions);
+  if (found.is_guess)
+    cautions.push_back(fmt::format("{}() is taken to count in {}", printable(found.callee),
+                                   unit_name(found.unit)));
   if (found.is_default)
     cautions.push_back(
         fmt::format("it is a default argument of {}(): all calls that leave it out "

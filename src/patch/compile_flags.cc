@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 
 #include "patch/cursor.h"
 #include "patch/source_text.h"
@@ -16,9 +17,11 @@ namespace fs = std::filesystem;
 
 constexpr size_t most_folders = 1000;
 
+// A list at least: what libclang cannot read it complains about on the terminal.
 bool has_commands(const fs::path& folder) {
-  std::error_code failed;
-  return fs::is_regular_file(folder / "compile_commands.json", failed);
+  std::ifstream file(folder / "compile_commands.json");
+  char first = 0;
+  return file >> first && first == '[';
 }
 
 bool is_build_folder(const fs::path& folder) {

@@ -69,7 +69,7 @@ class LiteralSearch {
     for (const double unit : guessed_units) {
       TimeExpression time = in_unit(plain, is_guess ? unit : argument.unit);
       if (is_wanted(time) && !is_same(time, found))
-        found.push_back({std::move(time), argument.callee, is_guess, argument.is_default});
+        found.push_back({std::move(time), argument.callee, is_guess, unit, argument.is_default});
       if (!is_guess) break;
     }
     if (argument.is_known) note(argument, in_unit(plain, argument.unit));

@@ -110,7 +110,9 @@ Result<NewLiteral> replacement(const SourceUnit& source, const TimeNumber& numbe
                                double nanoseconds) {
   const double count = nanoseconds / number.unit;
   if (number.field == TimeNumber::Field::fraction && nanoseconds >= 1e9)
-    return too_coarse(source, number, nanoseconds);
+    return usage_error("the part below a second cannot hold a second or more",
+                       fmt::format("{}:{}", printable(number.at.file), number.at.line),
+                       "change the seconds by hand");
   if (is_whole(count) || number.text.is_floating) return same_unit(number, count);
   if (number.has_unit_suffix)
     if (auto found = finer_suffix(number, nanoseconds)) return *found;

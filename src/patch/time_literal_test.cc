@@ -178,7 +178,8 @@ TEST_F(TimeLiteral, A_constant_of_a_header_is_changed_there) {
 }
 
 TEST_F(TimeLiteral, Functions_of_the_project_pass_their_time_on) {
-  EXPECT_EQ(change("wrapper", "usleep", 200ms, 53ms), (Change{"200", "53", ""}));
+  EXPECT_EQ(change("wrapper", "usleep", 200ms, 53ms),
+            (Change{"200", "53", "wait_ms() is taken to count in milliseconds"}));
   EXPECT_EQ(change("in called", "nanosleep", 200ms, 53ms), (Change{"200", "53", ""}));
   EXPECT_THAT(refusal("in called", "nanosleep", 300ms, 53ms), HasSubstr("several calls"));
   EXPECT_THAT(change("default", "nanosleep", 200ms, 53ms).caution, HasSubstr("default argument"));
