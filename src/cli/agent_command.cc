@@ -20,13 +20,12 @@ using namespace std::chrono_literals;
 
 constexpr size_t most_output_lines = 20;
 
-Error not_one(const SelectedTests& tests) {
+Error not_one(const Target& target, const std::vector<std::shared_ptr<const Test>>& tests) {
   std::vector<std::string> some;
-  for (const auto& test : tests.selected)
+  for (const auto& test : tests)
     if (some.size() < 5) some.push_back(shell_quote(printable(test->id.name)));
-  return usage_error(
-      fmt::format("{} tests match, and this command looks into one", tests.selected.size()),
-      tests.target.name, "name one of them: " + join(some, ", "));
+  return usage_error(fmt::format("{} tests match, and this command looks into one", tests.size()),
+                     target.name, "name one of them: " + join(some, ", "));
 }
 
 Tone tone_of(const Outcome& outcome) {
@@ -83,7 +82,22 @@ Result<std::unique_ptr<OneTest>> OneTest::find(const OneTestOptions& options, co
                                                const Accept& accept) {
   std::unique_ptr<OneTest> one(new OneTest());
   if (auto selected = one->select(options, words, accept); !selected) return selected.error();
+  if (one->choices() != 1) return not_one(one->target_, one->selected_);
+  one->choose(0);
   return one;
+}
+
+Result<std::unique_ptr<OneTest>> OneTest::find_each(const OneTestOptions& options,
+                                                    const Words& words) {
+  std::unique_ptr<OneTest> one(new OneTest());
+  if (auto selected = one->select(options, words, nullptr); !selected) return selected.error();
+  return one;
+}
+
+void OneTest::choose(size_t number) {
+  clean_up();
+  test_ = selected_[number];
+  fixtures_ = with_fixtures({test_}, all_);
 }
 
 Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
@@ -94,6 +108,7 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
   if (!config) return config.error();
   history_ = options.history.address(*project, *config);
   LocalOptions local;
+  local.jobs = options.slots;
   local.grace = config->settings.grace.value_or(local.grace);
   local.project_code = project_code_ = config->code.rules(project->root);
   functions_ = options.functions;
@@ -106,20 +121,24 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
   if (!tests) return tests.error();
   if (accept && tests->selected.size() > 1)
     std::erase_if(tests->selected, [&](const auto& test) { return !accept(*test); });
-  if (tests->selected.size() != 1) return not_one(*tests);
   project_ = *project;
   target_ = tests->target;
-  test_ = tests->selected.front();
-  fixtures_ = with_fixtures(tests->selected, tests->all);
+  all_ = std::move(tests->all);
+  selected_ = std::move(tests->selected);
   timeout_ = options.timeout;
   default_timeout_ = config->settings.timeout.value_or(10min);
   return {};
 }
 
 OneTest::~OneTest() {
+  clean_up();
+}
+
+void OneTest::clean_up() {
   for (const PlannedTest& fixture : fixtures_)
     if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup)
       (void)run(fixture.test, {}, false);
+  is_set_up_ = false;
 }
 
 Result<ExperimentResult> OneTest::run(std::shared_ptr<const Test> test, const Plan& plan, bool keep,

@@ -21,6 +21,7 @@ struct OneTestOptions {
   std::vector<std::string> groups, no_groups;
   std::vector<std::string> functions;
   bool system_calls = false;
+  size_t slots = 1;  // runs that may be made at once
 
   void add_to(CLI::App& app);
   // The groups of timing APIs that are left out.
@@ -34,7 +35,14 @@ class OneTest {
   using Accept = std::function<bool(const Test&)>;
   static Result<std::unique_ptr<OneTest>> find(const OneTestOptions& options, const Words& words,
                                                const Accept& accept = nullptr);
+  // The same for one after the other of the tests that the words select: see choose().
+  static Result<std::unique_ptr<OneTest>> find_each(const OneTestOptions& options,
+                                                    const Words& words);
   ~OneTest();
+
+  size_t choices() const { return selected_.size(); }
+  // Ends the fixtures of the test before.
+  void choose(size_t number);
 
   const Test& test() const { return *test_; }
   const std::shared_ptr<const Test>& shared_test() const { return test_; }
@@ -58,6 +66,7 @@ class OneTest {
  private:
   OneTest() = default;
   Result<void> select(const OneTestOptions& options, const Words& words, const Accept& accept);
+  void clean_up();
   Result<ExperimentResult> run(std::shared_ptr<const Test> test, const Plan& plan, bool keep,
                                const Conditions& conditions = {});
   Duration timeout_of(const Test& test) const;
@@ -67,6 +76,7 @@ class OneTest {
   Project project_;
   StoreAddress history_;
   Target target_;
+  std::vector<std::shared_ptr<const Test>> all_, selected_;
   std::shared_ptr<const Test> test_;
   std::vector<PlannedTest> fixtures_;
   std::vector<std::string> functions_;

@@ -32,6 +32,7 @@ int inject_command(const Words& words);
 int reproduce_command(const Words& words);
 int replay_command(const Words& words);
 int explain_command(const Words& words);
+int balance_command(const Words& words);
 int doctor_command(const Words& words);
 
 std::span<const CommandEntry> commands();

@@ -36,6 +36,10 @@ struct TriedSetting {
   bool on_front = false;  // no other setting at this load is both faster and fails less often
 };
 
+// Sets `on_front`, for each load by itself. A setting of which no run passed has no run time and is
+// not on it.
+void mark_front(std::vector<TriedSetting>& settings);
+
 // How long what a wait waits for took, measured in every run: the end of the wait when it ended
 // early, else the moment of an event that passing runs had before the wait was over and failing
 // runs had not.
@@ -55,6 +59,8 @@ struct ValueInSource {
   std::string text;      // the line as it is, trimmed
   std::string old_text;  // the expression that holds the value; empty: none was found
   std::string new_text;
+  size_t offset = 0;    // of the expression in its file
+  std::string caution;  // what else the edit changes
   std::string why_not;  // why it cannot be edited; empty: it can
 };
 

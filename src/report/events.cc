@@ -81,6 +81,8 @@ std::string_view to_string(TrialEnded::Purpose purpose) {
       return "dose";
     case TrialEnded::Purpose::look:
       return "look";
+    case TrialEnded::Purpose::setting:
+      return "setting";
   }
   return "?";
 }

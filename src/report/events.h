@@ -162,7 +162,7 @@ struct SearchStep {
 };
 
 struct TrialEnded {
-  enum class Purpose { profile, candidate, confirm, baseline, dose, look };
+  enum class Purpose { profile, candidate, confirm, baseline, dose, look, setting };
   std::shared_ptr<const Test> test;
   Purpose purpose = Purpose::candidate;
   std::string strategy;

@@ -66,6 +66,8 @@ std::string_view counted_as(Purpose purpose) {
       return "with shorter delays";
     case Purpose::look:
       return "to look closer";
+    case Purpose::setting:
+      return "with other times";
   }
   return "";
 }

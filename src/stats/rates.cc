@@ -16,19 +16,21 @@ std::string percents_of(double rate) {
   return fmt::format("{:.{}f}", rate * 100, decimals_of(rate * 100));
 }
 
-// Rounded up: a promise must not be better than the evidence.
 std::string passes_text(int64_t runs) {
-  const double bound = 100 * upper_bound_zero_failures(runs);
-  const int decimals = decimals_of(bound);
-  const double scale = std::pow(10, decimals);
-  return fmt::format("{}/{} runs (failure rate below {:.{}f} % at 95 % confidence)", runs, runs,
-                     std::ceil(bound * scale) / scale, decimals);
+  return fmt::format("{}/{} runs (failure rate below {} at 95 % confidence)", runs, runs,
+                     percent_at_most(upper_bound_zero_failures(runs)));
 }
 
 }  // namespace
 
 std::string percent(double rate) {
   return percents_of(rate) + " %";
+}
+
+std::string percent_at_most(double rate) {
+  const int decimals = decimals_of(rate * 100);
+  const double scale = std::pow(10, decimals);
+  return fmt::format("{:.{}f} %", std::ceil(rate * 100 * scale) / scale, decimals);
 }
 
 std::string interval_text(const Interval& interval) {

@@ -10,6 +10,9 @@ namespace unflake {
 // "3.0 %"; a rate below 1 % gets the decimals that two significant digits take: "0.030 %".
 std::string percent(double rate);
 
+// The same rounded up: a promise must not be better than the evidence.
+std::string percent_at_most(double rate);
+
 // "0.62..8.5 %"
 std::string interval_text(const Interval& interval);
 

@@ -25,6 +25,7 @@ struct TimeValue {
   std::string executable;  // base name, as an intervention wants it
   std::string group;       // "sleep", "condition", "poll", "timer" ...
   std::string location;    // for people
+  std::string file;        // as full as stacks tell it; empty: not known
   // Calls that system libraries and frameworks make for themselves are shown, not changed.
   bool is_project = true;
 

@@ -30,7 +30,8 @@ struct Thread {
   std::vector<TracedEvent> events;
   bool was_late = false;
   bool has_ended = false;
-  bool woken = false;  // by a signal
+  bool woken = false;     // by a signal
+  double time_scale = 1;  // of the call that it is in
 
   // What it waits for.
   std::function<bool()> ready;
@@ -116,6 +117,9 @@ class Run {
   }
   Pause pass(Thread& self, Duration duration) { return until(self, {}, state_.now + duration); }
 
+  static Duration scaled(const Thread& self, Duration time) {
+    return std::chrono::duration_cast<Duration>(time * self.time_scale);
+  }
   Duration jitter() {
     return Duration(std::uniform_int_distribution<int64_t>(0, program_.jitter.count())(random_));
   }
@@ -169,7 +173,7 @@ class Run {
     const auto satisfied = [&] { return step.predicate && step.predicate(state_); };
     while (!satisfied() && (!timed || state_.now < deadline)) {
       co_await call(self, step, deadline);
-      if (!step.predicate) break;
+      if (!step.predicate || !self.woken) break;
     }
     if (!timed) co_return;
     state_[step.object + " timed out"] = step.predicate ? !satisfied() : !self.woken;
@@ -181,9 +185,11 @@ class Run {
       co_await perform(self, step, deadline, nullptr);
     } else {
       const uint64_t visit = self.visits[site]++;
+      self.time_scale = 1;
       co_await be_late(self, step.site, Position::before, visit);
       const size_t number = self.events.size();
       self.events.push_back(event_of(self, step, site, deadline));
+      if (deadline != never) deadline = state_.now + scaled(self, deadline - state_.now);
       co_await perform(self, step, deadline, &number);
       close(self, step, number);
       co_await be_late(self, step.site, Position::after, visit);
@@ -201,7 +207,7 @@ class Run {
         state_["mutex " + step.object] = 0;
         break;
       case Kind::sleep:
-        co_await pass(self, step.duration + jitter());
+        co_await pass(self, scaled(self, step.duration) + jitter());
         break;
       case Kind::create:
         object = 0x10000 + create(self, step).number;
@@ -313,6 +319,8 @@ class Run {
   Task be_late(Thread& self, const SiteName& site, Position position, uint64_t visit) {
     for (const size_t i : due_at(self, site, position)) {
       const Intervention& what = plan_.interventions[i];
+      if (what.action == Action::scale_time)
+        self.time_scale = std::chrono::duration<double>(what.duration).count();
       if (what.action != Action::delay && what.action != Action::hold) continue;
       const bool halves = what.visits == Visits::halving;
       const Duration longest =

@@ -1,0 +1,288 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "cli/agent_command.h"
+#include "cli/balance_sources.h"
+#include "cli/balance_words.h"
+#include "cli/commands.h"
+#include "cli/listeners.h"
+#include "cli/machine_speed.h"
+#include "cli/page.h"
+#include "cli/path_from_here.h"
+#include "report/balance_html.h"
+#include "report/balance_json.h"
+#include "report/balance_text.h"
+#include "report/search_report.h"
+#include "search/balance/claim.h"
+#include "util/output_file.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr const char* help =
+    R"(Finds the time values that a test's own code passes (sleeps, waits with a time-out, polls,
+timers), and for each the smallest at which the test still holds. Nothing is edited or rebuilt: the
+times are changed while the test runs.
+
+  unflake balance ./server_test Server.Accepts                  what each wait costs, and could cost
+  unflake balance ./server_test Server.Accepts --site server_test.cc:42
+  unflake balance ./server_test Server.Accepts --from 200ms --to 1s    does this fix change anything?
+  unflake balance ./server_test --all                           the whole suite, most seconds first
+  unflake balance --benchmark                                   how fast this machine is, for --scale
+
+A wait always runs out, so that a shorter one makes the test faster. A time-out ends early, so that it
+does not; it is searched only when --site names it. A test that fails by itself gets longer times, if
+that helps; else its own rate of failures is accounted for.
+
+Exit code 0: measured (with --from and --to: the new value fails less often); 1: there is nothing to
+measure: the test is broken or skipped (with --from and --to: it does not, or it cannot be told);
+2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N.)";
+
+struct BalanceCommand {
+  OneTestOptions one;
+  std::string tolerance = "0.1%", confidence = "95%", loads = "idle,busy,one-core", scale;
+  std::string method = "sequential";
+  std::vector<std::string> sites;
+  std::optional<Duration> from, to, budget;
+  std::string html, patch, compile_commands;
+  int fatb_runs = 100, most_runs = 320, jobs = 0;
+  bool all = false, json = false, benchmark = false, verbose = false;
+};
+
+int cores() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+class Balance {
+ public:
+  explicit Balance(BalanceCommand& command)
+      : command_(command),
+        sink_(STDOUT_FILENO),
+        progress_(sink_, wants_colour(command.one.colour, STDOUT_FILENO),
+                  can_be_live(STDOUT_FILENO)),
+        style_(style_for(command.one.colour)) {
+    if (!command.json) events_.add(progress_);
+  }
+
+  Result<int> operator()(const Words& words) {
+    if (auto read = read_words(); !read) return read.error();
+    for (const std::string& path : {command_.html, command_.patch})
+      if (!path.empty())
+        if (auto ready = prepare_output_file(path); !ready) return ready.error();
+    command_.one.slots = static_cast<size_t>(options_.limits.at_once);
+    auto one =
+        command_.all ? OneTest::find_each(command_.one, words) : OneTest::find(command_.one, words);
+    if (!one) return one.error();
+    one_ = std::move(*one);
+    const auto code = command_.all ? balance_all() : is_claim() ? judge_claim() : balance_one();
+    if (code && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
+    return code;
+  }
+
+ private:
+  bool is_claim() const { return command_.to.has_value(); }
+
+  Result<void> read_words() {
+    if (command_.to && (!command_.from || command_.all || command_.sites.size() > 1))
+      return usage_error("--to is for one value of one test, and needs --from", "--to",
+                         "give both, and --site when the test has several values");
+    if (command_.from && !command_.to && command_.method != "fatb")
+      return usage_error("--from needs --to", "--from", "give both");
+    const auto tolerance = parse_share(command_.tolerance, "--tolerance");
+    if (!tolerance) return tolerance.error();
+    const auto confidence = parse_share(command_.confidence, "--confidence");
+    if (!confidence) return confidence.error();
+    const auto loads = parse_loads(command_.loads);
+    if (!loads) return loads.error();
+    const auto scale = command_.scale.empty() ? Result<double>(1.0) : parse_scale(command_.scale);
+    if (!scale) return scale.error();
+    auto off = command_.one.groups_off();
+    if (!off) return off.error();
+    options_.tolerance = *tolerance;
+    options_.confidence = *confidence;
+    options_.loads = *loads;
+    options_.scale = *scale;
+    options_.plan.groups_off = std::move(*off);
+    options_.fatb = command_.method == "fatb";
+    options_.fatb_runs = command_.fatb_runs;
+    options_.from = command_.from;
+    options_.sites = command_.sites;
+    options_.limits.budget = command_.budget.value_or(options_.limits.budget);
+    options_.limits.cores = cores();
+    options_.limits.at_once = command_.jobs > 0 ? command_.jobs : cores();
+    return {};
+  }
+
+  // What every run has: events, because they measure how long things took.
+  Plan plan() const {
+    Plan plan = options_.plan;
+    plan.agent = plan.events = true;
+    plan.system_calls = command_.one.system_calls;
+    plan.extra_functions = one_->functions();
+    return plan;
+  }
+
+  Result<BalanceReport> measured() {
+    if (auto done = one_->set_up(); !done) return done.error();
+    BalanceOptions options = options_;
+    options.plan = plan();
+    options.limits.timeout = one_->timeout();
+    auto report = balance(one_->executor(), one_->shared_test(), options, events_);
+    if (report) add_sources(*report, one_->project(), command_.compile_commands);
+    return report;
+  }
+
+  Result<int> balance_one() {
+    const auto report = measured();
+    if (!report) return report.error();
+    if (auto written = write_files(balance_html(*report), {*report}); !written)
+      return written.error();
+    const int code = tell(command_.json ? balance_json(*report)
+                                        : balance_text(*report, style_, command_.verbose));
+    const bool nothing = report->base.empty() && !report->interrupted && !report->out_of_budget;
+    return code == 0 && nothing ? static_cast<int>(ExitCode::test_failed) : code;
+  }
+
+  Result<int> judge_claim() {
+    if (auto done = one_->set_up(); !done) return done.error();
+    ClaimOptions options;
+    options.site = command_.sites.empty() ? "" : command_.sites.front();
+    options.from = *command_.from;
+    options.to = *command_.to;
+    options.confidence = options_.confidence;
+    options.most_runs = command_.most_runs;
+    options.loads = options_.loads;
+    options.plan = plan();
+    options.limits = options_.limits;
+    options.limits.at_once = 1;
+    options.limits.timeout = one_->timeout();
+    const auto report = check_claim(one_->executor(), one_->shared_test(), options, events_);
+    if (!report) return report.error();
+    const int code = tell(command_.json ? claim_json(*report) : claim_text(*report, style_));
+    const bool helps = std::ranges::any_of(report->loads, [](const ClaimReport::AtLoad& at) {
+      return at.answer == ClaimReport::Answer::fails_less;
+    });
+    return code == 0 && !helps ? static_cast<int>(ExitCode::test_failed) : code;
+  }
+
+  Result<int> balance_all() {
+    SuiteBalance suite;
+    suite.target = one_->target().name;
+    const Duration began = one_->executor().elapsed();
+    std::vector<BalanceReport> reports;
+    for (size_t i = 0; i < one_->choices() && one_->stop_signal() == 0; ++i) {
+      one_->choose(i);
+      suite.entries.push_back(balanced_entry());
+      suite.runs += suite.entries.back().report ? suite.entries.back().report->runs : 0;
+      if (const auto& report = suite.entries.back().report) reports.push_back(*report);
+    }
+    std::ranges::stable_sort(suite.entries, std::ranges::greater(), &SuiteBalance::Entry::saved_ms);
+    suite.elapsed = one_->executor().elapsed() - began;
+    suite.interrupted = one_->stop_signal() != 0;
+    if (auto written = write_files(suite_balance_html(suite), reports); !written)
+      return written.error();
+    return tell(command_.json ? suite_balance_json(suite) : suite_balance_text(suite, style_));
+  }
+
+  // A test that cannot be measured must not keep the others from it.
+  SuiteBalance::Entry balanced_entry() {
+    SuiteBalance::Entry entry;
+    entry.test = one_->test().id;
+    auto report = measured();
+    if (!report) {
+      entry.why_not = to_string(report.error());
+      return entry;
+    }
+    if (report->base.empty())
+      entry.why_not = report->notes.empty() ? "no runs were made" : report->notes.front();
+    for (const TriedSetting& base : report->base)
+      if (base.load == LoadLevel::idle) entry.before_ms = base.run_time.median;
+    entry.after_ms = entry.before_ms - report->saved_ms();
+    entry.report = std::move(*report);
+    return entry;
+  }
+
+  Result<void> write_files(const std::string& html, const std::vector<BalanceReport>& reports) {
+    if (!command_.html.empty())
+      if (auto written = replace_file(command_.html, html); !written) return written.error();
+    if (command_.patch.empty()) return {};
+    const auto patch = patch_of(reports, one_->project());
+    if (!patch) return patch.error();
+    return replace_file(command_.patch, *patch);
+  }
+
+  static int tell(const std::string& text) {
+    Page page;
+    page.print("{}", text);
+    return page.write_out();
+  }
+
+  BalanceCommand& command_;
+  BalanceOptions options_;
+  FdSink sink_;
+  SearchReport progress_;
+  EventStream events_;
+  const Style style_;
+  std::unique_ptr<OneTest> one_;
+};
+
+int tell_machine_speed() {
+  const MachineSpeed speed = measure_machine_speed();
+  Page page;
+  page.print("{} (median of {}, {} to {})\n", duration_word(speed.median), speed.rounds,
+             format_duration(speed.fastest), format_duration(speed.slowest));
+  page.print("on another machine: unflake balance TEST --scale {}\n", duration_word(speed.median));
+  return page.write_out();
+}
+
+}  // namespace
+
+int balance_command(const Words& words) {
+  BalanceCommand command;
+  CommandLine line("balance", help);
+  CLI::App& app = line.app();
+  command.one.add_to(app);
+  app.add_option("--tolerance", command.tolerance,
+                 "the share of runs that may fail beyond those that fail anyway [0.1%]");
+  app.add_option("--confidence", command.confidence, "of every verdict [95%]");
+  app.add_option("--site", command.sites,
+                 "only this value, FILE:LINE or as it is shown, whatever it is; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--load", command.loads,
+                 "how busy the machine is: idle, busy, one-core [all]; the value holds at each");
+  app.add_option("--scale", command.scale,
+                 "for another machine: a factor, or what `--benchmark` shows there");
+  app.add_flag("--benchmark", command.benchmark, "only measures this machine, for --scale");
+  app.add_option("--method", command.method,
+                 "sequential, or fatb: the paper's fixed number of runs")
+      ->check(CLI::IsMember({"sequential", "fatb"}));
+  app.add_option("--runs", command.fatb_runs, "of fatb, for each value [100]")
+      ->check(CLI::Range(1, 100'000));
+  add_duration(app, "--from", command.from, "a claimed fix: the value before it");
+  add_duration(app, "--to", command.to, "a claimed fix: the value after it");
+  app.add_option("--most", command.most_runs, "runs of a claimed fix, with each value [320]")
+      ->check(CLI::Range(10, 1'000'000));
+  add_duration(app, "--budget", command.budget, "for each test [10m]");
+  app.add_option("--jobs", command.jobs,
+                 "at most so many runs at once, where that changes nothing");
+  app.add_flag("--all", command.all,
+               "every test that the words select, ranked by what it could save");
+  app.add_option("--html", command.html, "a page with plots")->type_name("FILE");
+  app.add_option("--patch", command.patch, "the values as a patch of the source")
+      ->type_name("FILE");
+  app.add_option("--compile-commands", command.compile_commands,
+                 "the folder of compile_commands.json [found from the source]")
+      ->type_name("FOLDER");
+  app.add_flag("--verbose", command.verbose, "every setting that was tried");
+  app.add_flag("--json", command.json, "JSON instead of text");
+  if (const auto done = line.parse(words)) return *done;
+  if (command.benchmark) return tell_machine_speed();
+  const auto code = Balance(command)(words);
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace unflake

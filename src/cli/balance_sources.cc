@@ -1,0 +1,92 @@
+#include "cli/balance_sources.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "cli/path_from_here.h"
+#include "patch/time_literal.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string file_of(const TimeValue& value, const Project& project) {
+  std::error_code ignored;
+  for (const fs::path& path : {fs::path(value.file), fs::path(project.root) / value.file,
+                               fs::path(value.site.file), fs::path(project.root) / value.site.file})
+    if (!path.empty() && fs::is_regular_file(path, ignored)) return path.string();
+  return "";
+}
+
+std::string line_of(const std::string& file, int number) {
+  std::ifstream in(file);
+  std::string line;
+  for (int i = 0; i < number && std::getline(in, line); ++i) {
+  }
+  return in ? std::string(trim(line)) : "";
+}
+
+// What a wait for something that must not happen is for is its length.
+bool is_worth_an_edit(const BalancedValue& value) {
+  using Change = BalancedValue::Change;
+  const bool is_changed = value.change == Change::shorten || value.change == Change::raise;
+  return is_changed && (!value.is_unneeded || value.value.group == "sleep");
+}
+
+void find_edit(BalancedValue& balanced, ValueInSource& source, const std::string& folder) {
+  const TimeValue& value = balanced.value;
+  if (!value.is_constant()) {
+    source.why_not = "the value is computed at run time";
+    return;
+  }
+  const auto edit = edit_time_literal({source.file, source.line, value.site.api, value.most},
+                                      balanced.proposed, folder);
+  if (!edit) {
+    source.why_not = edit.error().what;
+    return;
+  }
+  source.file = edit->file;
+  source.line = edit->line;
+  source.text = line_of(edit->file, edit->line);
+  source.old_text = edit->old_text;
+  source.new_text = edit->new_text;
+  source.offset = edit->offset;
+  source.caution = edit->caution;
+}
+
+}  // namespace
+
+void add_sources(BalanceReport& report, const Project& project,
+                 const std::string& compile_commands_folder) {
+  for (BalancedValue& value : report.values) {
+    ValueInSource source;
+    source.file = file_of(value.value, project);
+    source.line = value.value.site.line;
+    if (source.file.empty() || source.line <= 0) continue;
+    source.text = line_of(source.file, source.line);
+    if (is_worth_an_edit(value)) find_edit(value, source, compile_commands_folder);
+    source.file = path_from_here(source.file);
+    value.source = std::move(source);
+  }
+}
+
+// Tests may share a value: then the longest that one of them needs is it.
+Result<std::string> patch_of(const std::vector<BalanceReport>& reports, const Project& project) {
+  std::map<std::pair<std::string, size_t>, const BalancedValue*> edits;
+  for (const BalanceReport& report : reports)
+    for (const BalancedValue& value : report.values) {
+      if (!value.source || value.source->new_text.empty()) continue;
+      const BalancedValue*& kept = edits[{value.source->file, value.source->offset}];
+      if (!kept || kept->proposed < value.proposed) kept = &value;
+    }
+  std::vector<SourceEdit> all;
+  for (const auto& [place, value] : edits)
+    all.push_back({fs::absolute(place.first).string(), value->source->line, place.second,
+                   value->source->old_text, value->source->new_text, value->source->caution});
+  return all.empty() ? Result<std::string>("") : unified_diff(all, project.root);
+}
+
+}  // namespace unflake

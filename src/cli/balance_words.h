@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/balance.h"
+#include "util/result.h"
+
+namespace unflake {
+
+// "0.1%" or "0.001".
+Result<double> parse_share(const std::string& text, const std::string& option);
+
+// "idle,one-core", each once; idle, which all others are compared with, comes first.
+Result<std::vector<LoadLevel>> parse_loads(const std::string& text);
+
+// A factor, or the time that the benchmark takes on the other machine: then it is run here.
+Result<double> parse_scale(const std::string& text);
+
+}  // namespace unflake

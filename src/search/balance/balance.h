@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "report/balance.h"
+#include "report/events.h"
+#include "run/executor.h"
+#include "search/balance/balance_runs.h"
+
+namespace unflake {
+
+struct BalanceOptions {
+  double tolerance = 0.001;
+  double confidence = 0.95;
+  double scale = 1;
+  std::vector<LoadLevel> loads{LoadLevel::idle, LoadLevel::busy, LoadLevel::one_core};
+  std::vector<std::string> sites;  // only these, whatever they are; empty: all that is worth it
+  bool fatb = false;               // the paper's search: a fixed number of runs for each value
+  int fatb_runs = 100;
+  std::optional<Duration> from;  // fatb: the value before the fix, the first step's other end
+  int profile_runs = 5;
+  Plan plan;  // what every run has: groups, extra functions
+  BalanceLimits limits;
+};
+
+// Looks for the shortest times that a test can afford. What cannot be searched is in the report,
+// with the reason; an error means that no runs could be made.
+Result<BalanceReport> balance(Executor& executor, std::shared_ptr<const Test> test,
+                              const BalanceOptions& options, EventStream& events);
+
+// The first runs, and what they say about where the test's time goes.
+struct TimeProfile {
+  std::vector<TimeValue> values;  // of all code, most time spent first
+  int runs = 0, failures = 0;
+  bool is_skipped = false;
+  Duration median{};  // of the runs that passed
+  double processor_share = 1;
+};
+Result<TimeProfile> profile_times(BalanceRuns& runs, const Plan& plan, int wanted);
+
+// Why a value is not worth a search, or cannot have one; empty: it can.
+std::string why_not_searched(const TimeValue& value, const TimeProfile& profile,
+                             const std::vector<std::string>& sites);
+
+}  // namespace unflake

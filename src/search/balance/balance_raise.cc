@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "search/balance/balance_search.h"
+#include "stats/rates.h"
+
+namespace unflake {
+namespace {
+
+constexpr int raise_by = 4;
+constexpr double much_lower = 0.25;  // of the rate that it has now
+constexpr double hardly_lower = 0.75;
+constexpr double error = 0.05;
+constexpr int most_runs = 200;
+
+Setting raised(Setting setting, const std::vector<size_t>& members) {
+  for (const size_t i : members) setting[i] *= raise_by;
+  return setting;
+}
+
+}  // namespace
+
+bool BalanceSearch::lowers_rate(const std::vector<size_t>& members) {
+  const double rate = runs_.own(LoadLevel::idle).rate();
+  SequentialTest test(rate * much_lower, rate * hardly_lower, error, most_runs);
+  const Setting setting = raised(own_, members);
+  runs_.run(setting, LoadLevel::idle, most_runs, [&](const Outcome& outcome) {
+    test.add(outcome.failed());
+    return test.verdict() != SequentialTest::Verdict::undecided;
+  });
+  runs_.say(fmt::format("{}: {} of {} failed", text_of(setting), test.hits(), test.runs()));
+  return test.verdict() == SequentialTest::Verdict::low;
+}
+
+// A test that fails by itself may have been given too little time somewhere.
+void BalanceSearch::raise() {
+  std::vector<size_t> members;
+  for (size_t i = 0; i < values_.size(); ++i)
+    if (options_.sites.empty() ? values_[i].is_project : std::ranges::count(searched_, i) > 0)
+      members.push_back(i);
+  if (members.empty()) return;
+  if (!lowers_rate(members)) {
+    if (!runs_.over())
+      report_.notes.push_back(fmt::format(
+          "the test fails by itself ({}), and does so no less often when all its time values are "
+          "{} "
+          "times longer: it is flaky for another reason, which is accounted for",
+          rate_text(base_[LoadLevel::idle].failures.hits, base_[LoadLevel::idle].failures.runs),
+          raise_by));
+    return;
+  }
+  while (members.size() > 1 && !runs_.over()) {
+    const auto middle = members.begin() + static_cast<std::ptrdiff_t>(members.size() / 2);
+    const std::vector<size_t> first(members.begin(), middle), second(middle, members.end());
+    if (lowers_rate(first))
+      members = first;
+    else if (!runs_.over() && lowers_rate(second))
+      members = second;
+    else
+      break;
+  }
+  take_raised(members);
+}
+
+void BalanceSearch::take_raised(const std::vector<size_t>& members) {
+  if (runs_.over()) return;
+  holding_ = raised(own_, members);
+  OwnFailures& base = base_[LoadLevel::idle];
+  base.failures = runs_.counted(holding_, LoadLevel::idle).failures;
+  for (const size_t i : members) {
+    brackets_[i] = {holding_[i], own_[i]};
+    if (std::ranges::count(searched_, i) == 0) searched_.push_back(i);
+  }
+}
+
+}  // namespace unflake

@@ -1,0 +1,189 @@
+#include "search/balance/balance_runs.h"
+
+#include <algorithm>
+
+#include "trace/outcome.h"
+
+namespace unflake {
+namespace {
+
+constexpr int slowest = 3;  // times longer than any run so far: it will not end
+constexpr size_t most_kept_events = 2'000'000;
+constexpr size_t most_headlines = 20;
+
+}  // namespace
+
+BalanceRuns::BalanceRuns(Executor& executor, std::shared_ptr<const Test> test, const Plan& plan,
+                         const BalanceLimits& limits, EventStream& events)
+    : executor_(executor),
+      test_(std::move(test)),
+      plan_(plan),
+      limits_(limits),
+      events_(events),
+      began_(executor.elapsed()) {}
+
+void BalanceRuns::search(const std::vector<TimeValue>& values) {
+  values_ = values;
+}
+
+bool BalanceRuns::over() const {
+  return stopped_ || error_ || out_of_budget();
+}
+
+// How much longer a run takes when times are raised, if all of them run out.
+Duration BalanceRuns::longer_by(const Setting& setting) const {
+  Duration extra{};
+  for (size_t i = 0; i < values_.size(); ++i)
+    if (setting[i] > values_[i].most && values_[i].runs > 0)
+      extra += (setting[i] - values_[i].most) *
+               static_cast<int64_t>(1 + values_[i].visits / values_[i].runs);
+  return extra;
+}
+
+// A machine that is made scarce makes the test slower by as much.
+Experiment BalanceRuns::experiment(const Plan& plan, const Conditions& conditions,
+                                   Duration extra) const {
+  Experiment experiment{test_, plan, limits_.timeout};
+  experiment.conditions = conditions;
+  const int share = 1 + conditions.competitors + (conditions.one_core ? 1 : 0);
+  const Duration expected = (slowest * longest_ + limits_.time_offset) * share + extra;
+  if (longest_ > Duration::zero()) experiment.timeout = std::min(limits_.timeout, expected);
+  return experiment;
+}
+
+std::optional<ExperimentResult> BalanceRuns::next_finished() {
+  while (running_ > 0) {
+    Wakeup wakeup = executor_.wait();
+    if (auto* finished = std::get_if<Finished>(&wakeup)) {
+      --running_;
+      if (stopped_ || finished->result.process.end == ProcessResult::End::cancelled) continue;
+      return std::move(finished->result);
+    }
+    if (const auto* broken = std::get_if<Broken>(&wakeup)) {
+      error_ = broken->error;
+      return std::nullopt;
+    }
+    if (!std::holds_alternative<Stopped>(wakeup)) continue;
+    stopped_ = true;
+    executor_.cancel_all();
+  }
+  return std::nullopt;
+}
+
+bool BalanceRuns::start(const Experiment& experiment) {
+  if (over() || executor_.free_slots() == 0) return false;
+  executor_.start(experiment);
+  ++running_;
+  return true;
+}
+
+std::optional<ExperimentResult> BalanceRuns::look(const Plan& plan, TrialEnded::Purpose purpose) {
+  if (!start(experiment(plan, {}))) return std::nullopt;
+  auto result = next_finished();
+  if (!result) return std::nullopt;
+  ++made_;
+  if (result->process.end == ProcessResult::End::not_started) {
+    error_ = usage_error(result->process.error, to_string(test_->id));
+    return std::nullopt;
+  }
+  if (result->outcome.kind != OutcomeKind::timeout)
+    longest_ = std::max(longest_, result->outcome.duration);
+  tell(plan, {}, *result, purpose);
+  return result;
+}
+
+bool BalanceRuns::run(const Setting& setting, LoadLevel load, int most, const Enough& enough) {
+  const Plan plan = plan_with(plan_, values_, setting);
+  const Conditions conditions = conditions_for(load, limits_.cores);
+  const Experiment wanted = experiment(plan, conditions, longer_by(setting));
+  const int at_once = load == LoadLevel::idle ? limits_.at_once : 1;
+  int started = 0;
+  bool done = most <= 0;
+  while (true) {
+    while (!done && started < most && running_ < at_once && start(wanted)) ++started;
+    const auto result = next_finished();
+    if (!result) break;
+    take(*result, setting, load);
+    tell(plan, conditions, *result, TrialEnded::Purpose::setting);
+    done = done || enough(result->outcome);
+  }
+  return done || (started >= most && !over());
+}
+
+void BalanceRuns::take(const ExperimentResult& result, const Setting& setting, LoadLevel load) {
+  const Outcome& outcome = result.outcome;
+  ++made_;
+  if (result.process.end == ProcessResult::End::not_started) {
+    error_ = usage_error(result.process.error, to_string(test_->id));
+    return;
+  }
+  if (outcome.kind == OutcomeKind::skipped) return;
+  if (setting == own_setting(values_)) note_own(outcome, load);
+  Tally& tally = tallies_[{load, setting}];
+  ++tally.failures.runs;
+  tally.failures.hits += outcome.failed();
+  tally.new_failures += outcome.failed() && !own_[load].signatures.contains(outcome.signature);
+  if (!outcome.failed())
+    tally.passing_ms.push_back(static_cast<double>(outcome.duration.count()) / 1000);
+  keep(result, load);
+}
+
+void BalanceRuns::note_own(const Outcome& outcome, LoadLevel load) {
+  own_[load].add(outcome);
+  if (outcome.failed() && !outcome.failures.empty() && own_headlines_.size() < most_headlines)
+    ++own_headlines_[headline(outcome.failures.front())];
+}
+
+void BalanceRuns::keep(const ExperimentResult& result, LoadLevel load) {
+  if (!result.trace || kept_events_ >= most_kept_events) return;
+  kept_events_ += result.trace->events.size();
+  kept_.push_back({result.trace, result.outcome.failed(), load});
+}
+
+void BalanceRuns::tell(const Plan& plan, const Conditions& conditions,
+                       const ExperimentResult& result, TrialEnded::Purpose purpose) {
+  TrialEnded told;
+  told.test = test_;
+  told.purpose = purpose;
+  told.strategy = "balance";
+  told.number = made_;
+  told.plan = plan;
+  told.conditions = conditions;
+  told.result = result;
+  told.hit = result.outcome.failed();
+  told.fired = true;
+  events_.emit(std::move(told));
+}
+
+void BalanceRuns::say(const std::string& text) {
+  events_.emit(SearchStep{"balance", text});
+}
+
+TriedSetting BalanceRuns::described(const Key& key, const Tally& tally) const {
+  TriedSetting tried;
+  tried.load = key.first;
+  tried.values = key.second;
+  tried.failures = tally.failures;
+  tried.new_failures = tally.new_failures;
+  tried.run_time = spread_of(tally.passing_ms);
+  tried.verdict = tally.verdict;
+  return tried;
+}
+
+TriedSetting BalanceRuns::counted(const Setting& setting, LoadLevel load) const {
+  const Key key{load, setting};
+  const auto found = tallies_.find(key);
+  return described(key, found == tallies_.end() ? Tally{} : found->second);
+}
+
+std::vector<TriedSetting> BalanceRuns::all() const {
+  std::vector<TriedSetting> all;
+  for (const auto& [key, tally] : tallies_) all.push_back(described(key, tally));
+  return all;
+}
+
+void BalanceRuns::judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict) {
+  tallies_[{load, setting}].verdict = verdict;
+}
+
+}  // namespace unflake

@@ -1,0 +1,289 @@
+#include "search/balance/balance_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "search/balance/needs.h"
+#include "search/balance/round_up.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr double finest_ratio = 1.03;
+constexpr Duration finest = 200us;
+constexpr double margin = 1.02;   // above what was measured
+constexpr double step_up = 1.05;  // when the margin was not enough
+constexpr double step_at_load = 1.15;
+constexpr int most_steps = 12;
+constexpr int base_runs = 10;
+constexpr int base_runs_in_doubt = 30;
+constexpr int base_runs_when_flaky = 100;
+constexpr int final_runs = 10;
+constexpr double mostly = 0.5;
+
+// The edge is steep: near it a value is either nearly always good or often bad. A single bad run
+// may be the machine's fault.
+constexpr RateCheck::Limits locating{.tolerated = 0.05, .refused = 0.5, .error = 0.05};
+
+// Counting alone must go on for long to tell a rare failure; measured times make it shorter.
+constexpr double refused_by_count = 0.02;
+constexpr double refused_by_time = 0.05;
+constexpr double refused_at_load = 0.05;
+
+Duration scaled(Duration value, double factor) {
+  return Duration(std::llround(static_cast<double>(value.count()) * factor));
+}
+
+}  // namespace
+
+bool Bracket::is_closed() const {
+  if (!fails) return holds == Duration::zero();
+  return holds - *fails <= finest || holds <= scaled(*fails, finest_ratio);
+}
+
+Duration Bracket::next() const {
+  if (!fails) return Duration::zero();
+  if (*fails == Duration::zero()) return std::max<Duration>(holds / 4, finest);
+  const double ratio = static_cast<double>(holds.count()) / static_cast<double>(fails->count());
+  return scaled(*fails, std::sqrt(ratio));
+}
+
+BalanceSearch::BalanceSearch(BalanceRuns& runs, const BalanceOptions& options,
+                             const TimeProfile& profile, BalanceReport& report)
+    : runs_(runs),
+      options_(options),
+      profile_(profile),
+      report_(report),
+      values_(profile.values),
+      own_(own_setting(values_)),
+      brackets_(values_.size()),
+      holding_(own_),
+      final_(own_) {
+  for (size_t i = 0; i < own_.size(); ++i) brackets_[i].holds = own_[i];
+  runs_.search(values_);
+}
+
+void BalanceSearch::operator()(const std::vector<size_t>& searched) {
+  searched_ = searched;
+  if (measure_base(LoadLevel::idle)) {
+    choose_at_once();
+    if (base_[LoadLevel::idle].failures.hits > 0) raise();
+    if (options_.fatb)
+      halve_all(searched_);
+    else
+      lower_all(searched_);
+    is_settled_ = options_.fatb ? !runs_.over() : settle();
+    if (options_.fatb) final_ = holding_;
+    if (is_settled_)
+      for (const LoadLevel load : options_.loads) hold_at(load);
+    measure_final();
+  }
+  write();
+}
+
+// How the test does with its own times. One that fails by itself is measured for longer.
+bool BalanceSearch::measure_base(LoadLevel load) {
+  const auto is_clean = [&](const Outcome&) {
+    const Count& own = runs_.own(load).failures;
+    return own.runs >= base_runs && own.hits == 0;
+  };
+  const int wanted = options_.fatb ? options_.fatb_runs : base_runs;
+  if (!runs_.run(own_, load, wanted, [](const Outcome&) { return false; })) return false;
+  if (runs_.own(load).failures.hits > 0 &&
+      !runs_.run(own_, load, base_runs_when_flaky - wanted, is_clean))
+    return false;
+  base_[load] = runs_.own(load);
+  return true;
+}
+
+// Company must not show: not in how the test ends, and not in how long it takes.
+void BalanceSearch::choose_at_once() {
+  const int most = options_.limits.at_once;
+  runs_.run_at_once(1);
+  report_.at_once = 1;
+  if (most < 2 || profile_.processor_share * most > mostly) return;
+  if (base_[LoadLevel::idle].failures.hits > 0) return;
+  const Spread alone = runs_.counted(own_, LoadLevel::idle).run_time;
+  runs_.run_at_once(most);
+  std::vector<double> together;
+  const bool ran = runs_.run(own_, LoadLevel::idle, 3 * most, [&](const Outcome& outcome) {
+    together.push_back(static_cast<double>(outcome.duration.count()) / 1000);
+    return outcome.failed();
+  });
+  const bool disturbs = spread_of(together).median > alone.upper_quartile * finest_ratio;
+  if (ran && !disturbs && runs_.own(LoadLevel::idle).failures.hits == 0) {
+    report_.at_once = most;
+    return;
+  }
+  runs_.run_at_once(1);
+}
+
+RateCheck::Limits BalanceSearch::confirming() const {
+  const bool is_measured = std::ranges::all_of(searched_, [&](size_t i) {
+    return !is_changed(i) || brackets_[i].holds == Duration::zero() || report_.values[i].needed;
+  });
+  RateCheck::Limits limits;
+  limits.tolerated = options_.tolerance;
+  limits.refused =
+      std::max(is_measured ? refused_by_time : refused_by_count, 4 * options_.tolerance);
+  limits.error = 1 - options_.confidence;
+  return limits;
+}
+
+BalanceSearch::Verdict BalanceSearch::check_once(const Setting& setting, LoadLevel load,
+                                                 const RateCheck::Limits& limits) {
+  RateCheck check(base_[load], limits);
+  runs_.run(setting, load, limits.most_runs, [&](const Outcome& outcome) {
+    check.add(outcome);
+    return check.verdict() != Verdict::undecided;
+  });
+  return check.verdict();
+}
+
+// A few failures among many passes may be the test's own, or come from runs side by side.
+bool BalanceSearch::is_doubtful(const Setting& setting, LoadLevel load) {
+  const Count seen = runs_.counted(setting, load).failures;
+  if (seen.hits > mostly * seen.runs) return false;
+  if (report_.at_once > 1 && load == LoadLevel::idle) {
+    runs_.run_at_once(1);
+    report_.at_once = 1;
+    return true;
+  }
+  const Count before = runs_.own(load).failures;
+  if (before.runs >= base_runs_in_doubt) return false;
+  runs_.run(own_, load, base_runs_in_doubt - before.runs, [](const Outcome&) { return false; });
+  const OwnFailures& own = runs_.own(load);
+  if (own.failures.hits == before.hits) return false;
+  base_[load] = own;
+  return true;
+}
+
+BalanceSearch::Verdict BalanceSearch::check(const Setting& setting, LoadLevel load,
+                                            const RateCheck::Limits& limits) {
+  Verdict verdict = check_once(setting, load, limits);
+  while (verdict == Verdict::fails && !runs_.over() && is_doubtful(setting, load))
+    verdict = check_once(setting, load, limits);
+  runs_.judge(setting, load, verdict);
+  const Count seen = runs_.counted(setting, load).failures;
+  runs_.say(fmt::format("{}{}: {} of {} failed", text_of(setting),
+                        load == LoadLevel::idle ? "" : ", " + std::string(to_string(load)),
+                        seen.hits, seen.runs));
+  return verdict;
+}
+
+std::string BalanceSearch::text_of(const Setting& setting) const {
+  std::vector<std::string> parts;
+  for (const size_t i : searched_)
+    if (setting[i] != own_[i])
+      parts.push_back(
+          fmt::format("{} = {}", to_string(values_[i].site),
+                      setting[i] == Duration::zero() ? "none" : format_duration(setting[i])));
+  return parts.empty() ? "the test's own times" : join(parts, ", ");
+}
+
+void BalanceSearch::lower_all(std::vector<size_t> members) {
+  const auto is_closed = [&](size_t i) { return brackets_[i].is_closed(); };
+  for (std::erase_if(members, is_closed); !members.empty() && !runs_.over();
+       std::erase_if(members, is_closed)) {
+    Setting candidates = holding_;
+    for (const size_t i : members) candidates[i] = brackets_[i].next();
+    lower(members, candidates);
+  }
+}
+
+void BalanceSearch::lower(std::span<const size_t> members, const Setting& candidates) {
+  Setting tried = holding_;
+  for (const size_t i : members) tried[i] = candidates[i];
+  const Verdict verdict = check(tried, LoadLevel::idle, locating);
+  if (verdict == Verdict::holds) {
+    holding_ = tried;
+    for (const size_t i : members) brackets_[i].holds = candidates[i];
+  } else if (verdict == Verdict::fails && members.size() == 1) {
+    brackets_[members.front()].fails = candidates[members.front()];
+  } else if (verdict == Verdict::fails) {
+    const size_t half = members.size() / 2;
+    lower(members.first(half), candidates);
+    if (!runs_.over()) lower(members.subspan(half), candidates);
+  }
+}
+
+void BalanceSearch::climb(Setting& setting, double step) const {
+  for (const size_t i : searched_) {
+    const Duration most = std::max(own_[i], brackets_[i].holds);
+    if (setting[i] >= most) continue;
+    const Duration lifted =
+        setting[i] == Duration::zero() ? most / 8 : round_up(scaled(setting[i], step));
+    setting[i] = std::min(lifted, most);
+  }
+}
+
+// The values that were located, a little longer, held for as long as the tolerance asks for.
+bool BalanceSearch::settle() {
+  note_needs();
+  final_ = holding_;
+  for (const size_t i : searched_) {
+    if (final_[i] == own_[i] || final_[i] == Duration::zero()) continue;
+    final_[i] = scaled(final_[i], margin);
+    if (const auto& needed = report_.values[i].needed)
+      final_[i] = std::max(final_[i], scaled(needed->at_tolerance, margin));
+    const Duration most = std::max(own_[i], brackets_[i].holds);
+    final_[i] = std::min(round_up(final_[i]), most);
+  }
+  for (int step = 0; step < most_steps && final_ != own_ && !runs_.over(); ++step) {
+    const Verdict verdict = check(final_, LoadLevel::idle, confirming());
+    if (verdict == Verdict::holds) break;
+    if (verdict == Verdict::undecided) return false;
+    for (const size_t i : searched_)
+      if (is_changed(i)) brackets_[i].fails = final_[i];
+    climb(final_, step_up);
+  }
+  note_needs();
+  return !runs_.over();
+}
+
+void BalanceSearch::note_needs() {
+  for (const size_t i : searched_)
+    if (brackets_[i].fails || values_[i].use() == TimeUse::timeout)
+      report_.values[i].needed = needed_time(values_[i], runs_.kept(), options_.tolerance);
+}
+
+// A busy machine makes what is waited for slower.
+void BalanceSearch::hold_at(LoadLevel load) {
+  if (load == LoadLevel::idle) {
+    at_load_[load] = final_;
+    return;
+  }
+  if (final_ == own_ || runs_.over() || !measure_base(load)) return;
+  RateCheck::Limits limits = confirming();
+  limits.refused = std::max(refused_at_load, 4 * options_.tolerance);
+  for (Setting setting = final_; !runs_.over(); climb(setting, step_at_load)) {
+    const Verdict verdict = setting == own_ ? Verdict::holds : check(setting, load, limits);
+    if (verdict == Verdict::undecided) return;
+    if (verdict == Verdict::fails) {
+      fails_at_load_[load] = setting;
+      continue;
+    }
+    at_load_[load] = setting;
+    for (size_t i = 0; i < final_.size(); ++i) final_[i] = std::max(final_[i], setting[i]);
+    return;
+  }
+}
+
+// What the values save is measured with all of them.
+void BalanceSearch::measure_final() {
+  if (!is_settled_) final_ = own_;
+  for (const size_t i : searched_)
+    if (is_changed(i)) final_[i] = round_up(scaled(final_[i], options_.scale));
+  for (const size_t i : searched_)
+    if (is_changed(i) && final_[i] >= own_[i] && brackets_[i].holds <= own_[i]) final_[i] = own_[i];
+  const int made = runs_.counted(final_, LoadLevel::idle).failures.runs;
+  if (final_ != own_)
+    runs_.run(final_, LoadLevel::idle, final_runs - made, [](const Outcome&) { return false; });
+}
+
+}  // namespace unflake

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "search/balance/balance.h"
+
+namespace unflake {
+
+// What is known about one value: the smallest that holds and the largest that does not.
+struct Bracket {
+  Duration holds{};
+  std::optional<Duration> fails;
+
+  bool is_closed() const;
+  // Where to look next: at once for none at all, then down in big steps, then in the middle.
+  Duration next() const;
+};
+
+// The search for the smallest values at which a test still holds: all of them go down together, and
+// only when that fails is it found out who was to blame. A passing run is evidence for every value
+// at once.
+class BalanceSearch {
+ public:
+  BalanceSearch(BalanceRuns& runs, const BalanceOptions& options, const TimeProfile& profile,
+                BalanceReport& report);
+
+  void operator()(const std::vector<size_t>& searched);
+
+ private:
+  using Verdict = TriedSetting::Verdict;
+
+  bool measure_base(LoadLevel load);
+  void choose_at_once();
+  void raise();
+  void take_raised(const std::vector<size_t>& members);
+  bool lowers_rate(const std::vector<size_t>& members);
+  void lower_all(std::vector<size_t> members);
+  void lower(std::span<const size_t> members, const Setting& candidates);
+  void halve_all(const std::vector<size_t>& members);
+  void halve(size_t value);
+  bool settle();
+  void climb(Setting& setting, double step) const;
+  void hold_at(LoadLevel load);
+  void measure_final();
+  void note_needs();
+  void write();
+  void describe(size_t value);
+
+  Verdict check(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
+  Verdict check_once(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
+  bool is_doubtful(const Setting& setting, LoadLevel load);
+  RateCheck::Limits confirming() const;
+  std::string text_of(const Setting& setting) const;
+  bool is_changed(size_t value) const { return final_[value] != own_[value]; }
+
+  BalanceRuns& runs_;
+  const BalanceOptions& options_;
+  const TimeProfile& profile_;
+  BalanceReport& report_;
+  std::vector<TimeValue> values_;
+  Setting own_;
+  std::vector<Bracket> brackets_;
+  Setting holding_;  // the smallest values that held together
+  Setting final_;
+  std::vector<size_t> searched_;
+  std::map<LoadLevel, OwnFailures> base_;  // what is accounted for
+  std::map<LoadLevel, Setting> at_load_, fails_at_load_;
+  bool is_settled_ = false;
+};
+
+}  // namespace unflake

@@ -1,0 +1,156 @@
+#include "search/balance/claim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "stats/comparison.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using Answer = ClaimReport::Answer;
+
+constexpr int first_look = 10;
+constexpr int most_more_runs = 1'000'000;
+
+// Looks at 10, 20, 40 ... runs with each value share the error among them.
+int number_of_looks(int most) {
+  int looks = 1;
+  for (int runs = first_look; runs < most; runs *= 2) ++looks;
+  return looks;
+}
+
+// The highest rate of the other value that so many runs would have told apart from this one.
+double detectable_rate(const Count& with_from, int runs, double error) {
+  for (int hits = with_from.hits; hits >= 0; --hits)
+    if (fisher_more_often(with_from.hits, with_from.runs, hits, runs) <= error)
+      return static_cast<double>(hits) / runs;
+  return -1;
+}
+
+class Claim {
+ public:
+  Claim(Executor& executor, std::shared_ptr<const Test> test, const ClaimOptions& options,
+        EventStream& events)
+      : options_(options),
+        test_(std::move(test)),
+        runs_(executor, test_, options.plan, options.limits, events) {}
+
+  Result<ClaimReport> operator()() {
+    report_.test = test_->id;
+    report_.from = options_.from;
+    report_.to = options_.to;
+    report_.confidence = options_.confidence;
+    runs_.say("runs with the test's own times, to find the value");
+    auto profile = profile_times(runs_, options_.plan, options_.profile_runs);
+    if (!profile) return profile.error();
+    if (auto found = find_value(*profile); !found) return found.error();
+    for (const LoadLevel load : options_.loads)
+      if (!runs_.over()) compare(load);
+    if (runs_.error()) return *runs_.error();
+    report_.runs = runs_.made();
+    report_.elapsed = runs_.elapsed();
+    report_.interrupted = runs_.stopped();
+    return std::move(report_);
+  }
+
+ private:
+  Result<void> find_value(const TimeProfile& profile) {
+    std::vector<TimeValue> chosen;
+    std::vector<std::string> known;
+    const std::vector<std::string> sites =
+        options_.site.empty() ? std::vector<std::string>{} : std::vector{options_.site};
+    for (const TimeValue& value : profile.values) {
+      known.push_back(to_string(value.site));
+      const bool is_it = sites.empty() ? value.is_project && is_one_of_both(value)
+                                       : why_not_searched(value, profile, sites).empty();
+      if (is_it) chosen.push_back(value);
+    }
+    if (chosen.size() != 1)
+      return usage_error(
+          chosen.empty() ? "no time value of the test is the one that is claimed to be fixed"
+                         : fmt::format("{} time values of the test could be meant", chosen.size()),
+          options_.site,
+          known.empty() ? "the test passes no time values"
+                        : "name it with --site: " + join(known, ", "));
+    report_.value = chosen.front();
+    runs_.search(chosen);
+    return {};
+  }
+
+  bool is_one_of_both(const TimeValue& value) const {
+    return value.is_constant() && (value.most == options_.from || value.most == options_.to);
+  }
+
+  void compare(LoadLevel load) {
+    ClaimReport::AtLoad at{.load = load};
+    const double error = (1 - options_.confidence) / (2 * number_of_looks(options_.most_runs));
+    for (int wanted = first_look;; wanted *= 2) {
+      wanted = std::min(wanted, options_.most_runs);
+      if (!run_both(load, wanted)) break;
+      judge(at, error);
+      if (at.answer != Answer::cannot_tell || wanted >= options_.most_runs) break;
+    }
+    conclude(at, error);
+    report_.loads.push_back(at);
+    runs_.say(fmt::format("{}: {} of {} failed with {}, {} of {} with {}", to_string(load),
+                          at.with_from.hits, at.with_from.runs, format_duration(options_.from),
+                          at.with_to.hits, at.with_to.runs, format_duration(options_.to)));
+  }
+
+  bool run_both(LoadLevel load, int wanted) {
+    const auto never = [](const Outcome&) { return false; };
+    while (runs_.counted({options_.to}, load).failures.runs < wanted) {
+      if (!runs_.run({options_.from}, load, 1, never) || !runs_.run({options_.to}, load, 1, never))
+        return false;
+    }
+    return true;
+  }
+
+  void judge(ClaimReport::AtLoad& at, double error) {
+    const TriedSetting from = runs_.counted({options_.from}, at.load);
+    const TriedSetting to = runs_.counted({options_.to}, at.load);
+    at.with_from = from.failures;
+    at.with_to = to.failures;
+    at.time_with_from = from.run_time;
+    at.time_with_to = to.run_time;
+    const double less = fisher_more_often(from.failures.hits, from.failures.runs, to.failures.hits,
+                                          to.failures.runs);
+    const double more = fisher_more_often(to.failures.hits, to.failures.runs, from.failures.hits,
+                                          from.failures.runs);
+    at.p_value = std::min(less, more);
+    if (less <= error) at.answer = Answer::fails_less;
+    if (more <= error) at.answer = Answer::fails_more;
+  }
+
+  // Without a difference there is an answer only when the runs were enough to see one.
+  void conclude(ClaimReport::AtLoad& at, double error) {
+    judge(at, error);
+    if (at.answer != Answer::cannot_tell) return;
+    at.detectable = std::max(0.0, detectable_rate(at.with_from, at.with_to.runs, error));
+    const bool could_tell = detectable_rate(at.with_from, at.with_to.runs, error) >= 0;
+    if (could_tell || (at.with_from.hits == 0 && at.with_to.hits == 0))
+      at.answer = at.with_to.runs >= options_.most_runs ? Answer::no_difference : at.answer;
+    if (at.answer != Answer::cannot_tell) return;
+    const auto more = misses_until_less_often(at.with_from.hits, at.with_from.runs, at.with_to.hits,
+                                              at.with_to.runs, error);
+    at.more_runs = static_cast<int>(std::min<int64_t>(more.value_or(0), most_more_runs));
+  }
+
+  const ClaimOptions& options_;
+  const std::shared_ptr<const Test> test_;
+  BalanceRuns runs_;
+  ClaimReport report_;
+};
+
+}  // namespace
+
+Result<ClaimReport> check_claim(Executor& executor, std::shared_ptr<const Test> test,
+                                const ClaimOptions& options, EventStream& events) {
+  return Claim(executor, std::move(test), options, events)();
+}
+
+}  // namespace unflake

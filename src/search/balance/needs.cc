@@ -1,0 +1,187 @@
+#include "search/balance/needs.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "stats/spread.h"
+#include "stats/tail.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int least_failing = 3;
+constexpr int least_passing = 10;
+constexpr size_t most_events = 5000;  // of a run that is looked at
+constexpr int most_visits = 8;        // of the wait in one run
+constexpr int models = 3;             // passing runs whose events are candidates
+constexpr double most_errors = 0.03;  // of runs that a candidate explains wrongly
+
+double to_ms(Duration duration) {
+  return static_cast<double>(duration.count()) / 1000;
+}
+
+Duration from_ms(double ms) {
+  return Duration(static_cast<int64_t>(ms * 1000));
+}
+
+// A moment of a thread that is the same in every run: begin or end of the nth call at a site, or,
+// without a site, the end of the thread.
+struct MomentName {
+  std::string thread;
+  std::string site;
+  int nth = 0;
+  bool is_end = false;
+  auto operator<=>(const MomentName&) const = default;
+};
+
+struct WaitName {
+  std::string thread;
+  int nth = 0;
+  auto operator<=>(const WaitName&) const = default;
+};
+
+struct Span {
+  Duration from{}, to{};
+};
+
+// One run as this question sees it.
+struct Timed {
+  std::map<MomentName, Duration> moments;
+  std::map<WaitName, Span> waits;
+  bool failed = false;
+};
+
+const std::string* thread_of(const Trace& trace, uint32_t thread) {
+  return thread < trace.threads.size() ? &trace.threads[thread].name.text : nullptr;
+}
+
+Timed timed(const KeptRun& run, const std::string& wait_site) {
+  Timed result;
+  result.failed = run.failed;
+  std::map<std::pair<uint32_t, uint32_t>, int> visits;
+  for (const TracedEvent& event : run.trace->events) {
+    const std::string* thread = thread_of(*run.trace, event.thread);
+    if (!thread || event.site >= run.trace->sites.size() || event.is_intervention) continue;
+    const int nth = ++visits[{event.thread, event.site}];
+    const std::string site = to_string(run.trace->sites[event.site].name);
+    result.moments.emplace(MomentName{*thread, site, nth, false}, event.enter);
+    if (event.unfinished) continue;
+    result.moments.emplace(MomentName{*thread, site, nth, true}, event.exit);
+    if (site == wait_site && nth <= most_visits)
+      result.waits.emplace(WaitName{*thread, nth}, Span{event.enter, event.exit});
+  }
+  for (const TracedThread& thread : run.trace->threads)
+    if (thread.ended > Duration::zero())
+      result.moments.emplace(MomentName{thread.name.text, "", 1, true}, thread.ended);
+  return result;
+}
+
+// How well "it came before the wait was over" tells passing from failing runs.
+struct Candidate {
+  MomentName moment;
+  WaitName wait;
+  int passing = 0, failing = 0, errors = 0;
+  std::vector<double> needs_ms;
+
+  double median() const { return spread_of(needs_ms).median; }
+  bool is_believable() const {
+    return passing >= least_passing && failing >= least_failing &&
+           errors <= most_errors * (passing + failing + errors);
+  }
+};
+
+Candidate rated(const MomentName& moment, const WaitName& wait, const std::vector<Timed>& runs) {
+  Candidate rated{moment, wait, 0, 0, 0, {}};
+  for (const Timed& run : runs) {
+    const auto waited = run.waits.find(wait);
+    if (waited == run.waits.end()) continue;
+    const auto came = run.moments.find(moment);
+    const bool in_time = came != run.moments.end() && came->second <= waited->second.to;
+    if (in_time == run.failed)
+      ++rated.errors;
+    else
+      ++(run.failed ? rated.failing : rated.passing);
+    if (came != run.moments.end())
+      rated.needs_ms.push_back(std::max(0.0, to_ms(came->second - waited->second.from)));
+  }
+  return rated;
+}
+
+// Fewest errors; of equals the latest, because what the test needs may come after the call that is
+// seen before it, and too long a wait is no failure.
+bool is_better(const Candidate& a, const Candidate& b) {
+  return std::tuple(b.errors, a.median()) > std::tuple(a.errors, b.median());
+}
+
+std::optional<Candidate> best_candidate(const std::vector<Timed>& runs) {
+  std::optional<Candidate> best;
+  std::map<std::pair<WaitName, MomentName>, bool> seen;
+  int looked = 0;
+  for (const Timed& model : runs) {
+    if (model.failed || ++looked > models) continue;
+    for (const auto& [wait, span] : model.waits)
+      for (const auto& [moment, at] : model.moments) {
+        if (moment.thread == wait.thread || at < span.from || at > span.to) continue;
+        if (!seen.emplace(std::pair(wait, moment), true).second) continue;
+        Candidate candidate = rated(moment, wait, runs);
+        if (candidate.is_believable() && (!best || is_better(candidate, *best)))
+          best = std::move(candidate);
+      }
+  }
+  return best;
+}
+
+Needed described(std::vector<double> needs_ms, double tolerance) {
+  Needed needed;
+  const Spread spread = spread_of(needs_ms);
+  needed.runs = static_cast<int>(spread.count);
+  needed.median = from_ms(spread.median);
+  needed.longest = from_ms(spread.max);
+  needed.at_tolerance = from_ms(tail_quantile(std::move(needs_ms), tolerance));
+  return needed;
+}
+
+// Waits that end early measure it themselves.
+std::optional<Needed> needed_by_itself(const TimeValue& value, double tolerance) {
+  if (value.early.size() < least_passing) return std::nullopt;
+  std::vector<double> needs_ms;
+  for (const Duration early : value.early) needs_ms.push_back(to_ms(early));
+  return described(std::move(needs_ms), tolerance);
+}
+
+void name_event(Needed& needed, const MomentName& moment, std::span<const KeptRun> runs) {
+  needed.event_thread = moment.thread;
+  if (moment.site.empty()) {
+    needed.event_location = "the end of the thread";
+    return;
+  }
+  for (const KeptRun& run : runs)
+    for (const TracedSite& site : run.trace->sites)
+      if (to_string(site.name) == moment.site) {
+        needed.event = site.name;
+        needed.event_location = site.location;
+        return;
+      }
+}
+
+}  // namespace
+
+std::optional<Needed> needed_time(const TimeValue& value, std::span<const KeptRun> runs,
+                                  double tolerance) {
+  if (value.use() == TimeUse::timeout) return needed_by_itself(value, tolerance);
+  std::vector<Timed> seen;
+  const std::string site = to_string(value.site);
+  for (const KeptRun& run : runs)
+    if (run.load == LoadLevel::idle && run.trace->events.size() <= most_events)
+      seen.push_back(timed(run, site));
+  const auto best = best_candidate(seen);
+  if (!best) return std::nullopt;
+  Needed needed = described(best->needs_ms, tolerance);
+  name_event(needed, best->moment, runs);
+  return needed;
+}
+
+}  // namespace unflake

@@ -1,0 +1,38 @@
+#include "search/balance/setting.h"
+
+#include <cmath>
+
+namespace unflake {
+
+using namespace std::chrono_literals;
+
+Setting own_setting(const std::vector<TimeValue>& values) {
+  Setting own;
+  for (const TimeValue& value : values) own.push_back(value.most);
+  return own;
+}
+
+Plan plan_with(Plan base, const std::vector<TimeValue>& values, const Setting& setting) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const TimeValue& value = values[i];
+    if (setting[i] == value.most || value.most <= Duration::zero()) continue;
+    Intervention scaled;
+    scaled.site = value.site;
+    scaled.executable = value.executable;
+    scaled.action = Intervention::Action::scale_time;
+    const double factor =
+        static_cast<double>(setting[i].count()) / static_cast<double>(value.most.count());
+    scaled.duration = Duration(std::llround(factor * static_cast<double>(Duration(1s).count())));
+    base.interventions.push_back(std::move(scaled));
+  }
+  return base;
+}
+
+Conditions conditions_for(LoadLevel load, int cores) {
+  Conditions conditions;
+  conditions.one_core = load == LoadLevel::one_core;
+  conditions.competitors = load == LoadLevel::busy ? cores : 0;
+  return conditions;
+}
+
+}  // namespace unflake

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "report/balance.h"
+#include "trace/plan.h"
+
+namespace unflake {
+
+// What each of the searched values is set to, in their order.
+using Setting = std::vector<Duration>;
+
+// What the test itself asks for. Times that are computed at run time are scaled together, and the
+// longest of them stands for all.
+Setting own_setting(const std::vector<TimeValue>& values);
+
+// A plan under which the test is given these times instead of its own.
+Plan plan_with(Plan base, const std::vector<TimeValue>& values, const Setting& setting);
+
+Conditions conditions_for(LoadLevel load, int cores);
+
+}  // namespace unflake

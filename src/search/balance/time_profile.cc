@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "search/balance/balance.h"
+#include "stats/spread.h"
+#include "trace/moments.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration little = 1ms;
+constexpr int little_share = 100;  // a hundredth of the run
+
+bool is_named_by(const TimeValue& value, const std::string& word) {
+  const std::string site = to_string(value.site);
+  return site == word || site.starts_with(word + ":");
+}
+
+std::vector<const Trace*> traces_of(const std::vector<ExperimentResult>& runs) {
+  std::vector<const Trace*> traces;
+  for (const ExperimentResult& run : runs)
+    if (run.trace) traces.push_back(run.trace.get());
+  return traces;
+}
+
+void add_files(std::vector<TimeValue>& values, const std::vector<const Trace*>& traces) {
+  for (TimeValue& value : values)
+    for (const Trace* trace : traces)
+      if (value.file.empty()) value.file = place_of(*trace, value.site).file;
+}
+
+// Calls that system libraries make for themselves show in one run of their own: recording them in
+// the others would slow the test down.
+Result<void> add_other_code(BalanceRuns& runs, const Plan& plan, std::vector<TimeValue>& values) {
+  Plan wider = plan;
+  wider.system_calls = true;
+  const auto run = runs.look(wider, TrialEnded::Purpose::look);
+  if (!run || !run->trace) return runs.error() ? Result<void>(*runs.error()) : Result<void>();
+  const Trace* trace = run->trace.get();
+  for (TimeValue& value : time_values({&trace, 1}))
+    if (!value.is_project &&
+        std::ranges::find(values, value.site, &TimeValue::site) == values.end())
+      values.push_back(std::move(value));
+  return {};
+}
+
+void add_times(TimeProfile& profile, const std::vector<ExperimentResult>& runs) {
+  std::vector<double> passing;
+  Duration processor{}, wall{};
+  for (const ExperimentResult& run : runs) {
+    profile.failures += run.outcome.failed();
+    if (!run.outcome.failed()) passing.push_back(static_cast<double>(run.outcome.duration.count()));
+    processor += run.process.user_cpu + run.process.system_cpu;
+    wall += run.process.duration;
+  }
+  profile.median = Duration(static_cast<int64_t>(spread_of(passing).median));
+  if (wall > Duration::zero())
+    profile.processor_share =
+        static_cast<double>(processor.count()) / static_cast<double>(wall.count());
+}
+
+}  // namespace
+
+Result<TimeProfile> profile_times(BalanceRuns& runs, const Plan& plan, int wanted) {
+  TimeProfile profile;
+  std::vector<ExperimentResult> seen;
+  Plan traced = plan;
+  traced.agent = traced.events = traced.stacks = true;
+  for (int i = 0; i < wanted; ++i) {
+    auto run = runs.look(traced, TrialEnded::Purpose::profile);
+    if (!run) break;
+    if (run->outcome.kind == OutcomeKind::skipped) profile.is_skipped = true;
+    seen.push_back(std::move(*run));
+    if (profile.is_skipped) break;
+  }
+  if (runs.error()) return *runs.error();
+  profile.runs = static_cast<int>(seen.size());
+  const auto traces = traces_of(seen);
+  profile.values = time_values(traces);
+  add_files(profile.values, traces);
+  add_times(profile, seen);
+  if (profile.is_skipped || runs.over()) return profile;
+  if (auto done = add_other_code(runs, traced, profile.values); !done) return done.error();
+  return profile;
+}
+
+std::string why_not_searched(const TimeValue& value, const TimeProfile& profile,
+                             const std::vector<std::string>& sites) {
+  if (!sites.empty()) {
+    const bool named =
+        std::ranges::any_of(sites, [&](const auto& word) { return is_named_by(value, word); });
+    return named ? "" : "it was not asked for";
+  }
+  if (!value.is_project) return "it belongs to code that is not the project's";
+  if (value.use() == TimeUse::timeout)
+    return "it always ended early, so that a shorter one would not make the test faster";
+  if (value.use() == TimeUse::not_seen)
+    return "it takes effect elsewhere, where no call tells whether it ran out";
+  const Duration spent = value.spent_per_run();
+  if (spent < little || spent * little_share < profile.median)
+    return fmt::format("it takes {} of a run of {}", format_duration(spent),
+                       format_duration(profile.median));
+  return "";
+}
+
+}  // namespace unflake
