@@ -22,6 +22,7 @@ struct SourceEdit {
   int line = 0;  // of the literal, which may stand elsewhere than the call
   size_t offset = 0;
   std::string old_text, new_text;
+  std::string caution;  // what else changes with it, for people; empty when nothing does
 };
 
 // The literal that gives the call its value, found with libclang through constants and variables

@@ -86,7 +86,8 @@ class Claim {
   }
 
   void compare(LoadLevel load) {
-    ClaimReport::AtLoad at{.load = load};
+    ClaimReport::AtLoad at;
+    at.load = load;
     const double error = (1 - options_.confidence) / (2 * number_of_looks(options_.most_runs));
     for (int wanted = first_look;; wanted *= 2) {
       wanted = std::min(wanted, options_.most_runs);

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+
+#include "patch/time_numbers.h"
+#include "patch/variable_uses.h"
+
+namespace unflake {
+
+// What the source says about an expression's value, through constants, variables that are never
+// changed, and parameters of functions that are called at one place only.
+TimeExpression evaluate_time(const SourceUnit& unit, const VariableUses& uses, CXCursor expression);
+
+// What to evaluate where a call leaves an argument out.
+std::optional<CXCursor> default_argument(CXCursor function, size_t index);
+bool is_left_out(CXCursor argument);
+
+}  // namespace unflake

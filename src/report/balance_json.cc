@@ -1,0 +1,240 @@
+#include "report/balance_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "stats/intervals.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json head(const char* kind) {
+  return {{"format", "unflake-balance"}, {"version", 1}, {"kind", kind}};
+}
+
+Json texts(const std::vector<std::string>& all) {
+  Json list = Json::array();
+  for (const std::string& text : all) list.push_back(printable(text));
+  return list;
+}
+
+const char* name_of(BalancedValue::Change change) {
+  switch (change) {
+    case BalancedValue::Change::shorten:
+      return "shorten";
+    case BalancedValue::Change::keep:
+      return "keep";
+    case BalancedValue::Change::raise:
+      return "raise";
+    case BalancedValue::Change::not_searched:
+      break;
+  }
+  return "not_searched";
+}
+
+const char* name_of(TriedSetting::Verdict verdict) {
+  switch (verdict) {
+    case TriedSetting::Verdict::holds:
+      return "holds";
+    case TriedSetting::Verdict::fails:
+      return "fails";
+    case TriedSetting::Verdict::undecided:
+      break;
+  }
+  return "undecided";
+}
+
+const char* name_of(ClaimReport::Answer answer) {
+  switch (answer) {
+    case ClaimReport::Answer::fails_less:
+      return "fails_less";
+    case ClaimReport::Answer::fails_more:
+      return "fails_more";
+    case ClaimReport::Answer::no_difference:
+      return "no_difference";
+    case ClaimReport::Answer::cannot_tell:
+      break;
+  }
+  return "cannot_tell";
+}
+
+// The members that every count of failures has.
+void add_count(Json& json, const Count& failures, double confidence) {
+  const Interval interval = exact_interval(failures.hits, failures.runs, confidence);
+  json["failures"] = failures.hits;
+  json["runs"] = failures.runs;
+  json["interval"] = {interval.low, interval.high};
+}
+
+void add_times(Json& json, const Spread& times) {
+  json["mean_ms"] = times.count > 0 ? Json(times.mean) : Json(nullptr);
+  json["median_ms"] = times.count > 0 ? Json(times.median) : Json(nullptr);
+}
+
+Json setting(const TriedSetting& one, double confidence) {
+  Json values = Json::array();
+  for (const Duration value : one.values) values.push_back(value.count());
+  Json json = {{"values_us", values}, {"load", to_string(one.load)}};
+  add_count(json, one.failures, confidence);
+  json["new_failures"] = one.new_failures;
+  add_times(json, one.run_time);
+  json["verdict"] = name_of(one.verdict);
+  json["final"] = one.is_final;
+  json["on_front"] = one.on_front;
+  return json;
+}
+
+Json settings(const std::vector<TriedSetting>& all, double confidence) {
+  Json list = Json::array();
+  for (const TriedSetting& one : all) list.push_back(setting(one, confidence));
+  return list;
+}
+
+Json json_of(const TimeValue& value) {
+  return {{"site", printable(to_string(value.site))},
+          {"location", printable(value.location)},
+          {"executable", printable(value.executable)},
+          {"group", printable(value.group)},
+          {"use", to_string(value.use())},
+          {"project", value.is_project},
+          {"constant", value.is_constant()},
+          {"asked_us", {{"least", value.least.count()}, {"most", value.most.count()}}},
+          {"visits", value.visits},
+          {"runs", value.runs},
+          {"ran_out", value.ran_out},
+          {"ended_early", value.ended_early},
+          {"spent_us_per_run", value.spent_per_run().count()}};
+}
+
+Json loads(const std::vector<BalancedValue::AtLoad>& all) {
+  Json list = Json::array();
+  for (const auto& at : all)
+    list.push_back(
+        {{"load", to_string(at.load)},
+         {"smallest_us", at.smallest.count()},
+         {"fails_us", at.fails > Duration::zero() ? Json(at.fails.count()) : Json(nullptr)}});
+  return list;
+}
+
+Json json_of(const std::optional<Needed>& needed) {
+  if (!needed) return nullptr;
+  const bool is_own_end = needed->event == SiteName();
+  return {{"runs", needed->runs},
+          {"median_us", needed->median.count()},
+          {"longest_us", needed->longest.count()},
+          {"at_tolerance_us", needed->at_tolerance.count()},
+          {"event", is_own_end ? Json(nullptr) : Json(printable(to_string(needed->event)))},
+          {"event_location", printable(needed->event_location)},
+          {"event_thread", printable(needed->event_thread)}};
+}
+
+Json json_of(const std::optional<ValueInSource>& source) {
+  if (!source) return nullptr;
+  return {{"file", printable(source->file)},         {"line", source->line},
+          {"text", printable(source->text)},         {"old_text", printable(source->old_text)},
+          {"new_text", printable(source->new_text)}, {"why_not", printable(source->why_not)}};
+}
+
+Json json_of(const BalancedValue& one) {
+  Json json = json_of(one.value);
+  json["change"] = name_of(one.change);
+  json["proposed_us"] = one.proposed.count();
+  json["loads"] = loads(one.loads);
+  json["unneeded"] = one.is_unneeded;
+  json["reason"] = printable(one.reason);
+  json["needed"] = json_of(one.needed);
+  json["source"] = json_of(one.source);
+  return json;
+}
+
+void add_report(Json& json, const BalanceReport& report) {
+  json["test"] = printable(to_string(report.test));
+  json["tolerance"] = report.tolerance;
+  json["confidence"] = report.confidence;
+  json["scale"] = report.scale;
+  json["method"] = printable(report.method);
+  json["runs"] = report.runs;
+  json["at_once"] = report.at_once;
+  json["elapsed_us"] = report.elapsed.count();
+  json["interrupted"] = report.interrupted;
+  json["out_of_budget"] = report.out_of_budget;
+  json["saved_ms"] = report.saved_ms();
+  json["values"] = Json::array();
+  for (const BalancedValue& value : report.values) json["values"].push_back(json_of(value));
+  json["base"] = settings(report.base, report.confidence);
+  json["base_failures"] = texts(report.base_failures);
+  json["tried"] = settings(report.tried, report.confidence);
+  json["notes"] = texts(report.notes);
+}
+
+Json with_value(const Count& failures, const Spread& times, double confidence) {
+  Json json;
+  add_count(json, failures, confidence);
+  add_times(json, times);
+  return json;
+}
+
+Json json_of(const ClaimReport::AtLoad& at, double confidence) {
+  return {{"load", to_string(at.load)},
+          {"from", with_value(at.with_from, at.time_with_from, confidence)},
+          {"to", with_value(at.with_to, at.time_with_to, confidence)},
+          {"p", at.p_value},
+          {"detectable", at.detectable},
+          {"more_runs", at.more_runs},
+          {"answer", name_of(at.answer)}};
+}
+
+Json json_of(const SuiteBalance::Entry& entry) {
+  Json json = {{"test", printable(to_string(entry.test))},
+               {"before_ms", entry.before_ms},
+               {"after_ms", entry.after_ms},
+               {"saved_ms", entry.saved_ms()},
+               {"why_not", printable(entry.why_not)},
+               {"report", nullptr}};
+  if (!entry.report) return json;
+  json["report"] = Json::object();
+  add_report(json["report"], *entry.report);
+  return json;
+}
+
+std::string written(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string balance_json(const BalanceReport& report) {
+  Json json = head("test");
+  add_report(json, report);
+  return written(json);
+}
+
+std::string claim_json(const ClaimReport& report) {
+  Json json = head("claim");
+  json["test"] = printable(to_string(report.test));
+  json["value"] = json_of(report.value);
+  json["from_us"] = report.from.count();
+  json["to_us"] = report.to.count();
+  json["confidence"] = report.confidence;
+  json["runs"] = report.runs;
+  json["elapsed_us"] = report.elapsed.count();
+  json["interrupted"] = report.interrupted;
+  json["loads"] = Json::array();
+  for (const auto& at : report.loads) json["loads"].push_back(json_of(at, report.confidence));
+  return written(json);
+}
+
+std::string suite_balance_json(const SuiteBalance& suite) {
+  Json json = head("suite");
+  json["target"] = printable(suite.target);
+  json["runs"] = suite.runs;
+  json["elapsed_us"] = suite.elapsed.count();
+  json["interrupted"] = suite.interrupted;
+  json["tests"] = Json::array();
+  for (const SuiteBalance::Entry& entry : suite.entries) json["tests"].push_back(json_of(entry));
+  return written(json);
+}
+
+}  // namespace unflake

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "report/balance.h"
+
+namespace unflake {
+
+// docs/formats.md describes the members.
+std::string balance_json(const BalanceReport& report);
+std::string claim_json(const ClaimReport& report);
+std::string suite_balance_json(const SuiteBalance& suite);
+
+}  // namespace unflake

@@ -1,0 +1,183 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/balance_words.h"
+#include "report/style.h"
+#include "stats/rates.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr size_t most_columns = 6;
+
+const char* verdict_text(TriedSetting::Verdict verdict) {
+  switch (verdict) {
+    case TriedSetting::Verdict::holds:
+      return "holds";
+    case TriedSetting::Verdict::fails:
+      return "does not hold";
+    case TriedSetting::Verdict::undecided:
+      break;
+  }
+  return "undecided";
+}
+
+class SettingsTable {
+ public:
+  SettingsTable(const BalanceReport& report, bool all) : report_(report), all_(all) {}
+
+  BalanceTable operator()() {
+    choose_settings();
+    choose_columns();
+    if (rows_.empty() || columns_.empty()) return {};
+    header();
+    for (const TriedSetting* setting : rows_) row(*setting);
+    if (columns_left_out_ > 0)
+      table_.remarks.push_back(
+          fmt::format("{} with less time not shown: --json has all",
+                      counted(static_cast<long long>(columns_left_out_), "more value")));
+    return std::move(table_);
+  }
+
+ private:
+  void choose_settings() {
+    for (const TriedSetting& base : report_.base)
+      if (all_ || base.load == LoadLevel::idle) rows_.push_back(&base);
+    own_ = rows_.size();
+    for (const TriedSetting& tried : report_.tried)
+      if (all_ || (tried.load == LoadLevel::idle && (tried.on_front || tried.is_final)))
+        rows_.push_back(&tried);
+    std::stable_sort(rows_.begin() + static_cast<std::ptrdiff_t>(own_), rows_.end(),
+                     [](const TriedSetting* a, const TriedSetting* b) {
+                       if (a->load != b->load) return a->load < b->load;
+                       return a->values > b->values;
+                     });
+  }
+
+  // Values that are the same in all settings say nothing.
+  void choose_columns() {
+    for (size_t i = 0; i < report_.values.size(); ++i) {
+      const Duration own = report_.values[i].value.most;
+      const bool varies = std::ranges::any_of(report_.tried, [&](const TriedSetting& setting) {
+        return i < setting.values.size() && setting.values[i] != own;
+      });
+      if (varies) columns_.push_back(i);
+    }
+    if (columns_.size() <= most_columns) return;
+    columns_left_out_ = columns_.size() - most_columns;
+    columns_.resize(most_columns);
+  }
+
+  void header() {
+    table_.header = {""};
+    for (const size_t i : columns_) table_.header.push_back(fmt::format("value {}", i + 1));
+    for (const std::string& name :
+         {std::string("failed"), confidence_text(report_.confidence) + " interval",
+          std::string("mean run"), std::string("median run")})
+      table_.header.push_back(name);
+    if (all_) table_.header.insert(table_.header.end(), {"load", "verdict"});
+  }
+
+  void row(const TriedSetting& setting) {
+    const bool is_own = table_.rows.size() < own_;
+    std::vector<std::string> cells{is_own ? "now" : setting.is_final ? "proposed" : ""};
+    for (const size_t i : columns_)
+      cells.push_back(i < setting.values.size() ? value_text(setting.values[i]) : "-");
+    const Count& failures = setting.failures;
+    const Spread& times = setting.run_time;
+    cells.push_back(fmt::format("{}/{}", failures.hits, failures.runs));
+    cells.push_back(
+        interval_text(exact_interval(failures.hits, failures.runs, report_.confidence)));
+    cells.push_back(times.count == 0 ? "-" : ms_text(times.mean));
+    cells.push_back(times.count == 0 ? "-" : ms_text(times.median));
+    if (all_)
+      cells.insert(cells.end(), {std::string(to_string(setting.load)),
+                                 is_own ? "" : verdict_text(setting.verdict)});
+    table_.rows.push_back(std::move(cells));
+  }
+
+  const BalanceReport& report_;
+  const bool all_;
+  BalanceTable table_;
+  std::vector<const TriedSetting*> rows_;  // the test's own values first
+  size_t own_ = 0;
+  std::vector<size_t> columns_;
+  size_t columns_left_out_ = 0;
+};
+
+bool has_result(const SuiteBalance::Entry& entry) {
+  return entry.why_not.empty() && entry.report.has_value();
+}
+
+bool saves(const SuiteBalance::Entry& entry) {
+  return has_result(entry) && entry.report->saved_ms() != 0;
+}
+
+std::string values_text(const SuiteBalance::Entry& entry) {
+  if (!entry.report) return "-";
+  const auto& values = entry.report->values;
+  const auto changed = std::ranges::count_if(values, [](const BalancedValue& value) {
+    return value.change == BalancedValue::Change::shorten ||
+           value.change == BalancedValue::Change::raise;
+  });
+  return fmt::format("{} of {}", changed, values.size());
+}
+
+std::string why_text(const SuiteBalance::Entry& entry) {
+  if (!entry.why_not.empty()) return one_line(entry.why_not);
+  if (!entry.report) return "not searched";
+  return saves(entry) ? "" : words_of(*entry.report).result;
+}
+
+std::vector<std::string> ranking_row(size_t rank, const SuiteBalance::Entry& entry) {
+  const bool known = saves(entry);
+  return {std::to_string(rank),
+          one_line(to_string(entry.test)),
+          known ? ms_text(entry.saved_ms()) : "-",
+          known                 ? ms_text(entry.before_ms) + " -> " + ms_text(entry.after_ms)
+          : entry.before_ms > 0 ? ms_text(entry.before_ms)
+                                : "-",
+          values_text(entry),
+          why_text(entry)};
+}
+
+}  // namespace
+
+BalanceTable settings_table(const BalanceReport& report, bool all) {
+  return SettingsTable(report, all)();
+}
+
+SuiteBalanceWords words_of(const SuiteBalance& suite) {
+  SuiteBalanceWords words;
+  words.ranking.header = {"", "test", "saved", "median run", "values changed", "why not"};
+  double before = 0, after = 0;
+  int64_t runs = 0, tests = 0;
+  for (const SuiteBalance::Entry& entry : suite.entries) {
+    words.ranking.rows.push_back(ranking_row(words.ranking.rows.size() + 1, entry));
+    if (!saves(entry)) continue;
+    before += entry.before_ms;
+    after += entry.after_ms;
+    runs += entry.report->final_setting(LoadLevel::idle)->run_time.count;
+    ++tests;
+  }
+  const auto all = static_cast<long long>(suite.entries.size());
+  words.result = one_line(
+      tests == 0 ? fmt::format("{}: nothing to save in {}", suite.target, counted(all, "test"))
+                 : fmt::format("{}: {} saved per run of the suite, in {} of {}", suite.target,
+                               ms_text(before - after), tests, counted(all, "test")));
+  if (tests > 0)
+    words.notes.push_back(fmt::format(
+        "the sum over the tests of their median passing run, {} with their own values and {} with "
+        "the proposed ones, idle, measured in {} with all new values of a test together; tests "
+        "that "
+        "run at the same time save less",
+        ms_text(before), ms_text(after), counted(runs, "run")));
+  words.notes.push_back(
+      fmt::format("{} in {}", counted(suite.runs, "run"), format_duration(suite.elapsed)));
+  if (suite.interrupted) words.notes.push_back("interrupted: tests after the last one are missing");
+  return words;
+}
+
+}  // namespace unflake

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "report/balance.h"
+#include "report/style.h"
+
+namespace unflake {
+
+// With `all`, every setting that was tried, at every load.
+std::string balance_text(const BalanceReport& report, const Style& style, bool all = false);
+std::string claim_text(const ClaimReport& report, const Style& style);
+std::string suite_balance_text(const SuiteBalance& suite, const Style& style);
+
+}  // namespace unflake

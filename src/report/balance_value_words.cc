@@ -1,0 +1,216 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/balance_words.h"
+#include "report/style.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using Change = BalancedValue::Change;
+
+std::string without_unit(const std::string& text, const std::string& other) {
+  const size_t unit = text.rfind(' '), other_unit = other.rfind(' ');
+  if (unit == std::string::npos || other_unit == std::string::npos) return text;
+  return text.substr(unit) == other.substr(other_unit) ? text.substr(0, unit) : text;
+}
+
+std::string asked_text(const TimeValue& value) {
+  if (value.least == value.most) return value_text(value.most);
+  const std::string most = format_duration(value.most);
+  if (value.is_constant()) return "about " + most;
+  return fmt::format("{}..{}, computed at run time",
+                     without_unit(format_duration(value.least), most), most);
+}
+
+std::string ends_text(const TimeValue& value) {
+  const uint64_t ends = value.ran_out + value.ended_early;
+  switch (value.use()) {
+    case TimeUse::wait:
+      return fmt::format("a wait: it ran out in all {} that were seen to end",
+                         counted(static_cast<long long>(ends), "visit"));
+    case TimeUse::timeout:
+      return fmt::format("a time-out: it ended early in all {} that were seen to end",
+                         counted(static_cast<long long>(ends), "visit"));
+    case TimeUse::mixed:
+      return fmt::format("now a wait, now a time-out: of {} it ran out in {} and ended early in {}",
+                         counted(static_cast<long long>(ends), "visit"), value.ran_out,
+                         value.ended_early);
+    case TimeUse::not_seen:
+      break;
+  }
+  return "armed here, ends elsewhere: how it ended was not seen";
+}
+
+// Of a time-out only what it took counts, whatever it asks for.
+std::string room_text(const TimeValue& value) {
+  if (value.early.empty() || value.use() == TimeUse::wait) return "";
+  const Duration longest = std::ranges::max(value.early);
+  std::string text = fmt::format("the longest of {} that ended early took {}",
+                                 counted(static_cast<long long>(value.early.size()), "visit"),
+                                 format_duration(longest));
+  if (longest.count() > 0)
+    text +=
+        fmt::format(": the value is {:.3g} times as long",
+                    static_cast<double>(value.most.count()) / static_cast<double>(longest.count()));
+  return text;
+}
+
+class ValueWording {
+ public:
+  ValueWording(const BalanceReport& report, size_t index)
+      : report_(report), index_(index), value_(report.values[index]) {}
+
+  BalancedValueWords operator()() {
+    words_.index = index_;
+    words_.title = one_line(fmt::format("{}. {}", index_ + 1, title_of(value_.value)));
+    words_.is_changed = value_.change == Change::shorten || value_.change == Change::raise;
+    words_.proposal = one_line(proposal_text());
+    words_.facts = facts_of(value_.value);
+    for (const auto& at : value_.loads) tell_load(at);
+    if (value_.needed) tell_needed(*value_.needed);
+    tell_advice();
+    if (value_.source) tell_source(*value_.source);
+    return std::move(words_);
+  }
+
+ private:
+  std::string proposal_text() const {
+    const std::string now = asked_text(value_.value);
+    const std::string reason = value_.reason.empty() ? "" : ": " + value_.reason;
+    switch (value_.change) {
+      case Change::shorten:
+      case Change::raise:
+        return fmt::format("{} instead of {}{}", value_text(value_.proposed), now, reason);
+      case Change::keep:
+        return fmt::format("keep {}{}", now, reason);
+      case Change::not_searched:
+        break;
+    }
+    return fmt::format("{}, left as it is{}", now, reason);
+  }
+
+  bool did_something_smaller_fail(const BalancedValue::AtLoad& at) const {
+    return std::ranges::any_of(report_.tried, [&](const TriedSetting& tried) {
+      return tried.load == at.load && tried.verdict == TriedSetting::Verdict::fails &&
+             index_ < tried.values.size() && tried.values[index_] < at.smallest;
+    });
+  }
+
+  void tell_load(const BalancedValue::AtLoad& at) {
+    std::string text = fmt::format("{}: {} held", to_string(at.load), value_text(at.smallest));
+    if (at.fails > Duration::zero())
+      text += fmt::format(", {} is the largest that did not", value_text(at.fails));
+    else if (!did_something_smaller_fail(at))
+      text += ", and nothing that was tried did not";
+    words_.evidence.push_back(text);
+  }
+
+  void tell_needed(const Needed& needed) {
+    const bool is_own_end = needed.event == SiteName();
+    std::string text = fmt::format(
+        "{} took {} in the median of {} and {} at most",
+        is_own_end ? "what it waits for" : fmt::format("what it is really for, {},", event_text()),
+        format_duration(needed.median), counted(needed.runs, "run"),
+        format_duration(needed.longest));
+    if (needed.at_tolerance > Duration::zero())
+      text += fmt::format("; estimated from these times, more than {} is needed in {:g} % of runs",
+                          format_duration(needed.at_tolerance), report_.tolerance * 100);
+    words_.evidence.push_back(one_line(text));
+  }
+
+  std::string event_text() const {
+    const Needed& needed = *value_.needed;
+    const std::string place =
+        needed.event_location.empty() ? to_string(needed.event) : needed.event_location;
+    std::string text = needed.event.api.empty() ? place : needed.event.api + " at " + place;
+    if (!needed.event_thread.empty()) text += fmt::format(" in thread `{}`", needed.event_thread);
+    return text;
+  }
+
+  void tell_advice() {
+    if (value_.is_unneeded)
+      words_.advice.push_back(
+          "The test passes with no time here at all: either nothing needs it, and it can go, or it "
+          "gives something time that must NOT happen, and then a shorter wait looks less closely.");
+    if (value_.value.use() == TimeUse::timeout && value_.change != Change::raise)
+      words_.advice.push_back(
+          "A time-out that ends early costs no time: a shorter one only tells sooner that "
+          "something "
+          "is wrong.");
+    if (value_.change == Change::raise)
+      words_.advice.push_back(
+          "It is too short for the tolerance now: a longer one makes the test fail less often, and "
+          "slower only in the runs that need it or, where it is a wait, in all of them.");
+    if (is_needed_sleep()) tell_what_to_wait_for();
+  }
+
+  bool is_needed_sleep() const {
+    const bool was_searched = value_.change == Change::shorten || value_.change == Change::keep;
+    return value_.value.group == "sleep" && was_searched && !value_.is_unneeded;
+  }
+
+  void tell_what_to_wait_for() {
+    if (value_.needed && value_.needed->event != SiteName()) {
+      words_.advice.push_back(one_line(
+          fmt::format("The better change is no shorter sleep but none: wait for {} itself, and no "
+                      "machine is too slow for it. That is what `unflake repair` is for, which is "
+                      "not in this version yet.",
+                      event_text())));
+    } else if (std::ranges::any_of(value_.loads,
+                                   [](const auto& at) { return at.fails > Duration::zero(); })) {
+      words_.advice.push_back(
+          "Something needs this sleep; which event it is was not seen. A wait for that event would "
+          "hold on every machine, a sleep holds on those that are as fast as this one.");
+    }
+  }
+
+  void tell_source(const ValueInSource& source) {
+    words_.place = one_line(fmt::format("{}:{}", source.file, source.line));
+    if (!source.why_not.empty() || source.old_text.empty()) {
+      words_.place += one_line(": not edited: " + (source.why_not.empty()
+                                                       ? "no expression with this value was found"
+                                                       : source.why_not));
+      return;
+    }
+    words_.old_line = one_line(source.text);
+    const size_t at = source.text.find(source.old_text);
+    const bool is_plain =
+        at != std::string::npos && source.text.find(source.old_text, at + 1) == std::string::npos;
+    std::string edited = is_plain ? source.text : source.old_text;
+    edited.replace(is_plain ? at : 0, source.old_text.size(), source.new_text);
+    if (!is_plain) words_.old_line = one_line(source.old_text);
+    words_.new_line = one_line(edited);
+  }
+
+  const BalanceReport& report_;
+  const size_t index_;
+  const BalancedValue& value_;
+  BalancedValueWords words_;
+};
+
+}  // namespace
+
+std::string title_of(const TimeValue& value) {
+  const std::string place = value.location.empty() ? to_string(value.site) : value.location;
+  return value.site.api.empty() ? place : fmt::format("{}: {}", place, value.site.api);
+}
+
+std::vector<std::string> facts_of(const TimeValue& value) {
+  std::vector<std::string> facts{
+      fmt::format("asks for {}; {} in {}, {} spent here in a run", asked_text(value),
+                  counted(static_cast<long long>(value.visits), "visit"),
+                  counted(static_cast<long long>(value.runs), "run"),
+                  format_duration(value.spent_per_run())),
+      ends_text(value)};
+  if (const std::string room = room_text(value); !room.empty()) facts.push_back(room);
+  return facts;
+}
+
+BalancedValueWords words_of(const BalanceReport& report, size_t value) {
+  return ValueWording(report, value)();
+}
+
+}  // namespace unflake

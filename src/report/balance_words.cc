@@ -1,0 +1,255 @@
+#include "report/balance_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/style.h"
+#include "stats/rates.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using Change = BalancedValue::Change;
+
+constexpr size_t most_unchanged = 20;  // values that are told of though nothing is done to them
+constexpr size_t most_headlines = 5;
+
+bool is_changed(const BalancedValue& value) {
+  return value.change == Change::shorten || value.change == Change::raise;
+}
+
+bool is_foreign(const BalancedValue& value) {
+  return !value.value.is_project && value.change == Change::not_searched;
+}
+
+std::string tolerance_text(double tolerance) {
+  return fmt::format("{:g} %", tolerance * 100);
+}
+
+std::string times_text(const Spread& times) {
+  if (times.count == 0) return "no run passed";
+  return fmt::format("a passing run takes {} (median) or {} (mean)", ms_text(times.median),
+                     ms_text(times.mean));
+}
+
+// Without a failure, so many runs show by counting alone that the rate is tolerable.
+int64_t runs_that_would_show(double tolerance, double confidence) {
+  return static_cast<int64_t>(std::ceil(std::log1p(-confidence) / std::log1p(-tolerance)));
+}
+
+class Wording {
+ public:
+  explicit Wording(const BalanceReport& report) : report_(report) {}
+
+  BalanceWords operator()() {
+    words_.test = one_line(to_string(report_.test));
+    words_.result = result_text();
+    tell_values();
+    for (const TriedSetting& base : report_.base) tell_measured("own values", base);
+    tell_own_failures();
+    for (const TriedSetting& tried : report_.tried)
+      if (tried.is_final && changed() > 0) tell_final(tried);
+    if (!words_.meaning.empty()) tell_limits();
+    tell_how();
+    return std::move(words_);
+  }
+
+ private:
+  long long changed() const { return std::ranges::count_if(report_.values, is_changed); }
+
+  std::string result_text() const {
+    const long long values = static_cast<long long>(report_.values.size());
+    if (values == 0)
+      return fmt::format(
+          "no time value to change: in {} no call passed a time to a sleep, a timed wait, a poll, "
+          "a socket or a timer",
+          counted(report_.runs, "run"));
+    if (changed() > 0) return changed_text();
+    const long long foreign = std::ranges::count_if(report_.values, is_foreign);
+    if (foreign == values)
+      return fmt::format("nothing to propose: {} seen, all in third-party code",
+                         counted(values, "time value"));
+    return fmt::format("nothing to propose: {} seen, {} tried with other times",
+                       counted(values, "time value"), searched());
+  }
+
+  long long searched() const {
+    return std::ranges::count_if(report_.values, [](const BalancedValue& value) {
+      return value.change != Change::not_searched;
+    });
+  }
+
+  std::string changed_text() const {
+    const std::string what = fmt::format("{} proposed", counted(changed(), "new value"));
+    const TriedSetting* after = report_.final_setting(LoadLevel::idle);
+    const double saved = report_.saved_ms();
+    if (!after || after->run_time.count == 0)
+      return what + "; no run with all of them passed, so that nothing is known of the run time";
+    const double now = after->run_time.median, before = now + saved;
+    std::string text = fmt::format("{}: a run takes {} instead of {} (median, idle)", what,
+                                   ms_text(now), ms_text(before));
+    if (saved > 0) text += fmt::format(", {} or {} less", ms_text(saved), percent(saved / before));
+    return text;
+  }
+
+  void tell_values() {
+    size_t unchanged = 0, left_out = 0;
+    for (size_t i = 0; i < report_.values.size(); ++i) {
+      const BalancedValue& value = report_.values[i];
+      if (!is_changed(value) && ++unchanged > most_unchanged)
+        ++left_out;
+      else if (is_foreign(value))
+        words_.foreign.push_back(one_line(
+            fmt::format("{}: {}", title_of(value.value), join(facts_of(value.value), "; "))));
+      else
+        words_.values.push_back(words_of(report_, i));
+    }
+    if (!words_.foreign.empty())
+      words_.foreign.push_back(
+          "These are shown, not changed: --site SITE changes one, --system all.");
+    if (left_out > 0)
+      words_.notes.push_back(fmt::format("{} that nothing was done to not shown: --json has all",
+                                         counted(static_cast<long long>(left_out), "more value")));
+  }
+
+  void tell_measured(const char* what, const TriedSetting& setting) {
+    words_.measured.push_back(fmt::format("{}, {}: {}; {}", what, to_string(setting.load),
+                                          failures_text(setting.failures, report_.confidence),
+                                          times_text(setting.run_time)));
+  }
+
+  void tell_own_failures() {
+    if (std::ranges::none_of(report_.base,
+                             [](const TriedSetting& base) { return base.failures.hits > 0; }))
+      return;
+    words_.measured.push_back(fmt::format(
+        "The test fails with its own values too. That was accounted for: a value holds when it "
+        "adds no more than the tolerance of {} to this.",
+        tolerance_text(report_.tolerance)));
+    const std::vector<std::string>& all = report_.base_failures;
+    for (size_t i = 0; i < std::min(all.size(), most_headlines); ++i)
+      words_.measured.push_back(one_line("fails anyway: " + all[i]));
+    if (all.size() > most_headlines)
+      words_.measured.push_back(fmt::format(
+          "and in {}", counted(static_cast<long long>(all.size() - most_headlines), "more way")));
+  }
+
+  void tell_final(const TriedSetting& setting) {
+    tell_measured("proposed values", setting);
+    if (setting.failures.hits > 0)
+      words_.measured.back() +=
+          fmt::format("; {} of these failures are of a kind that the own values did not show",
+                      setting.new_failures);
+    if (setting.failures.runs > 0)
+      words_.meaning.push_back(
+          fmt::format("{}: {}", to_string(setting.load),
+                      setting.failures.hits == 0 ? passes_text(setting) : rate_words(setting)));
+  }
+
+  std::string passes_text(const TriedSetting& setting) const {
+    const int runs = setting.failures.runs;
+    const double bound = upper_bound_zero_failures(runs, report_.confidence);
+    std::string text =
+        fmt::format("0 of {} failed: the rate is below {} with {} confidence", counted(runs, "run"),
+                    percent_at_most(bound), confidence_text(report_.confidence));
+    const std::string tolerated = tolerance_text(report_.tolerance);
+    if (bound <= report_.tolerance) return text + ", within the tolerance of " + tolerated;
+    if (is_estimated())
+      return text + fmt::format(
+                        "; the estimate of {} comes from the measured times, not from "
+                        "counting",
+                        tolerated);
+    if (!(report_.tolerance > 0)) return text + "; no number of runs shows a rate of 0 %";
+    return text +
+           fmt::format("; counting alone shows a rate of {} after {} without a failure", tolerated,
+                       counted(runs_that_would_show(report_.tolerance, report_.confidence), "run"));
+  }
+
+  bool is_estimated() const {
+    return std::ranges::all_of(report_.values, [](const BalancedValue& value) {
+      return !is_changed(value) || value.is_unneeded ||
+             (value.needed && value.needed->at_tolerance > Duration::zero());
+    });
+  }
+
+  std::string rate_words(const TriedSetting& setting) const {
+    const std::string text = failures_text(setting.failures, report_.confidence);
+    switch (setting.verdict) {
+      case TriedSetting::Verdict::holds:
+        return text + fmt::format(": no more than the own values and the tolerance of {} explain",
+                                  tolerance_text(report_.tolerance));
+      case TriedSetting::Verdict::fails:
+        return text + fmt::format(": more than the own values and the tolerance of {} explain",
+                                  tolerance_text(report_.tolerance));
+      case TriedSetting::Verdict::undecided:
+        break;
+    }
+    return text + ": too few runs to tell whether the new values add to it";
+  }
+
+  void tell_limits() {
+    words_.meaning.push_back(
+        report_.scale == 1
+            ? "This holds for machines as fast as this one, under these loads: --scale makes the "
+              "values longer for slower ones."
+            : fmt::format("The proposed values are {:g} times what this machine needs (--scale).",
+                          report_.scale));
+  }
+
+  void tell_how() {
+    std::string how =
+        fmt::format("{} in {}", counted(report_.runs, "run"), format_duration(report_.elapsed));
+    if (report_.at_once > 1) how += fmt::format(", up to {} at once", report_.at_once);
+    if (!report_.method.empty()) how += ", method " + report_.method;
+    words_.notes.push_back(one_line(how + ", tolerance " + tolerance_text(report_.tolerance)));
+    if (report_.interrupted)
+      words_.notes.push_back("interrupted: this is what was known until then");
+    if (report_.out_of_budget)
+      words_.notes.push_back(
+          "the runs or the time that were allowed are used up: with more, smaller values may hold");
+    for (const std::string& note : report_.notes) words_.notes.push_back(one_line(note));
+  }
+
+  const BalanceReport& report_;
+  BalanceWords words_;
+};
+
+}  // namespace
+
+std::string value_text(Duration value) {
+  const int64_t us = value.count();
+  if (us < 1'000) return fmt::format("{} us", us);
+  if (us < 1'000'000) return fmt::format("{:.6g} ms", static_cast<double>(us) / 1e3);
+  return fmt::format("{:.12g} s", static_cast<double>(us) / 1e6);
+}
+
+std::string ms_text(double ms) {
+  return (ms < 0 ? "-" : "") + format_duration(Duration(std::llround(std::abs(ms) * 1000)));
+}
+
+std::string confidence_text(double confidence) {
+  return fmt::format("{:g} %", confidence * 100);
+}
+
+std::string failures_text(const Count& failures, double confidence) {
+  if (failures.runs <= 0) return "no run passed or failed";
+  std::string text = fmt::format("{} of {} failed", failures.hits, counted(failures.runs, "run"));
+  if (failures.hits == 0)
+    return text + fmt::format(" (rate below {} with {} confidence)",
+                              percent_at_most(upper_bound_zero_failures(failures.runs, confidence)),
+                              confidence_text(confidence));
+  return text +
+         fmt::format(" ({}, {} interval {})",
+                     percent(static_cast<double>(failures.hits) / failures.runs),
+                     confidence_text(confidence),
+                     interval_text(exact_interval(failures.hits, failures.runs, confidence)));
+}
+
+BalanceWords words_of(const BalanceReport& report) {
+  return Wording(report)();
+}
+
+}  // namespace unflake

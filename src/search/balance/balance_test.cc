@@ -1,0 +1,292 @@
+#include "search/balance/balance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "search/balance/round_up.h"
+#include "support/simulated_test.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using simulated::Program;
+using simulated::Script;
+using Change = BalancedValue::Change;
+
+// A worker is ready after `needs`; main sleeps and then looks.
+Program sleeper(Duration asked, Duration needs) {
+  Program program;
+  Script& worker = program.thread();
+  worker.work(needs).set("ready").lock("worker.cc:5", "done").unlock("worker.cc:6", "done");
+  program.main()
+      .create("main.cc:10", worker)
+      .sleep("main.cc:11", asked)
+      .check("main.cc:12", simulated::is_set("ready"))
+      .join("main.cc:13", worker);
+  return program;
+}
+
+BalanceOptions at_idle() {
+  BalanceOptions options;
+  options.loads = {LoadLevel::idle};
+  options.plan.agent = options.plan.events = true;
+  options.limits.budget = 24h;
+  return options;
+}
+
+Result<BalanceReport> balanced(const Program& program, const BalanceOptions& options = at_idle()) {
+  MockExecutor executor = simulated::executor_of(program);
+  EventStream events;
+  return balance(executor, simulated::test_of(program), options, events);
+}
+
+const BalancedValue* value_at(const BalanceReport& report, const std::string& place) {
+  for (const BalancedValue& value : report.values)
+    if (to_string(value.value.site).starts_with(place)) return &value;
+  return nullptr;
+}
+
+// In simulated runs with the proposed values.
+int failures_with(const Program& program, const BalanceReport& report, double times, int runs) {
+  std::vector<TimeValue> values;
+  Setting setting;
+  for (const BalancedValue& value : report.values) {
+    values.push_back(value.value);
+    setting.push_back(std::chrono::duration_cast<Duration>(value.proposed * times));
+  }
+  Experiment experiment{simulated::test_of(program), plan_with({.agent = true}, values, setting)};
+  int failures = 0;
+  for (int nth = 100'000; nth < 100'000 + runs; ++nth)
+    failures += simulated::run(program, experiment, nth).outcome.failed();
+  return failures;
+}
+
+TEST(Balance, A_sleep_becomes_as_short_as_what_it_waits_for) {
+  const auto report = balanced(sleeper(200ms, 50ms));
+  ASSERT_TRUE(report);
+  const BalancedValue* value = value_at(*report, "main.cc:11");
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(value->change, Change::shorten);
+  EXPECT_GE(value->proposed, 50ms);
+  EXPECT_LE(value->proposed, 55ms);
+}
+
+TEST(Balance, Says_what_a_sleep_is_for) {
+  const auto report = balanced(sleeper(200ms, 50ms));
+  const auto& needed = value_at(*report, "main.cc:11")->needed;
+  ASSERT_TRUE(needed);
+  EXPECT_EQ(needed->event_thread, "main.cc:10#1");
+  EXPECT_THAT(to_string(needed->event), testing::StartsWith("worker.cc:"));
+  EXPECT_NEAR(double(needed->median.count()), 50'000, 500);
+}
+
+TEST(Balance, A_sleep_that_nothing_needs_can_go) {
+  Program program;
+  program.main().sleep("main.cc:5", 80ms).check("main.cc:6", [](const auto&) { return true; });
+  const auto report = balanced(program);
+  const BalancedValue* value = value_at(*report, "main.cc:5");
+  EXPECT_TRUE(value->is_unneeded);
+  EXPECT_EQ(value->proposed, 0ms);
+  EXPECT_GT(report->saved_ms(), 75);
+}
+
+TEST(Balance, A_sleep_that_is_just_long_enough_is_kept) {
+  const auto report = balanced(sleeper(51ms, 50ms));
+  EXPECT_EQ(value_at(*report, "main.cc:11")->change, Change::keep);
+  EXPECT_EQ(value_at(*report, "main.cc:11")->proposed, 51ms);
+}
+
+TEST(Balance, Several_sleeps_are_searched_together) {
+  Program program;
+  Script& first = program.thread();
+  first.work(30ms).set("first");
+  Script& second = program.thread();
+  second.work(60ms).set("second");
+  program.main()
+      .create("main.cc:1", first)
+      .sleep("main.cc:2", 150ms)
+      .check("main.cc:3", simulated::is_set("first"))
+      .join("main.cc:4", first)
+      .create("main.cc:5", second)
+      .sleep("main.cc:6", 400ms)
+      .check("main.cc:7", simulated::is_set("second"))
+      .sleep("main.cc:8", 90ms);
+  const auto report = balanced(program);
+  EXPECT_GE(value_at(*report, "main.cc:2")->proposed, 30ms);
+  EXPECT_LE(value_at(*report, "main.cc:2")->proposed, 33ms);
+  EXPECT_GE(value_at(*report, "main.cc:6")->proposed, 60ms);
+  EXPECT_LE(value_at(*report, "main.cc:6")->proposed, 66ms);
+  EXPECT_TRUE(value_at(*report, "main.cc:8")->is_unneeded);
+}
+
+TEST(Balance, A_time_out_that_ends_early_is_shown_and_not_searched) {
+  Program program;
+  Script& worker = program.thread();
+  worker.work(20ms).set("ready").signal("worker.cc:3", "changed");
+  program.main()
+      .create("main.cc:1", worker)
+      .wait_for("main.cc:2", "changed", 5s, simulated::is_set("ready"))
+      .check("main.cc:3", simulated::is_set("ready"));
+  const auto report = balanced(program);
+  const BalancedValue* value = value_at(*report, "main.cc:2");
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(value->value.use(), TimeUse::timeout);
+  EXPECT_EQ(value->change, Change::not_searched);
+  EXPECT_EQ(value->proposed, 5s);
+}
+
+TEST(Balance, A_time_out_that_is_asked_for_becomes_as_short_as_it_can) {
+  Program program;
+  Script& worker = program.thread();
+  worker.work(20ms).set("ready").signal("worker.cc:3", "changed");
+  program.main()
+      .create("main.cc:1", worker)
+      .wait_for("main.cc:2", "changed", 1s, simulated::is_set("ready"))
+      .check("main.cc:3", simulated::is_set("ready"));
+  BalanceOptions options = at_idle();
+  options.sites = {"main.cc:2"};
+  const auto report = balanced(program, options);
+  const BalancedValue* value = value_at(*report, "main.cc:2");
+  EXPECT_GE(value->proposed, 20ms);
+  EXPECT_LE(value->proposed, 22ms);
+}
+
+TEST(Balance, A_test_that_is_given_too_little_time_gets_more) {
+  Program program = sleeper(55ms, 50ms);
+  program.jitter = 20ms;
+  const auto report = balanced(program);
+  const BalancedValue* value = value_at(*report, "main.cc:11");
+  EXPECT_EQ(value->change, Change::raise);
+  EXPECT_GE(value->proposed, 65ms);
+  EXPECT_LE(value->proposed, 80ms);
+}
+
+TEST(Balance, Failures_that_have_nothing_to_do_with_time_are_accounted_for) {
+  Program program = sleeper(200ms, 50ms);
+  program.failure_rate = 0.1;
+  const auto report = balanced(program);
+  const BalancedValue* value = value_at(*report, "main.cc:11");
+  EXPECT_EQ(value->change, Change::shorten);
+  EXPECT_GE(value->proposed, 50ms);
+  EXPECT_LE(value->proposed, 56ms);
+  EXPECT_FALSE(report->base_failures.empty());
+  EXPECT_THAT(report->notes, testing::Contains(testing::HasSubstr("another reason")));
+}
+
+TEST(Balance, A_busy_machine_needs_longer_waits) {
+  BalanceOptions options = at_idle();
+  options.loads = {LoadLevel::idle, LoadLevel::one_core};
+  const auto report = balanced(sleeper(400ms, 50ms), options);
+  EXPECT_GE(value_at(*report, "main.cc:11")->proposed, 100ms);
+  EXPECT_LE(value_at(*report, "main.cc:11")->proposed, 125ms);
+  EXPECT_LE(value_at(*report, "main.cc:11")->loads.front().smallest, 55ms);
+}
+
+TEST(Balance, A_slower_machine_gets_scaled_values) {
+  BalanceOptions options = at_idle();
+  options.scale = 2;
+  const auto report = balanced(sleeper(400ms, 50ms), options);
+  EXPECT_GE(value_at(*report, "main.cc:11")->proposed, 100ms);
+  EXPECT_LE(value_at(*report, "main.cc:11")->proposed, 112ms);
+}
+
+TEST(Balance, A_test_without_time_values_has_nothing_to_balance) {
+  Program program;
+  program.main().work(5ms);
+  const auto report = balanced(program);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->values.empty());
+}
+
+TEST(Balance, A_broken_test_is_not_searched) {
+  Program program = sleeper(200ms, 50ms);
+  program.failure_rate = 1;
+  const auto report = balanced(program);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->base.empty());
+  EXPECT_THAT(report->notes, testing::Contains(testing::HasSubstr("broken")));
+}
+
+TEST(Balance, A_site_without_a_time_value_is_an_error_that_names_the_others) {
+  BalanceOptions options = at_idle();
+  options.sites = {"main.cc:99"};
+  const auto report = balanced(sleeper(200ms, 50ms), options);
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().next, testing::HasSubstr("main.cc:11"));
+}
+
+TEST(Balance, Nothing_is_proposed_when_the_budget_is_over_too_early) {
+  BalanceOptions options = at_idle();
+  options.limits.budget = 4s;
+  const auto report = balanced(sleeper(200ms, 50ms), options);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->out_of_budget);
+  EXPECT_EQ(value_at(*report, "main.cc:11")->proposed, 200ms);
+}
+
+TEST(Balance, Stops_when_it_is_asked_to) {
+  const Program program = sleeper(200ms, 50ms);
+  MockExecutor executor = simulated::executor_of(program);
+  executor.interrupt_after(30, Stopped{});
+  EventStream events;
+  const auto report = balance(executor, simulated::test_of(program), at_idle(), events);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->interrupted);
+  EXPECT_LE(executor.started().size(), 32u);
+}
+
+TEST(Balance, Runs_that_do_not_disturb_each_other_are_made_at_once) {
+  const Program program = sleeper(200ms, 50ms);
+  MockExecutor executor = simulated::executor_of(program, 2);
+  BalanceOptions options = at_idle();
+  options.limits.at_once = 2;
+  EventStream events;
+  const auto report = balance(executor, simulated::test_of(program), options, events);
+  EXPECT_EQ(report->at_once, 2);
+  EXPECT_EQ(executor.most_at_once(), 2u);
+}
+
+TEST(Balance, Takes_a_third_of_the_runs_of_the_fixed_number) {
+  BalanceOptions fixed = at_idle();
+  fixed.fatb = true;
+  const auto ours = balanced(sleeper(200ms, 50ms));
+  const auto paper = balanced(sleeper(200ms, 50ms), fixed);
+  EXPECT_LE(ours->runs * 3, paper->runs);
+  EXPECT_LE(value_at(*paper, "main.cc:11")->proposed, 55ms);
+  EXPECT_GE(value_at(*paper, "main.cc:11")->proposed, 50ms);
+}
+
+// The smallest value that meets the tolerance lies at most a tenth below the proposed one, which
+// meets it itself.
+TEST(Balance, Proposals_are_tight_and_never_too_short) {
+  int cases = 0, tight = 0, too_short = 0, runs = 0;
+  for (const Duration needs : {15ms, 27ms, 40ms, 66ms, 120ms})
+    for (const int spread : {0, 5, 20, 50})
+      for (const Duration asked : {150ms, 400ms}) {
+        Program program = sleeper(asked, needs);
+        program.jitter = needs * spread / 100;
+        program.seed = static_cast<uint64_t>(cases) + 1;
+        const auto report = balanced(program);
+        if (value_at(*report, "main.cc:11")->change != Change::shorten) continue;
+        ++cases;
+        runs += report->runs;
+        too_short += failures_with(program, *report, 1, 1000) > 1;
+        tight += failures_with(program, *report, 1 / 1.1, 1000) > 1;
+      }
+  EXPECT_GE(cases, 35);
+  EXPECT_EQ(too_short, 0);
+  EXPECT_GE(tight, cases * 95 / 100);
+  EXPECT_LE(runs / cases, 250);
+}
+
+TEST(RoundUp, Takes_two_digits_where_they_are_close) {
+  EXPECT_EQ(round_up(Duration(53'400us)), 54ms);
+  EXPECT_EQ(round_up(Duration(11'230us)), Duration(11'300us));
+  EXPECT_EQ(round_up(Duration(50ms)), 50ms);
+  EXPECT_EQ(round_up(Duration(0)), 0ms);
+  EXPECT_EQ(round_up(Duration(7us)), 7us);
+}
+
+}  // namespace
+}  // namespace unflake
