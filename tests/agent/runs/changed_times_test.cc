@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "agent_runs.h"
+#include "trace/time_values.h"
 
 namespace unflake {
 namespace {
@@ -86,6 +89,26 @@ class ChangedTimes : public testing::TestWithParam<const char*> {
   std::vector<Intervention> changes_;
   std::vector<std::string> expected_;
 };
+
+// Signals are not seen to come.
+bool is_judged(const Way& way) {
+  return way.api != std::string_view("setitimer") && way.api != std::string_view("timer_settime");
+}
+
+TEST_P(ChangedTimes, Unchanged_every_time_is_seen_to_run_out) {
+  const Trace* const runs[] = {&*profile_.trace};
+  const std::vector<TimeValue> values = time_values(runs);
+  const auto check = [&](const Way& way) {
+    const SiteName site = at(profile_, way.function, way.api).site;
+    const auto found = std::ranges::find(values, site, &TimeValue::site);
+    ASSERT_NE(found, values.end()) << way.name;
+    EXPECT_EQ(found->ran_out > 0, is_judged(way)) << way.name;
+    EXPECT_TRUE(found->is_project) << way.name;
+  };
+  for (const Way& way : sleeps) check(way);
+  for (const Way& way : waits)
+    if (way.name != std::string_view("notified_in_vain")) check(way);
+}
 
 TEST_P(ChangedTimes, Scaled_down_every_wait_ends_early) {
   change(sleeps, Action::scale_time, 1ms, "shorter");
