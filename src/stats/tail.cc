@@ -11,6 +11,8 @@ constexpr size_t least_excesses = 10;
 constexpr double sharpest = -1;
 constexpr double heaviest = 0.5;
 constexpr double nearly_none = 1e-6;
+constexpr size_t enough_for_an_end = 30;
+constexpr double sharp_end = 0.05;
 
 struct Pareto {
   double shape = 0;
@@ -42,6 +44,15 @@ double seen_with(const std::vector<double>& sorted, double chance) {
   return sorted[sorted.size() - 1 - above];
 }
 
+// Several of the largest lie so close together that there is nothing beyond them: a slow path that
+// is taken now and then, and takes always the same time, looks like a very heavy tail to the fit.
+bool ends_sharply(const std::vector<double>& sorted) {
+  const size_t count = sorted.size();
+  if (count < enough_for_an_end) return false;
+  const double largest = sorted.back();
+  return largest - sorted[count - 3] <= sharp_end * (largest - sorted[count / 2]);
+}
+
 }  // namespace
 
 double tail_quantile(std::vector<double> sample, double chance) {
@@ -49,7 +60,7 @@ double tail_quantile(std::vector<double> sample, double chance) {
   std::ranges::sort(sample);
   const double seen = seen_with(sample, chance);
   const size_t above = std::max(least_excesses, sample.size() / 5);
-  if (sample.size() <= above || sample.back() <= sample[sample.size() - above - 1]) return seen;
+  if (sample.size() <= above || ends_sharply(sample)) return seen;
   const double threshold = sample[sample.size() - above - 1];
   std::vector<double> excesses;
   for (size_t i = sample.size() - above; i < sample.size(); ++i)

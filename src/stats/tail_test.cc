@@ -58,6 +58,16 @@ TEST(TailQuantile, Knows_the_end_of_a_uniform_distribution) {
   EXPECT_NEAR(estimate, 59.96, 2);
 }
 
+TEST(TailQuantile, A_slow_path_that_is_taken_now_and_then_is_an_end) {
+  const double estimate = typical(
+      [](std::mt19937& random) {
+        const double noise = std::uniform_real_distribution(0.0, 0.5)(random);
+        return (std::bernoulli_distribution(0.06)(random) ? 70 : 25) + noise;
+      },
+      0.001);
+  EXPECT_NEAR(estimate, 70.4, 0.5);
+}
+
 TEST(TailQuantile, Reaches_beyond_a_sample_with_an_exponential_tail) {
   const double estimate = typical(
       [](std::mt19937& random) { return 10 + std::exponential_distribution(0.2)(random); }, 0.001);

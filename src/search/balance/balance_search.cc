@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 constexpr double finest_ratio = 1.03;
 constexpr Duration finest = 200us;
 constexpr double margin = 1.02;  // above what was located
-constexpr double margin_of_estimate = 1.01;
+constexpr double margin_of_estimate = 1.015;
 constexpr double step_up = 1.05;  // when the margin was not enough
 constexpr double step_at_load = 1.15;
 constexpr int base_runs = 10;
@@ -34,7 +34,7 @@ constexpr RateCheck::Limits locating{.tolerated = 0.05, .refused = 0.5, .error =
 
 // Counting alone must go on for long to tell a rare failure; measured times make it shorter.
 constexpr double refused_by_count = 0.02;
-constexpr double refused_by_time = 0.05;
+constexpr double refused_by_time = 0.03;
 constexpr double refused_at_load = 0.05;
 
 Duration scaled(Duration value, double factor) {

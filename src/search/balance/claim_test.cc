@@ -78,15 +78,15 @@ TEST(Claim, A_value_that_makes_it_worse_is_called_that) {
 }
 
 TEST(Claim, Too_few_runs_cannot_tell) {
-  Program program = sleeper(100ms, 40ms);
-  ClaimOptions options = claim(70ms, 100ms);
+  const Program program = sleeper(100ms, 40ms);
+  ClaimOptions options = claim(60ms, 100ms);
   options.most_runs = 10;
   const auto report = checked(program, options);
   EXPECT_EQ(report->loads[0].answer, Answer::cannot_tell);
 }
 
 TEST(Claim, Runs_take_turns) {
-  const Program program = sleeper(100ms, 40ms);
+  const Program program = sleeper(90ms, 40ms);
   MockExecutor executor = simulated::executor_of(program);
   EventStream events;
   (void)check_claim(executor, simulated::test_of(program), claim(40ms, 90ms), events);
