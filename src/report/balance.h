@@ -47,7 +47,9 @@ struct Needed {
   int runs = 0;
   Duration median{}, longest{};
   Duration at_tolerance{};  // estimated: longer than this is needed as rarely as is tolerated
-  SiteName event;           // that the wait is really for; empty: the wait's own end
+  // What the wait is really for; without a site the end of the thread, without a thread the wait's
+  // own end.
+  SiteName event;
   std::string event_location;
   std::string event_thread;
 };

@@ -46,7 +46,7 @@ struct WaitName {
 // A wait is over later than it asked for, and so late counts as early for what it waits for.
 struct Waited {
   Duration from{}, to{}, asked{};
-  Duration overshoot() const { return to - from - asked; }
+  Duration overshoot() const { return std::max(Duration::zero(), to - from - asked); }
 };
 
 // One run as this question sees it.
@@ -167,10 +167,7 @@ std::optional<Needed> needed_by_itself(const TimeValue& value, double tolerance)
 
 void name_event(Needed& needed, const MomentName& moment, std::span<const KeptRun> runs) {
   needed.event_thread = moment.thread;
-  if (moment.site.empty()) {
-    needed.event_location = "the end of the thread";
-    return;
-  }
+  if (moment.site.empty()) return;
   for (const KeptRun& run : runs)
     for (const TracedSite& site : run.trace->sites)
       if (to_string(site.name) == moment.site) {
