@@ -18,10 +18,9 @@ else()
   target_compile_options(unflake_options INTERFACE -Werror)
 endif()
 
-# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests. PRECOMPILE
-# is for headers that take longer to read than the code that includes them.
+# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests.
 function(unflake_stage stage)
-  cmake_parse_arguments(ARG "" "" "LINK;HIDDEN;WITHOUT;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINK;HIDDEN;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -30,9 +29,7 @@ function(unflake_stage stage)
   endif()
   add_library(unflake_${stage} STATIC ${sources})
   target_link_libraries(unflake_${stage} PUBLIC unflake_options ${ARG_LINK} PRIVATE ${ARG_HIDDEN})
-  if(ARG_PRECOMPILE)
-    target_precompile_headers(unflake_${stage} PRIVATE ${ARG_PRECOMPILE})
-  elseif(UNFLAKE_PRECOMPILED_HEADERS)
+  if(UNFLAKE_PRECOMPILED_HEADERS)
     unflake_precompile(unflake_${stage} unflake_util
       <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <fmt/format.h>)
   endif()
