@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all setup test torture check demo bench eval rank format install clean
+.PHONY: all setup test torture check demo bench eval eval-balance rank format install clean
 
 all: setup
 	@mkdir -p $(BUILD)
@@ -36,9 +36,15 @@ bench: all
 	@cmake --build --preset $(PRESET) --target bench_programs
 	bench/run
 
-# How good the search is, on the zoo: about 40 minutes. EVAL="--only NAME" and the like narrow it down.
+# How good the search is, on the zoo: about 40 minutes, and some hours for time values. EVAL="--only NAME"
+# and the like narrow down the first part, EVAL_BALANCE the second.
 eval: rank
 	build/bin/evaluate --append build/eval/orders.md $(EVAL)
+	@$(MAKE) --no-print-directory eval-balance
+
+eval-balance: TARGETS = --target unflake timed_zoo evaluate_balance
+eval-balance: all
+	build/bin/evaluate_balance $(EVAL_BALANCE)
 
 rank: TARGETS = --target unflake zoo evaluate rank_orders
 rank: all

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "figures.h"
+#include "markdown.h"
 #include "measure.h"
 #include "util/duration.h"
 #include "util/text.h"
@@ -31,25 +32,6 @@ delays, forked children and time limits were changed when the programs were ther
 say what to expect of failures like these, and not of all.
 )";
 
-std::string cell(std::string text) {
-  text = printable(text);
-  for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2)
-    text.insert(at, "\\");
-  return text.empty() ? "-" : text;
-}
-
-std::string row(const std::vector<std::string>& cells) {
-  std::string text = "|";
-  for (const std::string& one : cells) text += " " + cell(one) + " |";
-  return text + "\n";
-}
-
-std::string table_head(const std::vector<std::string>& cells) {
-  std::string text = row(cells) + "|";
-  for (size_t i = 0; i < cells.size(); ++i) text += "---|";
-  return text + "\n";
-}
-
 std::string seconds(int64_t microseconds) {
   return fmt::format("{:.1f}", static_cast<double>(microseconds) / 1e6);
 }
@@ -63,30 +45,11 @@ bool has_defaults(const EvalSettings& how) {
 
 std::string surroundings(const Results& results) {
   const EvalSettings& how = results.settings;
-  std::string text = fmt::format(
-      "\nMeasured on {} at {}: {}, {}, {}. Load average {:.1f} before, {:.1f} after; {:.0f} "
-      "minutes.\n",
-      results.date, results.commit, results.machine, results.kernel, results.compiler,
-      results.load_before, results.load_after, results.minutes);
-  return text +
+  return "\n" + to_string(results.where) + "\n" +
          fmt::format("{} programs side by side; budget of a search {}, of a strategy alone {}.\n",
                      how.jobs, format_duration(Duration(how.budget_us)),
                      format_duration(Duration(how.strategy_budget_us))) +
          (has_defaults(how) ? "" : "These are not the settings of a plain `make eval`.\n");
-}
-
-std::string targets(const std::vector<Score>& scores) {
-  std::string text = "\n## Targets\n\n" + table_head({"figure", "measured", "target", "met"});
-  std::vector<std::string> missed;
-  for (const Score& score : scores) {
-    text += row({score.figure, score.measured, score.target,
-                 score.target.empty() ? ""
-                 : score.met          ? "yes"
-                                      : "**no**"});
-    if (!score.met) missed.push_back(score.figure);
-  }
-  return text +
-         (missed.empty() ? "\nAll targets are met.\n" : "\nMissed: " + join(missed, "; ") + ".\n");
 }
 
 struct Tally {
@@ -257,7 +220,7 @@ std::string document(const Results& results, const std::vector<Measured>& all,
   const auto late = late_ones(all);
   std::string text = head;
   text += surroundings(results);
-  text += targets(scores_of(all, results.settings));
+  text += "\n## Targets\n\n" + targets_text(scores_of(all, results.settings));
   text += comparison(results, late);
   text += programs(late);
   text += details(late);

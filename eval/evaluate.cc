@@ -1,22 +1,16 @@
 // Measures `unflake reproduce` on the zoo, against the truth, and writes docs/EVALUATION.md.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <cstdlib>
-#include <ctime>
-#include <fstream>
-#include <iterator>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
+#include "balance_section.h"
 #include "document.h"
+#include "markdown.h"
 #include "measure.h"
-#include "subprocess.h"
-#include "support/temp_folder.h"
-#include "util/text.h"
 
 namespace unflake::eval {
 namespace {
@@ -35,51 +29,6 @@ struct EvaluateCommand {
   EvalSettings settings;
 };
 
-std::string contents(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-Result<void> write(const std::string& file, const std::string& text) {
-  std::error_code ignored;
-  fs::create_directories(fs::path(file).parent_path(), ignored);
-  std::ofstream out(file, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) return internal_error("cannot write the file", file);
-  return {};
-}
-
-double load_average() {
-  double load = 0;
-  return ::getloadavg(&load, 1) == 1 ? load : 0;
-}
-
-std::string processor() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("model name")) return std::string(trim(line.substr(line.find(':') + 1)));
-  return "an unknown processor";
-}
-
-void describe_machine(Results& results) {
-  utsname system{};
-  ::uname(&system);
-  results.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  results.machine = fmt::format("{} cores of {}", std::thread::hardware_concurrency(), processor());
-  results.kernel = fmt::format("{} {}", system.sysname, system.release);
-  results.compiler = "compiled by g++ " __VERSION__;
-}
-
-std::string commit_of(const std::string& source) {
-  const TempFolder folder;
-  const auto asked =
-      run_tool({"/usr/bin/git", "-C", fs::absolute(source), "rev-parse", "--short", "HEAD"},
-               folder.path(), std::chrono::seconds(10));
-  if (!asked || asked->status != 0) return "an unknown commit";
-  return "commit " + std::string(trim(asked->output));
-}
-
 class Evaluation {
  public:
   explicit Evaluation(EvaluateCommand& command) : command_(command) {}
@@ -94,8 +43,9 @@ class Evaluation {
       for (const Truth& truth : truths_)
         if (truth.program == result.program) all.push_back({&truth, &result});
     const std::string appended = command_.append.empty() ? "" : contents(command_.append);
-    if (auto done = write(command_.out, document(results_, all, appended)); !done)
-      return done.error();
+    const std::string kept = section_of(contents(command_.out), balance_heading);
+    const std::string text = with_section(document(results_, all, appended), balance_heading, kept);
+    if (auto done = write_file(command_.out, text); !done) return done.error();
     int missed = 0;
     for (const Score& score : scores_of(all, results_.settings)) {
       fmt::print("{}: {}{}\n", score.figure, score.measured, score.met ? "" : "  MISSED");
@@ -113,21 +63,15 @@ class Evaluation {
   }
 
   Result<void> measure_all() {
-    const auto began = std::chrono::steady_clock::now();
     results_.settings = command_.settings;
-    describe_machine(results_);
-    results_.commit = commit_of(command_.source);
-    results_.load_before = load_average();
+    Watch watch(command_.source);
     results_.programs.resize(truths_.size());
     std::vector<std::thread> workers;
     for (int i = 0; i < command_.settings.jobs; ++i) workers.emplace_back([this] { work(); });
     for (std::thread& worker : workers) worker.join();
     if (error_) return *error_;
-    results_.load_after = load_average();
-    results_.minutes =
-        std::chrono::duration<double, std::ratio<60>>(std::chrono::steady_clock::now() - began)
-            .count();
-    return write(command_.results, results_json(results_));
+    results_.where = watch.end();
+    return write_file(command_.results, results_json(results_));
   }
 
   void work() {

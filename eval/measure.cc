@@ -110,7 +110,8 @@ class Measuring {
   }
 
   Words with_target(const char* command, const Words& options) const {
-    const TestWords target = test_words(truth_, tools_.zoo);
+    const TestWords target =
+        test_words(truth_.framework, tools_.zoo + "/" + truth_.program, truth_.test);
     Words words{command};
     words.insert(words.end(), target.words.begin(), target.words.end());
     words.insert(words.end(), options.begin(), options.end());

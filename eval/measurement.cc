@@ -1,6 +1,6 @@
 #include "measurement.h"
 
-#include <nlohmann/json.hpp>
+#include "surroundings_json.h"
 
 namespace unflake::eval {
 
@@ -17,8 +17,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, program, search, replays, explai
                                    reruns)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvalSettings, replays, jobs, reruns, rerun_jobs, budget_us,
                                    strategy_budget_us, with_strategies)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Results, settings, date, machine, kernel, compiler, commit,
-                                   load_before, load_after, minutes, programs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Results, settings, where, programs)
 
 std::string results_json(const Results& results) {
   return json(results).dump(1, ' ', false, json::error_handler_t::replace) + "\n";

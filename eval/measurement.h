@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "surroundings.h"
 #include "util/result.h"
 
 namespace unflake::eval {
@@ -66,9 +67,7 @@ struct EvalSettings {
 
 struct Results {
   EvalSettings settings;
-  std::string date, machine, kernel, compiler, commit;
-  double load_before = 0, load_after = 0;
-  double minutes = 0;
+  Surroundings where;
   std::vector<Measurement> programs;
 };
 

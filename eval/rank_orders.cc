@@ -65,7 +65,8 @@ Recording try_all(Hunt& hunt, const std::string& program) {
 
 Result<Recording> record(const Truth& truth, const RankCommand& command, Duration budget) {
   OneTestOptions options;
-  const TestWords target = test_words(truth, fs::absolute(command.build + "/zoo"));
+  const TestWords target = test_words(
+      truth.framework, fs::absolute(command.build + "/zoo/" + truth.program), truth.test);
   options.target.words = target.words;
   const auto one = OneTest::find(options, {{}, target.command, !target.command.empty()});
   if (!one) return one.error();

@@ -7,20 +7,14 @@
 
 #include <csignal>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
+#include "surroundings.h"
 #include "util/pidfd.h"
 
 namespace unflake::eval {
 namespace {
 
 constexpr std::chrono::seconds grace{20};  // between SIGTERM and SIGKILL
-
-std::string contents(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 Result<pid_t> spawn_in(const std::vector<std::string>& words, const std::string& folder) {
   std::vector<char*> argv;

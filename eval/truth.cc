@@ -39,6 +39,18 @@ Result<std::vector<std::string>> names_in(const std::string& folder) {
 
 }  // namespace
 
+Result<std::vector<std::string>> truth_names(const std::string& folder,
+                                             const std::vector<std::string>& only) {
+  auto names = names_in(folder);
+  if (!names || only.empty()) return names;
+  for (const std::string& name : only)
+    if (!std::ranges::binary_search(*names, name))
+      return usage_error("there is no program '" + name + "'", folder, "give names without .cc");
+  std::erase_if(
+      *names, [&](const std::string& name) { return std::ranges::find(only, name) == only.end(); });
+  return names;
+}
+
 std::string Truth::failure_word() const {
   std::string word = failure;
   if (word.find(':') == std::string::npos) std::ranges::replace(word, ' ', '_');
@@ -47,14 +59,10 @@ std::string Truth::failure_word() const {
 
 Result<std::vector<Truth>> read_truths(const std::string& folder,
                                        const std::vector<std::string>& only) {
-  const auto names = names_in(folder);
+  const auto names = truth_names(folder, only);
   if (!names) return names.error();
-  for (const std::string& name : only)
-    if (!std::ranges::binary_search(*names, name))
-      return usage_error("there is no program '" + name + "'", folder, "give names without .cc");
   std::vector<Truth> truths;
   for (const std::string& name : *names) {
-    if (!only.empty() && std::ranges::find(only, name) == only.end()) continue;
     const std::string file = folder + "/" + name + ".toml";
     try {
       truths.push_back(truth_in(name, toml::parse_file(file)));
@@ -65,10 +73,10 @@ Result<std::vector<Truth>> read_truths(const std::string& folder,
   return truths;
 }
 
-TestWords test_words(const Truth& truth, const std::string& folder) {
-  const std::string executable = folder + "/" + truth.program;
-  if (truth.framework == "plain") return {{}, {executable}};
-  return {{executable, truth.test}, {}};
+TestWords test_words(const std::string& framework, const std::string& executable,
+                     const std::string& test) {
+  if (framework == "plain") return {{}, {executable}};
+  return {{executable, test}, {}};
 }
 
 }  // namespace unflake::eval

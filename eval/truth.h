@@ -25,15 +25,19 @@ struct Truth {
   std::string failure_word() const;
 };
 
+// Of the NAME.toml in the folder, in order; or those of `only`, which must be there.
+Result<std::vector<std::string>> truth_names(const std::string& folder,
+                                             const std::vector<std::string>& only);
+
 // Of all NAME.toml in the folder, by name; or of those that are named.
 Result<std::vector<Truth>> read_truths(const std::string& folder,
                                        const std::vector<std::string>& only);
 
-// How a command line names its test, whose executable is in that folder: the words that come first,
-// or those behind `--`.
+// How a command line names a test: the words that come first, or those behind `--`.
 struct TestWords {
   std::vector<std::string> words, command;
 };
-TestWords test_words(const Truth& truth, const std::string& folder);
+TestWords test_words(const std::string& framework, const std::string& executable,
+                     const std::string& test);
 
 }  // namespace unflake::eval

@@ -79,18 +79,19 @@ void wait_for_matches(const Rule& hold, RuleState& own) {
   watched.waiters.add(-1u);
 }
 
-void add(Due& due, const Rule& rule, uint64_t thread_visit) {
-  const uint64_t delay = rule.action == Action::delay ? delay_at(rule, thread_visit) : 0;
+void add(Due& due, const Rule& rule, const Moment& moment) {
+  const uint64_t delay = rule.action == Action::delay ? delay_at(rule, moment.visit) : 0;
   if (delay > due.delay_ns) {
     due.delay_ns = delay;
     due.delay = &rule;
   }
   if (rule.action == Action::hold && rule.other < plan().rules.count) due.hold = &rule;
   if (rule.action == Action::replace_time) due.replace = &rule;
+  if (rule.action == Action::scale_time && moment.has_time) due.scale = &rule;
 }
 
 void count_fired(const Due& due) {
-  const Rule* const rules[] = {due.delay, due.hold, due.replace};
+  const Rule* const rules[] = {due.delay, due.hold, due.time_change()};
   for (const Rule* rule : rules)
     if (rule != nullptr) state(*rule).fired.add(1);
 }
@@ -134,7 +135,7 @@ void be_late(const Rule& because, Sleep sleep) {
 // Watches come last: whom they release may end the process, and what is due here has begun.
 Due due_at(const Moment& moment) {
   Due due;
-  for_each_due(moment, false, [&](const Rule& rule) { add(due, rule, moment.visit); });
+  for_each_due(moment, false, [&](const Rule& rule) { add(due, rule, moment); });
   count_fired(due);
   for_each_due(moment, true, [](const Rule& rule) { tell_match(state(rule)); });
   return due;

@@ -10,7 +10,8 @@ namespace unflake::agent {
 struct Moment {
   uint16_t plan_site;
   protocol::Position position;
-  uint64_t visit;  // of this thread at this site, from 0
+  uint64_t visit;         // of this thread at this site, from 0
+  bool has_time = false;  // the call was given one that is not zero
 };
 
 // Whether rules other than a change of the time value are due. Counts this visit for all of them,
@@ -20,6 +21,8 @@ struct Due {
   const protocol::Rule* hold = nullptr;
   const protocol::Rule* delay = nullptr;
   const protocol::Rule* replace = nullptr;
+  const protocol::Rule* scale = nullptr;
+  const protocol::Rule* time_change() const { return replace != nullptr ? replace : scale; }
   bool any() const { return hold != nullptr || delay != nullptr; }
 };
 Due due_at(const Moment& moment);

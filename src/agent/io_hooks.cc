@@ -155,7 +155,7 @@ HOOK(int, setsockopt, (int socket, int level, int option, const void* value, soc
   Visit visit(Api::setsockopt, CALLER, {word(socket), time});
   timeval other;
   if (is_time && time > 0 && visit.other_time() >= 0) {
-    other = to_timeval(time_to_arm(visit));
+    other = to_timeval(time_to_arm(visit.other_time()));
     value = &other;
   }
   return visit.leave(real::setsockopt(socket, level, option, value, size));
@@ -170,7 +170,7 @@ HOOK(int, semtimedop, (int set, sembuf* operations, size_t count, const timespec
 
 HOOK(int, mq_timedsend,
      (mqd_t queue, const char* data, size_t size, unsigned priority, const timespec* deadline)) {
-  Visit visit(Api::mq_timedsend, CALLER, {word(queue), until(CLOCK_REALTIME, deadline)});
+  Visit visit(Api::mq_timedsend, CALLER, until(word(queue), CLOCK_REALTIME, deadline));
   timespec room;
   const int result = real::mq_timedsend(queue, data, size, priority,
                                         absolute_time(visit, CLOCK_REALTIME, deadline, room));
@@ -179,7 +179,7 @@ HOOK(int, mq_timedsend,
 
 HOOK(ssize_t, mq_timedreceive,
      (mqd_t queue, char* room, size_t size, unsigned* priority, const timespec* deadline)) {
-  Visit visit(Api::mq_timedreceive, CALLER, {word(queue), until(CLOCK_REALTIME, deadline)});
+  Visit visit(Api::mq_timedreceive, CALLER, until(word(queue), CLOCK_REALTIME, deadline));
   timespec other;
   const ssize_t result = real::mq_timedreceive(
       queue, room, size, priority, absolute_time(visit, CLOCK_REALTIME, deadline, other));

@@ -2,6 +2,7 @@
 #include <semaphore.h>
 #include <threads.h>
 
+#include "agent/library_looks.h"
 #include "agent/real.h"
 #include "agent/times.h"
 #include "agent/visit.h"
@@ -61,14 +62,14 @@ PLAIN_HOOK(int, pthread_once, (pthread_once_t * once, void (*routine)()), (once,
 // A lock with a deadline on a clock that the API fixes.
 #define TIMED_LOCK(name, type, clock, out)                                            \
   HOOK(int, name, (type * lock, const timespec* deadline)) {                          \
-    Visit visit(Api::name, CALLER, {word(lock), until(clock, deadline)});             \
+    Visit visit(Api::name, CALLER, until(word(lock), clock, deadline));               \
     timespec room;                                                                    \
     const int result = real::name(lock, absolute_time(visit, clock, deadline, room)); \
     return visit.leave(result, out(result));                                          \
   }
 #define CLOCKED_LOCK(name, type, out)                                                        \
   HOOK(int, name, (type * lock, clockid_t clock, const timespec* deadline)) {                \
-    Visit visit(Api::name, CALLER, {word(lock), until(clock, deadline)});                    \
+    Visit visit(Api::name, CALLER, until(word(lock), clock, deadline));                      \
     timespec room;                                                                           \
     const int result = real::name(lock, clock, absolute_time(visit, clock, deadline, room)); \
     return visit.leave(result, out(result));                                                 \
@@ -84,7 +85,7 @@ TIMED_LOCK(sem_timedwait, sem_t, CLOCK_REALTIME, ran_out_by_errno)
 CLOCKED_LOCK(sem_clockwait, sem_t, ran_out_by_errno)
 
 HOOK(int, mtx_timedlock, (mtx_t * mutex, const timespec* deadline)) {
-  Visit visit(Api::mtx_timedlock, CALLER, {word(mutex), until(CLOCK_REALTIME, deadline)});
+  Visit visit(Api::mtx_timedlock, CALLER, until(word(mutex), CLOCK_REALTIME, deadline));
   timespec room;
   const int result =
       real::mtx_timedlock(mutex, absolute_time(visit, CLOCK_REALTIME, deadline, room));
@@ -123,20 +124,22 @@ HOOK_VERSION(int, pthread_cond_timedwait,
              (pthread_cond_t * condition, pthread_mutex_t* mutex, const timespec* deadline),
              CONDITION_VERSION) {
   const clockid_t clock = clock_of(condition);
-  Visit visit(Api::pthread_cond_timedwait, CALLER, {word(condition), until(clock, deadline)});
+  Visit visit(Api::pthread_cond_timedwait, CALLER, until(word(condition), clock, deadline));
   timespec room;
   const int result =
       real::pthread_cond_timedwait(condition, mutex, absolute_time(visit, clock, deadline, room));
+  if (visit.other_deadline() >= 0) foresee_looks(clock, to_ns(*deadline), ran_out(result), 1);
   return visit.leave(result, ran_out(result), held_after(result, mutex));
 }
 
 HOOK(int, pthread_cond_clockwait,
      (pthread_cond_t * condition, pthread_mutex_t* mutex, clockid_t clock,
       const timespec* deadline)) {
-  Visit visit(Api::pthread_cond_clockwait, CALLER, {word(condition), until(clock, deadline)});
+  Visit visit(Api::pthread_cond_clockwait, CALLER, until(word(condition), clock, deadline));
   timespec room;
   const int result = real::pthread_cond_clockwait(condition, mutex, clock,
                                                   absolute_time(visit, clock, deadline, room));
+  if (visit.other_deadline() >= 0) foresee_looks(clock, to_ns(*deadline), ran_out(result), 1);
   return visit.leave(result, ran_out(result), held_after(result, mutex));
 }
 
@@ -147,7 +150,7 @@ HOOK(int, cnd_wait, (cnd_t * condition, mtx_t* mutex)) {
 }
 
 HOOK(int, cnd_timedwait, (cnd_t * condition, mtx_t* mutex, const timespec* deadline)) {
-  Visit visit(Api::cnd_timedwait, CALLER, {word(condition), until(CLOCK_REALTIME, deadline)});
+  Visit visit(Api::cnd_timedwait, CALLER, until(word(condition), CLOCK_REALTIME, deadline));
   timespec room;
   const int result =
       real::cnd_timedwait(condition, mutex, absolute_time(visit, CLOCK_REALTIME, deadline, room));

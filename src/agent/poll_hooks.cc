@@ -56,15 +56,16 @@ HOOK(int, __ppoll_chk,
   return visit.leave(result, result == 0);
 }
 
-// Linux writes the rest of the time into the caller's variable; the plan's is none of its business.
+// Linux writes the rest of the time into the caller's variable.
 HOOK(int, select, (int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* time)) {
   Visit visit(Api::select, CALLER, {word(count), within(time)});
-  timeval other;
-  if (visit.other_time() >= 0) {
-    other = to_timeval(visit.other_time());
-    time = &other;
+  if (visit.other_time() < 0) {
+    const int result = real::select(count, readable, writable, special, time);
+    return visit.leave(result, result == 0);
   }
-  const int result = real::select(count, readable, writable, special, time);
+  timeval other = to_timeval(visit.other_time());
+  const int result = real::select(count, readable, writable, special, &other);
+  if (time != nullptr) *time = to_timeval(visit.rest_to_tell(within(&other), 1000));
   return visit.leave(result, result == 0);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/library_looks.h"
 #include "agent/real.h"
 #include "agent/signals.h"
 #include "agent/times.h"
@@ -42,13 +43,18 @@ long futex_wait(const Caller& caller, Arguments with) {
   const bool realtime = (with.b & FUTEX_CLOCK_REALTIME) != 0 || operation == FUTEX_LOCK_PI;
   const clockid_t clock = realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC;
   const timespec* time = as_time(with.d);
+  const auto word = static_cast<uint64_t>(with.a);
   Visit visit(Api::futex_wait, caller,
-              {static_cast<uint64_t>(with.a), relative ? within(time) : until(clock, time)});
+              relative ? Subject{word, within(time)} : until(word, clock, time));
   timespec room;
   with.d = reinterpret_cast<long>(relative ? relative_time(visit, time, room)
                                            : absolute_time(visit, clock, time, room));
   const long result = pass_on(SYS_futex, with);
-  return visit.leave(result, result != 0 && errno == ETIMEDOUT);
+  const bool timed_out = result != 0 && errno == ETIMEDOUT;
+  // std::counting_semaphore looks twice, but seldom when it was not a time-out.
+  if (visit.other_deadline() >= 0 && timed_out && !is_cxx_library(caller.address))
+    foresee_looks(clock, to_ns(*time), timed_out, 2);
+  return visit.leave(result, timed_out);
 }
 
 long futex(const Caller& caller, const Arguments& with) {

@@ -115,7 +115,7 @@ PLAIN_HOOK(int, thrd_join, (thrd_t thread, int* result), (thread, result), threa
 PLAIN_HOOK(int, thrd_detach, (thrd_t thread), (thread), thread)
 
 HOOK(int, pthread_timedjoin_np, (pthread_t thread, void** value, const timespec* deadline)) {
-  Visit visit(Api::pthread_timedjoin_np, CALLER, {thread, until(CLOCK_REALTIME, deadline)});
+  Visit visit(Api::pthread_timedjoin_np, CALLER, until(thread, CLOCK_REALTIME, deadline));
   timespec room;
   const int result = real::pthread_timedjoin_np(
       thread, value, absolute_time(visit, CLOCK_REALTIME, deadline, room));
@@ -124,7 +124,7 @@ HOOK(int, pthread_timedjoin_np, (pthread_t thread, void** value, const timespec*
 
 HOOK(int, pthread_clockjoin_np,
      (pthread_t thread, void** value, clockid_t clock, const timespec* deadline)) {
-  Visit visit(Api::pthread_clockjoin_np, CALLER, {thread, until(clock, deadline)});
+  Visit visit(Api::pthread_clockjoin_np, CALLER, until(thread, clock, deadline));
   timespec room;
   const int result =
       real::pthread_clockjoin_np(thread, value, clock, absolute_time(visit, clock, deadline, room));

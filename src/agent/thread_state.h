@@ -1,6 +1,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <time.h>
 
 #include "protocol/agent_protocol.h"
 
@@ -59,14 +60,31 @@ struct ThreadExtra {
   KnownStack known[16];
 };
 
+// A wait whose time the plan has changed and that did not run out. When it is made again for the
+// rest of its time, its changed time goes on.
+struct ChangedWait {
+  int64_t given;  // the deadline, or the rest of a span that the program was told; 0: none
+  int64_t other;  // what the plan makes of it
+  uint16_t plan_site;
+  bool is_span;
+};
+
+// Of a clock, by the C++ library; see agent/library_looks.h.
+struct ForeseenLooks {
+  int64_t told_ns;
+  uint64_t until_cpu_ns;
+  clockid_t clock;
+  uint8_t count;
+};
+
 // Small: it is in the thread's static TLS, which a thread with a tiny stack pays for.
 struct ThreadState {
   protocol::Tally* tallies;  // nullptr: the thread has none, and every visit takes the long way
   ThreadExtra* extra;
   uint64_t name;
   uint64_t thread_class;
-  uint64_t skipped_ns;        // of a wait that the plan has cut short
-  uint64_t skipped_until_ns;  // when nobody can mean that wait any more
+  ChangedWait changed_wait;
+  ForeseenLooks looks;
   uintptr_t busy;   // the frame of the agent's code that runs in this thread; 0: none does
   uint32_t number;  // in the report; none: there was no room
   uint32_t chunk;   // that events go to; none: no room for any

@@ -4,7 +4,7 @@
 #include <threads.h>
 #include <unistd.h>
 
-#include "agent/images.h"
+#include "agent/library_looks.h"
 #include "agent/real.h"
 #include "agent/times.h"
 #include "agent/visit.h"
@@ -13,27 +13,47 @@ namespace unflake::agent {
 
 using protocol::Api;
 
+namespace {
+
+// std::this_thread::sleep_until() of a clock that can be set sleeps for what is left, and looks at
+// the clock again. What is left is never a round time; one that a program asks for is.
+void foresee_look_after_sleep(const Visit& visit, int64_t asked, int64_t realtime) {
+  constexpr int64_t round = 10'000;
+  if (visit.other_time() >= 0 && asked > 0 && asked % round != 0)
+    foresee_looks(CLOCK_REALTIME, realtime + asked, true, 1);
+}
+
+}  // namespace
+
 HOOK(int, nanosleep, (const timespec* time, timespec* rest)) {
-  Visit visit(Api::nanosleep, CALLER, {0, within(time)});
+  const int64_t asked = within(time);
+  Visit visit(Api::nanosleep, CALLER, {0, asked});
+  const auto realtime =
+      visit.other_time() >= 0 ? static_cast<int64_t>(now_ns(CLOCK_REALTIME)) : int64_t{0};
   timespec room;
   const int result = real::nanosleep(relative_time(visit, time, room), rest);
+  tell_rest(visit, result != 0 && errno == EINTR, rest);
+  if (result == 0) foresee_look_after_sleep(visit, asked, realtime);
   return visit.leave(result, result == 0);
 }
 
 HOOK(int, clock_nanosleep, (clockid_t clock, int flags, const timespec* time, timespec* rest)) {
   const bool absolute = (flags & TIMER_ABSTIME) != 0;
-  Visit visit(Api::clock_nanosleep, CALLER, {0, absolute ? until(clock, time) : within(time)});
+  Visit visit(Api::clock_nanosleep, CALLER,
+              absolute ? until(0, clock, time) : Subject{0, within(time)});
   timespec room;
   const timespec* passed =
       absolute ? absolute_time(visit, clock, time, room) : relative_time(visit, time, room);
   const int result = real::clock_nanosleep(clock, flags, passed, rest);
+  tell_rest(visit, result == EINTR && !absolute, rest);
   return visit.leave(result, result == 0);
 }
 
 HOOK(int, usleep, (useconds_t time)) {
   Visit visit(Api::usleep, CALLER, {0, time * int64_t{1000}});
-  const int64_t other = visit.other_time();
-  const int result = real::usleep(other < 0 ? time : static_cast<useconds_t>(other / 1000));
+  const int64_t other = visit.other_time() / 1000;
+  const auto passed = static_cast<useconds_t>(other < UINT_MAX ? other : UINT_MAX);
+  const int result = real::usleep(visit.other_time() < 0 ? time : passed);
   return visit.leave(result, result == 0);
 }
 
@@ -44,15 +64,18 @@ HOOK(unsigned, sleep, (unsigned time)) {
     const unsigned rest = real::sleep(time);
     return visit.leave(rest, rest == 0);
   }
-  const timespec other = to_timespec(visit.other_time());
-  const int result = real::nanosleep(&other, nullptr);
-  return visit.leave(result == 0 ? 0u : 1u, result == 0);
+  timespec other = to_timespec(visit.other_time());
+  const int result = real::nanosleep(&other, &other);
+  const int64_t rest = result != 0 ? visit.rest_to_tell(to_ns(other)) : 0;
+  return visit.leave(static_cast<unsigned>((rest + ns_per_second - 1) / ns_per_second),
+                     result == 0);
 }
 
 HOOK(int, thrd_sleep, (const timespec* time, timespec* rest)) {
   Visit visit(Api::thrd_sleep, CALLER, {0, within(time)});
   timespec room;
   const int result = real::thrd_sleep(relative_time(visit, time, room), rest);
+  tell_rest(visit, result == -1, rest);
   return visit.leave(result, result == 0);
 }
 
@@ -65,26 +88,12 @@ HOOK(void, thrd_yield, ()) {
   visit.leave(0);
 }
 
-namespace {
-
-// The C++ library does not believe that a wait has timed out before its own clock says so. When the
-// plan has cut a wait short, its next look at the clock is that one.
-void tell_skipped_time(const void* caller, timespec* time) {
-  const uint64_t skipped = this_thread.skipped_ns;
-  this_thread.skipped_ns = 0;
-  const LoadedImage* image = image_at(reinterpret_cast<uint64_t>(caller));
-  if (image == nullptr || !image->is_cxx_runtime || now_ns() > this_thread.skipped_until_ns) return;
-  *time = to_timespec(to_ns(*time) + static_cast<int64_t>(skipped));
-}
-
-}  // namespace
-
 HOOK(int, clock_gettime, (clockid_t clock, timespec* time)) {
-  if (this_thread.skipped_ns == 0 && passes(Api::clock_gettime, CALLER))
+  if (this_thread.looks.count == 0 && passes(Api::clock_gettime, CALLER))
     return real::clock_gettime(clock, time);
   Visit visit(Api::clock_gettime, CALLER, {word(clock)});
   const int result = visit.leave(real::clock_gettime(clock, time));
-  if (this_thread.skipped_ns != 0 && result == 0) tell_skipped_time(CALLER.address, time);
+  if (this_thread.looks.count != 0 && result == 0) tell_foreseen(CALLER.address, clock, time);
   return result;
 }
 
@@ -93,35 +102,54 @@ PLAIN_HOOK(time_t, time, (time_t * time), (time))
 
 namespace {
 
-// A timer that is set to a moment, and one that is switched off, keep their values.
-const itimerspec* timer_to_pass(const Visit& visit, bool absolute, const itimerspec* given,
-                                itimerspec& room) {
-  if (visit.other_time() < 0 || absolute || given == nullptr || to_ns(given->it_value) <= 0)
-    return given;
-  room = {given->it_interval, to_timespec(time_to_arm(visit))};
-  return &room;
+static_assert(TFD_TIMER_ABSTIME == TIMER_ABSTIME);
+
+// Which clock a timer was made for is not known here, but a time since the start of the machine is
+// far from one since 1970.
+clockid_t clock_meant(int64_t moment) {
+  const auto today = static_cast<int64_t>(now_ns(CLOCK_REALTIME));
+  return moment > today / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
 }
 
-int64_t first_time(bool absolute, const itimerspec* given) {
-  return given == nullptr || absolute ? -1 : to_ns(given->it_value);
+int64_t first_time(int flags, const itimerspec* given) {
+  if (given == nullptr) return -1;
+  const int64_t first = to_ns(given->it_value);
+  if ((flags & TIMER_ABSTIME) == 0 || first <= 0) return first;
+  return until(0, clock_meant(first), &given->it_value).value;
+}
+
+int64_t interval_to_arm(const Visit& visit, int64_t interval) {
+  return interval > 0 ? time_to_arm(visit.changed(interval)) : 0;
+}
+
+// A timer that is switched off stays so. One that is set to a moment is asked how long it will
+// take by its own clock.
+template <class Timer, class Set, class Get>
+int arm(const Visit& visit, Timer timer, int flags, const itimerspec* given, itimerspec* old,
+        Set set, Get get) {
+  if (visit.other_time() < 0 || given == nullptr || to_ns(given->it_value) <= 0)
+    return set(timer, flags, given, old);
+  itimerspec other{to_timespec(interval_to_arm(visit, to_ns(given->it_interval))),
+                   to_timespec(time_to_arm(visit.other_time()))};
+  if ((flags & TIMER_ABSTIME) == 0) return set(timer, flags, &other, old);
+  const int result = set(timer, flags, given, old);
+  itimerspec left{};
+  if (result != 0 || get(timer, &left) != 0 || to_ns(left.it_value) <= 0) return result;
+  other.it_value = to_timespec(time_to_arm(visit.changed(to_ns(left.it_value))));
+  return set(timer, 0, &other, nullptr);
 }
 
 }  // namespace
 
 HOOK(int, timerfd_settime, (int timer, int flags, const itimerspec* value, itimerspec* old)) {
-  const bool absolute = (flags & TFD_TIMER_ABSTIME) != 0;
-  Visit visit(Api::timerfd_settime, CALLER, {word(timer), first_time(absolute, value)});
-  itimerspec room;
+  Visit visit(Api::timerfd_settime, CALLER, {word(timer), first_time(flags, value)});
   return visit.leave(
-      real::timerfd_settime(timer, flags, timer_to_pass(visit, absolute, value, room), old));
+      arm(visit, timer, flags, value, old, real::timerfd_settime, ::timerfd_gettime));
 }
 
 HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, itimerspec* old)) {
-  const bool absolute = (flags & TIMER_ABSTIME) != 0;
-  Visit visit(Api::timer_settime, CALLER, {word(timer), first_time(absolute, value)});
-  itimerspec room;
-  return visit.leave(
-      real::timer_settime(timer, flags, timer_to_pass(visit, absolute, value, room), old));
+  Visit visit(Api::timer_settime, CALLER, {word(timer), first_time(flags, value)});
+  return visit.leave(arm(visit, timer, flags, value, old, real::timer_settime, ::timer_gettime));
 }
 
 HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
@@ -129,7 +157,8 @@ HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
   Visit visit(Api::setitimer, CALLER, {word(which), time});
   itimerval other;
   if (visit.other_time() >= 0 && time > 0) {
-    other = {value->it_interval, to_timeval(time_to_arm(visit))};
+    other = {to_timeval(interval_to_arm(visit, within(&value->it_interval))),
+             to_timeval(time_to_arm(visit.other_time()))};
     value = &other;
   }
   return visit.leave(real::setitimer(which, value, old));
@@ -138,7 +167,7 @@ HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
 HOOK(unsigned, alarm, (unsigned seconds)) {
   Visit visit(Api::alarm, CALLER, {0, seconds * ns_per_second});
   if (visit.other_time() < 0 || seconds == 0) return visit.leave(real::alarm(seconds));
-  const itimerval other{{0, 0}, to_timeval(time_to_arm(visit))};
+  const itimerval other{{0, 0}, to_timeval(time_to_arm(visit.other_time()))};
   itimerval old{};
   real::setitimer(ITIMER_REAL, &other, &old);
   return visit.leave(static_cast<unsigned>(old.it_value.tv_sec + (old.it_value.tv_usec > 0)));

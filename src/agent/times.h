@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits.h>
 #include <stdint.h>
 #include <sys/time.h>
 #include <time.h>
@@ -28,11 +29,11 @@ inline int64_t within_ms(int time) {
   return time >= 0 ? time * int64_t{1'000'000} : -1;
 }
 
-inline int64_t until(clockid_t clock, const timespec* deadline) {
-  if (deadline == nullptr) return -1;
+inline Subject until(uint64_t object, clockid_t clock, const timespec* deadline) {
+  if (deadline == nullptr) return {object};
   const int64_t end = to_ns(*deadline);
   const auto now = static_cast<int64_t>(now_ns(clock));
-  return end > now ? end - now : 0;
+  return {object, end > now ? end - now : 0, end, now};
 }
 
 // What to pass to the real call: the time that it was given, or the plan's.
@@ -45,8 +46,16 @@ inline const timespec* relative_time(const Visit& visit, const timespec* given, 
 inline const timespec* absolute_time(const Visit& visit, clockid_t clock, const timespec* given,
                                      timespec& room) {
   if (visit.other_time() < 0) return given;
-  room = to_timespec(static_cast<int64_t>(now_ns(clock)) + visit.other_time());
+  const int64_t deadline = visit.other_deadline();
+  room = to_timespec(deadline >= 0 ? deadline
+                                   : static_cast<int64_t>(now_ns(clock)) + visit.other_time());
   return &room;
+}
+
+// What an interrupted call says of the rest is about the plan's time.
+inline void tell_rest(const Visit& visit, bool interrupted, timespec* rest) {
+  if (interrupted && rest != nullptr && visit.other_time() >= 0)
+    *rest = to_timespec(visit.rest_to_tell(to_ns(*rest)));
 }
 
 inline timeval to_timeval(int64_t ns) {
@@ -54,13 +63,14 @@ inline timeval to_timeval(int64_t ns) {
 }
 
 // Of a timer, or a time-out that is set for later: 0 would switch it off.
-inline int64_t time_to_arm(const Visit& visit) {
-  return visit.other_time() > 1000 ? visit.other_time() : 1000;
+inline int64_t time_to_arm(int64_t ns) {
+  return ns > 1000 ? ns : 1000;
 }
 
 // A short time must not become none.
 inline int to_ms(int64_t ns) {
-  return static_cast<int>((ns + 999'999) / 1'000'000);
+  const int64_t ms = ns / 1'000'000 + (ns % 1'000'000 > 0);
+  return ms < INT_MAX ? static_cast<int>(ms) : INT_MAX;
 }
 
 }  // namespace unflake::agent

@@ -1,6 +1,7 @@
 #include "agent/visit.h"
 
 #include "agent/clock.h"
+#include "agent/library_looks.h"
 #include "agent/memory.h"
 #include "agent/real.h"
 #include "agent/recorder.h"
@@ -20,6 +21,19 @@ uint32_t number_of_stack_at(const Caller& caller) {
   return known != nullptr ? number_of_stack(*known) : none;
 }
 
+int64_t at_most_forever(__int128 ns) {
+  return ns < INT64_MAX ? static_cast<int64_t>(ns) : INT64_MAX;
+}
+int64_t scaled(int64_t ns, int64_t by, int64_t of) {
+  return at_most_forever(static_cast<__int128>(ns) * by / of);
+}
+int64_t add_saturated(int64_t a, int64_t b) {
+  return at_most_forever(static_cast<__int128>(a) + b);
+}
+int64_t span_until(int64_t deadline, int64_t now) {
+  return deadline > now ? deadline - now : 0;
+}
+
 }  // namespace
 
 Visit::Visit(Api api, const Caller& caller, Subject subject) : api_(api) {
@@ -28,6 +42,7 @@ Visit::Visit(Api api, const Caller& caller, Subject subject) : api_(api) {
   if (!attached()) return;
   const int error = errno;
   if (Guard guard; guard && meet_this_thread()) {
+    forget_foreseen(api);
     tally_ = tally_of_call(api, caller);
     if (tally_ != nullptr) enter_site(caller, subject);
   }
@@ -43,16 +58,18 @@ void Visit::enter_site(const Caller& caller, const Subject& subject) {
     tally_ = nullptr;
     return;
   }
-  const Due due = plan_site_ != no_plan_site ? due_at(moment(Position::before)) : Due{};
-  perform(due, site_);
-  if (due.any()) flags_ |= event_delayed;
-  if (due.replace != nullptr) {
-    flags_ |= event_replaced;
-    other_time_ = static_cast<int64_t>(due.replace->duration_ns);
-  }
+  const Due here = due(Position::before, subject.value > 0 || continues(subject));
+  perform(here, site_);
+  if (here.any()) flags_ |= event_delayed;
+  if (here.time_change() != nullptr) change_time(*here.time_change(), subject);
   if ((plan().flags & record_events) != 0) record_entry(caller, subject);
   entered_ns_ = now_ns();
   if (event_ != nullptr) event_->enter_ns = entered_ns_;
+}
+
+Due Visit::due(Position position, bool has_time) const {
+  if (plan_site_ == no_plan_site) return {};
+  return due_at({plan_site_, position, visit_, has_time});
 }
 
 void Visit::record_entry(const Caller& caller, const Subject& subject) {
@@ -73,28 +90,58 @@ void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_wi
   if (Guard guard; guard) {
     const uint64_t now = now_ns();
     count_wait(*tally_, site_, now - entered_ns_);
-    const Due due = plan_site_ != no_plan_site ? due_at(moment(Position::after)) : Due{};
-    if (due.any()) flags_ |= event_delayed;
+    const Due here = due(Position::after);
+    if (here.any()) flags_ |= event_delayed;
     if (timed_out) flags_ |= event_timed_out;
-    if (timed_out && other_time_ >= 0) skip_time(now);
+    if (timed_out && time_rule_ != nullptr) this_thread.changed_wait.given = 0;
     if (event_ != nullptr && event_->enter_ns == entered_ns_) {  // else others have taken its room
       event_->exit_ns = now;
       event_->result = result;
       event_->flags = flags_;
     }
-    if (due.any() && woken_with != nullptr) real::pthread_mutex_unlock(woken_with);
-    perform(due, site_);
-    if (due.any() && woken_with != nullptr) real::pthread_mutex_lock(woken_with);
+    if (here.any() && woken_with != nullptr) real::pthread_mutex_unlock(woken_with);
+    perform(here, site_);
+    if (here.any() && woken_with != nullptr) real::pthread_mutex_lock(woken_with);
   }
   errno = error;
 }
 
-void Visit::skip_time(uint64_t now) {
-  const uint64_t waited = now - entered_ns_;
-  const uint64_t asked = static_cast<uint64_t>(value_);
-  if (value_ < 0 || asked <= waited) return;
-  this_thread.skipped_ns = asked - waited;
-  this_thread.skipped_until_ns = now + 1'000'000;
+void Visit::change_time(const Rule& rule, const Subject& subject) {
+  flags_ |= event_replaced;
+  time_rule_ = &rule;
+  ChangedWait& wait = this_thread.changed_wait;
+  if (continues(subject)) {
+    other_deadline_ = wait.is_span ? -1 : wait.other;
+    other_time_ = wait.is_span ? wait.other : span_until(wait.other, subject.now);
+    return;
+  }
+  const auto duration = static_cast<int64_t>(rule.duration_ns);
+  other_time_ =
+      rule.action == Action::scale_time ? scaled(value_, duration, ns_per_second) : duration;
+  if (subject.deadline < 0) return;
+  other_deadline_ = add_saturated(subject.now, other_time_);
+  wait = {subject.deadline, other_deadline_, plan_site_, false};
+}
+
+bool Visit::continues(const Subject& subject) const {
+  const ChangedWait& wait = this_thread.changed_wait;
+  if (wait.given <= 0 || wait.plan_site != plan_site_) return false;
+  return wait.given == (wait.is_span ? subject.value : subject.deadline);
+}
+
+int64_t Visit::changed(int64_t span) const {
+  if (time_rule_ == nullptr || span <= 0) return span;
+  if (time_rule_->action == Action::scale_time)
+    return scaled(span, static_cast<int64_t>(time_rule_->duration_ns), ns_per_second);
+  const int64_t difference = span > value_ ? span - value_ : value_ - span;
+  return difference <= value_ / 100 ? other_time_ : span;
+}
+
+int64_t Visit::rest_to_tell(int64_t rest, int64_t grain) const {
+  if (time_rule_ == nullptr || rest <= 0 || other_time_ <= 0 || value_ <= 0) return rest;
+  const int64_t told = scaled(rest, value_, other_time_) / grain * grain;
+  this_thread.changed_wait = {told, rest, plan_site_, true};
+  return told;
 }
 
 void begin_thread_at(uint16_t plan_site, uint32_t site) {

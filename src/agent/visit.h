@@ -14,6 +14,9 @@ namespace unflake::agent {
 struct Subject {
   uint64_t object = 0;  // mutex, condition variable, descriptor, thread ...
   int64_t value = -1;   // the time asked for in ns, or bytes; -1: none
+  // Of a wait until a moment: that moment and the time of the visit, on the call's own clock.
+  int64_t deadline = -1;
+  int64_t now = 0;
 };
 
 // The long way through a hook, around the real call: what the plan wants before and after it, and
@@ -26,6 +29,13 @@ class Visit {
 
   // The time value to pass instead of the one that was given; -1: none.
   int64_t other_time() const { return other_time_; }
+  int64_t other_deadline() const { return other_deadline_; }
+
+  // What the plan makes of another span that the same call was given.
+  int64_t changed(int64_t span) const;
+
+  // The rest of an interrupted wait in the program's own measure, a multiple of `grain`.
+  int64_t rest_to_tell(int64_t rest, int64_t grain = 1) const;
 
   protocol::Event* event() const { return event_; }
   uint16_t plan_site() const { return plan_site_; }
@@ -42,9 +52,10 @@ class Visit {
  private:
   void enter_site(const Caller& caller, const Subject& subject);
   void record_entry(const Caller& caller, const Subject& subject);
-  void skip_time(uint64_t now);
+  void change_time(const protocol::Rule& rule, const Subject& subject);
+  bool continues(const Subject& subject) const;
   void leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_with);
-  Moment moment(protocol::Position position) const { return {plan_site_, position, visit_}; }
+  Due due(protocol::Position position, bool has_time = false) const;
 
   const protocol::Api api_;
   uint16_t plan_site_ = 0xffff;
@@ -55,6 +66,8 @@ class Visit {
   uint64_t entered_ns_ = 0;
   int64_t value_ = -1;
   int64_t other_time_ = -1;
+  int64_t other_deadline_ = -1;
+  const protocol::Rule* time_rule_ = nullptr;
   uint8_t flags_ = 0;
 };
 

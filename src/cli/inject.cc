@@ -67,10 +67,11 @@ class Injection {
  private:
   Result<Plan> base_plan() const {
     if (command_.words.delays.empty() && command_.words.holds.empty() &&
-        command_.words.set_times.empty() && command_.words.watches.empty())
+        command_.words.set_times.empty() && command_.words.scale_times.empty() &&
+        command_.words.watches.empty())
       return usage_error(
           "there is nothing to inject", "",
-          "give --delay, --hold, --set-time or --watch; `unflake trace` shows sites");
+          "give --delay, --hold, --set-time, --scale-time or --watch; `unflake trace` shows sites");
     auto off = command_.one.groups_off();
     if (!off) return off.error();
     Plan plan;
@@ -138,6 +139,8 @@ int inject_command(const Words& words) {
   add_list("--hold", command.words.holds, "SITE[@THREAD] until SITE[@THREAD]: wait for the other");
   add_list("--set-time", command.words.set_times,
            "SITE[@THREAD]=DURATION: sleep or wait this long");
+  add_list("--scale-time", command.words.scale_times,
+           "SITE[@THREAD]=FACTOR: the same in proportion, as 0.5 or 50%");
   add_list("--watch", command.words.watches, "SITE[@THREAD]: only count who comes there");
   line.option("-n,--repeat", command.runs, "runs with the interventions [1]").between(1, 1'000'000);
   if (const auto done = line.parse(words)) return *done;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "trace/creations.h"
@@ -47,16 +48,34 @@ struct Assignment {
   std::string_view rest;  // behind the duration
 };
 
-// At the first `=` that a duration follows: `operator==()` has some of its own.
-std::optional<Assignment> split_assignment(std::string_view text) {
+// At the first `=` that a value follows: `operator==()` has some of its own.
+template <class Parse>
+std::optional<Assignment> split_assignment(std::string_view text, Parse parse) {
   for (size_t at = text.find('='); at != std::string_view::npos; at = text.find('=', at + 1)) {
     const std::string_view behind = text.substr(at + 1);
     const size_t end = std::min(behind.find(' '), behind.size());
-    const auto duration = parse_duration(behind.substr(0, end));
+    const auto duration = parse(behind.substr(0, end));
     if (duration && !behind.empty())
       return Assignment{text.substr(0, at), *duration, trim(behind.substr(end))};
   }
   return std::nullopt;
+}
+
+std::optional<Assignment> split_assignment(std::string_view text) {
+  return split_assignment(text, parse_duration);
+}
+
+constexpr double largest_factor = 3600;
+
+// "0.5" or "50%" as what a second becomes.
+std::optional<Duration> scaled_second(std::string_view text) {
+  const bool percent = take_end(text, "%");
+  double factor = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (percent) factor /= 100;
+  if (!(factor >= 0 && factor <= largest_factor)) return std::nullopt;
+  return Duration(std::llround(factor * 1e6));
 }
 
 class Parser {
@@ -69,6 +88,7 @@ class Parser {
         {&words_.delays, &Parser::read_delay},
         {&words_.holds, &Parser::read_hold},
         {&words_.set_times, &Parser::read_set_time},
+        {&words_.scale_times, &Parser::read_scale_time},
         {&words_.watches, &Parser::read_watch}};
     for (const auto& [texts, read] : kinds)
       for (const std::string& text : *texts)
@@ -150,10 +170,24 @@ class Parser {
     if (!parts || !parts->rest.empty())
       return usage_error("this is no time value for a site", "--set-time '" + text + "'",
                          "write SITE@THREAD=DURATION, as in server.cc:90:poll=50ms");
-    auto change = place(parts->place);
+    return add_change(*parts, Intervention::Action::replace_time, text);
+  }
+
+  Result<void> read_scale_time(const std::string& text) {
+    const auto parts = split_assignment(text, scaled_second);
+    if (!parts || !parts->rest.empty())
+      return usage_error("this is no factor for the time values of a site",
+                         "--scale-time '" + text + "'",
+                         "write SITE@THREAD=FACTOR, as in server.cc:90:poll=0.5 or =50%");
+    return add_change(*parts, Intervention::Action::scale_time, text);
+  }
+
+  Result<void> add_change(const Assignment& parts, Intervention::Action action,
+                          const std::string& text) {
+    auto change = place(parts.place);
     if (!change) return change.error();
-    change->action = Intervention::Action::replace_time;
-    change->duration = parts->duration;
+    change->action = action;
+    change->duration = parts.duration;
     all_.push_back({*change, text});
     return {};
   }

@@ -15,6 +15,7 @@ struct InjectWords {
   std::vector<std::string> holds;      // SITE[@THREAD] until SITE[@THREAD] [x N] [for DURATION]
   std::vector<std::string> set_times;  // SITE[@THREAD]=DURATION
   std::vector<std::string> watches;    // SITE[@THREAD]
+  std::vector<std::string> scale_times{};  // SITE[@THREAD]=FACTOR, as 0.5 or 50%
 };
 
 struct NamedIntervention {

@@ -30,7 +30,7 @@ Trace known_threads() {
 }
 
 Result<std::vector<NamedIntervention>> delays(const std::vector<std::string>& texts) {
-  return parse_interventions({texts, {}, {}, {}}, known_threads());
+  return parse_interventions({texts, {}, {}, {}, {}}, known_threads());
 }
 
 Intervention delay(const std::string& text) {
@@ -104,7 +104,7 @@ TEST(InjectWords, An_operator_may_have_signs_of_equality) {
 }
 
 Intervention hold(const std::string& text) {
-  const auto parsed = parse_interventions({{}, {text}, {}, {}}, known_threads());
+  const auto parsed = parse_interventions({{}, {text}, {}, {}, {}}, known_threads());
   EXPECT_TRUE(parsed) << text << ": " << to_string(parsed.error());
   return parsed ? parsed->back().intervention : Intervention();
 }
@@ -115,6 +115,23 @@ TEST(InjectWords, A_hold_waits_for_another_site) {
   EXPECT_EQ(what.until, 0u);
   EXPECT_EQ(what.count, 1u);
   EXPECT_EQ(what.duration, 5s);
+}
+
+TEST(InjectWords, A_factor_scales_the_times_of_a_site) {
+  for (const char* text : {"q.cc:5:poll@main=0.25", "q.cc:5:poll@main=25%"}) {
+    const auto parsed = parse_interventions({{}, {}, {}, {}, {text}}, known_threads());
+    ASSERT_TRUE(parsed) << text;
+    const Intervention& what = parsed->back().intervention;
+    EXPECT_EQ(what.action, Action::scale_time);
+    EXPECT_EQ(what.duration, 250ms);
+    EXPECT_EQ(to_string(what), "q.cc:5:poll@main=25%");
+  }
+}
+
+TEST(InjectWords, What_is_no_factor_is_refused) {
+  for (const char* text : {"q.cc:5:poll=", "q.cc:5:poll=-1", "q.cc:5:poll=5ms", "q.cc:5:poll=1e9",
+                           "q.cc:5:poll=nan", "q.cc:5:poll=50% at visit 2", "q.cc:5:poll"})
+    EXPECT_FALSE(parse_interventions({{}, {}, {}, {}, {text}}, known_threads())) << text;
 }
 
 TEST(InjectWords, A_hold_has_a_count_and_a_bound) {

@@ -11,9 +11,15 @@ namespace unflake {
 namespace {
 
 bool holds(CXCursor cursor, const Spot& spot) {
-  const Extent extent = extent_of(cursor);
+  const SourceExtent extent = extent_of(cursor);
   return extent.begin.file == spot.file && extent.begin.offset <= spot.offset &&
          spot.offset < extent.end.offset;
+}
+
+std::string unit_name(double nanoseconds) {
+  if (nanoseconds >= 1e9) return "seconds";
+  if (nanoseconds >= 1e6) return "milliseconds";
+  return nanoseconds >= 1e3 ? "microseconds" : "nanoseconds";
 }
 
 std::string used_elsewhere(const std::string& name, size_t places) {
@@ -53,6 +59,9 @@ std::string caution_of(const SourceUnit& unit, const VariableUses& uses,
   const TimeNumber& number = found.time.numbers[0];
   caution_of_variables(found, uses, cautions);
   if (number.is_in_macro) caution_of_macro(unit, number.at, cautions);
+  if (found.is_guess)
+    cautions.push_back(fmt::format("{}() is taken to count in {}", printable(found.callee),
+                                   unit_name(found.unit)));
   if (found.is_default)
     cautions.push_back(
         fmt::format("it is a default argument of {}(): all calls that leave it out "

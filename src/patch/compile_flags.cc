@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 
 #include "patch/cursor.h"
 #include "patch/source_text.h"
 #include "util/project_root.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -15,9 +17,11 @@ namespace fs = std::filesystem;
 
 constexpr size_t most_folders = 1000;
 
+// A list at least: what libclang cannot read it complains about on the terminal.
 bool has_commands(const fs::path& folder) {
-  std::error_code failed;
-  return fs::is_regular_file(folder / "compile_commands.json", failed);
+  std::ifstream file(folder / "compile_commands.json");
+  char first = 0;
+  return file >> first && first == '[';
 }
 
 bool is_build_folder(const fs::path& folder) {
@@ -103,7 +107,10 @@ std::vector<std::string> guessed_flags(const fs::path& file) {
 
 }  // namespace
 
-std::vector<std::string> compile_flags(const std::string& file, const std::string& folder) {
+Result<std::vector<std::string>> compile_flags(const std::string& file, const std::string& folder) {
+  if (!folder.empty() && !has_commands(folder))
+    return usage_error("there is no compile_commands.json", printable(folder),
+                       "let CMake write it with -DCMAKE_EXPORT_COMPILE_COMMANDS=ON");
   const std::string commands = folder.empty() ? commands_folder(file) : folder;
   std::vector<std::string> flags;
   if (!commands.empty()) flags = listed_flags(file, commands);

@@ -81,7 +81,7 @@ bool in_macro_body(CXCursor cursor) {
   return spelled.offset != in_file.offset || spelled.file != in_file.file;
 }
 
-Extent extent_of(CXCursor cursor) {
+SourceExtent extent_of(CXCursor cursor) {
   const CXSourceRange range = clang().getCursorExtent(cursor);
   return {spot(clang().getRangeStart(range), clang().getFileLocation),
           spot(clang().getRangeEnd(range), clang().getFileLocation)};

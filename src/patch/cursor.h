@@ -35,10 +35,10 @@ Spot expanded_at(CXSourceLocation location);
 bool in_macro_body(CXCursor cursor);
 
 // The expression in the file: whole lines only where no macro cuts it in pieces.
-struct Extent {
+struct SourceExtent {
   Spot begin, end;
 };
-Extent extent_of(CXCursor cursor);
+SourceExtent extent_of(CXCursor cursor);
 
 // The expressions among the children: no names of types and namespaces.
 std::vector<CXCursor> operands(CXCursor cursor);

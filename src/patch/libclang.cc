@@ -55,7 +55,7 @@ Result<void> load_libclang() {
 }
 
 const LibClang& clang() {
-  assert(functions.createIndex != nullptr);
+  assert(functions.createIndexWithOptions != nullptr);
   return functions;
 }
 

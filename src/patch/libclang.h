@@ -8,7 +8,7 @@
 namespace unflake {
 
 #define UNFLAKE_LIBCLANG_FUNCTIONS(USE)       \
-  USE(createIndex)                            \
+  USE(createIndexWithOptions)                 \
   USE(parseTranslationUnit2)                  \
   USE(reparseTranslationUnit)                 \
   USE(disposeTranslationUnit)                 \

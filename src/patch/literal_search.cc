@@ -17,6 +17,8 @@ using Kind = TimeExpression::Kind;
 
 // A number whose unit only the callee knows may be any of these.
 constexpr double guessed_units[] = {1e6, 1e3, 1e9, 1};
+constexpr size_t most_callers = 100;
+constexpr size_t most_notes = 3;
 
 Duration in_microseconds(const TimeExpression& time) {
   return Duration(std::llround(time.amount / 1e3));
@@ -47,18 +49,27 @@ class LiteralSearch {
     for (const CallAtLine& one : calls) {
       if (one.distance != distance) continue;
       for (const TimeArgument& argument : time_arguments(one.call, wanted_.api))
-        if (argument.is_known == is_known) add_match(argument, found);
+        if (argument.is_known == is_known) add_matches(argument, found);
     }
     return found;
   }
 
-  void add_match(const TimeArgument& argument, std::vector<FoundLiteral>& found) {
-    const TimeExpression plain = evaluate_time(unit_, uses_, argument.expression);
+  void add_matches(const TimeArgument& argument, std::vector<FoundLiteral>& found) {
+    size_t callers = 1;
+    for (size_t caller = 0; caller < std::min(callers, most_callers); ++caller) {
+      const auto time = evaluate_time(unit_, uses_, argument.expression, caller);
+      callers = std::max(callers, time.callers);
+      add_match(argument, time, found);
+    }
+  }
+
+  void add_match(const TimeArgument& argument, const TimeExpression& plain,
+                 std::vector<FoundLiteral>& found) {
     const bool is_guess = plain.kind == Kind::number && argument.unit == 0;
     for (const double unit : guessed_units) {
       TimeExpression time = in_unit(plain, is_guess ? unit : argument.unit);
       if (is_wanted(time) && !is_same(time, found))
-        found.push_back({std::move(time), argument.callee, is_guess, argument.is_default});
+        found.push_back({std::move(time), argument.callee, is_guess, unit, argument.is_default});
       if (!is_guess) break;
     }
     if (argument.is_known) note(argument, in_unit(plain, argument.unit));
@@ -104,8 +115,13 @@ class LiteralSearch {
     const std::string what = fmt::format("no literal here makes {} of {}", printable(wanted_.api),
                                          format_duration(wanted_.value));
     if (!notes_.empty())
-      return usage_error(fmt::format("{}: {}", what, join({notes_.begin(), notes_.end()}, "; ")),
-                         place());
+      return usage_error(
+          fmt::format(
+              "{}: {}", what,
+              join({notes_.begin(), std::next(notes_.begin(), static_cast<long>(std::min(
+                                                                  notes_.size(), most_notes)))},
+                   "; ")),
+          place());
     return usage_error(what, place(),
                        calls == 0 ? "the source may have changed since the program was built" : "");
   }

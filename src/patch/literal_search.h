@@ -10,6 +10,7 @@ struct FoundLiteral {
   TimeExpression time;  // what the call passes, in nanoseconds, with the numbers that it is made of
   std::string callee;
   bool is_guess = false;    // the callee is not known, and its number taken for the unit that fits
+  double unit = 0;          // nanoseconds of a plain number
   bool is_default = false;  // the call leaves its time out
 };
 

@@ -55,6 +55,14 @@ std::optional<NewLiteral> finer_suffix(const TimeNumber& number, double nanoseco
   return std::nullopt;
 }
 
+// Whoever wrote `using std::chrono::seconds;` may have to be told where the others are.
+std::string qualification(const SourceUnit& source, std::string_view type) {
+  const std::string& text = source.text_of(source.file());
+  const bool is_known = text.find("using namespace std::chrono;") != std::string::npos ||
+                        text.find(fmt::format("using std::chrono::{};", type)) != std::string::npos;
+  return is_known ? "" : "std::chrono::";
+}
+
 // `std::chrono::seconds(1)`, up to the number.
 std::optional<NewLiteral> finer_type(const SourceUnit& source, const TimeNumber& number,
                                      double nanoseconds) {
@@ -70,6 +78,7 @@ std::optional<NewLiteral> finer_type(const SourceUnit& source, const TimeNumber&
       if (!is_whole(count)) continue;
       std::string text = before;
       text.replace(at, units[i].type.size(), units[finer].type);
+      if (at == 0) text.insert(0, qualification(source, units[finer].type));
       return NewLiteral{number.wider->begin, number.wider->end,
                         text + in_the_shape_of(number.text, count) + after};
     }
@@ -101,7 +110,9 @@ Result<NewLiteral> replacement(const SourceUnit& source, const TimeNumber& numbe
                                double nanoseconds) {
   const double count = nanoseconds / number.unit;
   if (number.field == TimeNumber::Field::fraction && nanoseconds >= 1e9)
-    return too_coarse(source, number, nanoseconds);
+    return usage_error("the part below a second cannot hold a second or more",
+                       fmt::format("{}:{}", printable(number.at.file), number.at.line),
+                       "change the seconds by hand");
   if (is_whole(count) || number.text.is_floating) return same_unit(number, count);
   if (number.has_unit_suffix)
     if (auto found = finer_suffix(number, nanoseconds)) return *found;

@@ -86,7 +86,7 @@ std::string in_the_shape_of(const NumberText& shape, double value) {
     const std::string digits = fmt::format("{}", std::llround(value));
     return (shape.has_separators ? with_separators(digits) : digits) + shape.suffix;
   }
-  std::string digits = fmt::format("{}", value);
+  std::string digits = fmt::format("{:.12g}", value);  // 0.053, not 0.05299999999999999
   if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
   return digits + shape.suffix;
 }

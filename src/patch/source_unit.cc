@@ -17,8 +17,15 @@ constexpr unsigned options = CXTranslationUnit_DetailedPreprocessingRecord |
                              CXTranslationUnit_KeepGoing | CXTranslationUnit_PrecompiledPreamble |
                              CXTranslationUnit_CreatePreambleOnFirstParse;
 
+CXIndex make_index() {
+  CXIndexOptions how{};
+  how.Size = sizeof how;
+  how.StorePreamblesInMemory = 1;
+  return clang().createIndexWithOptions(&how);
+}
+
 CXTranslationUnit parse(const std::string& file, const std::vector<std::string>& flags) {
-  static const CXIndex index = clang().createIndex(0, 0);
+  static const CXIndex index = make_index();
   std::vector<const char*> arguments;
   for (const std::string& flag : flags) arguments.push_back(flag.c_str());
   CXTranslationUnit unit = nullptr;
@@ -36,9 +43,10 @@ struct Kept {
 std::shared_ptr<SourceUnit> kept_unit(const std::deque<Kept>& kept, const std::string& file,
                                       const std::string& text, const std::string& flags) {
   for (const Kept& one : kept)
-    if (one.unit->is_usable() && one.unit->file() == file && one.flags == flags &&
-        one.unit->text_of(file) == text)
-      return one.unit;
+    if (one.flags == flags && one.unit->file() == file) {
+      one.unit->restore();
+      if (one.unit->is_usable() && one.unit->text_of(file) == text) return one.unit;
+    }
   return nullptr;
 }
 
@@ -87,36 +95,41 @@ bool SourceUnit::reparse(CXUnsavedFile* changed) {
   return is_usable_;
 }
 
-Result<void> SourceUnit::try_edit(const SourceEdit& edit,
-                                  const std::function<Result<void>()>& look) {
+Result<void> SourceUnit::try_edit(const SourceEdit& edit) {
+  restore();
   const size_t before = errors().size();
-  const std::string original = text_of(edit.file);
-  std::string edited = original;
+  original_ = {edit.file, text_of(edit.file)};
+  std::string& edited = texts_[edit.file];
   edited.replace(edit.offset, edit.old_text.size(), edit.new_text);
   CXUnsavedFile unsaved{edit.file.c_str(), edited.data(), edited.size()};
-  const bool parsed = reparse(&unsaved);
-  texts_[edit.file] = edited;
-  const auto now = parsed ? errors() : std::vector<std::string>{"the file cannot be read anew"};
-  auto seen = now.size() > before ? Result<void>(usage_error(fmt::format(
-                                        "with `{}` the file would not compile: {}", edit.new_text,
-                                        printable(now.empty() ? "" : now.back()))))
-                                  : look();
-  texts_[edit.file] = original;
-  if (!reparse(nullptr)) return internal_error("libclang cannot read the file anew", file_);
-  return seen;
+  if (!reparse(&unsaved)) return internal_error("libclang cannot read the file anew", file_);
+  const auto now = errors();
+  if (now.size() <= before) return {};
+  return usage_error(fmt::format("with `{}` the file would not compile: {}",
+                                 printable(edit.new_text), printable(now.back())),
+                     fmt::format("{}:{}", printable(edit.file), edit.line));
+}
+
+void SourceUnit::restore() {
+  if (!original_) return;
+  texts_[original_->first] = original_->second;
+  original_.reset();
+  reparse(nullptr);
 }
 
 Result<std::shared_ptr<SourceUnit>> source_unit(const std::string& file,
                                                 const std::string& compile_commands_folder) {
-  static std::deque<Kept> kept;
+  // Never destroyed: at exit, libclang may go first.
+  static auto& kept = *new std::deque<Kept>;
   if (auto loaded = load_libclang(); !loaded) return loaded.error();
   auto text = read_source(file);
   if (!text) return text.error();
   const std::string path = real_path(file);
   const auto flags = compile_flags(path, compile_commands_folder);
-  const std::string joined = join(flags, "\n");
+  if (!flags) return flags.error();
+  const std::string joined = join(*flags, "\n");
   if (auto known = kept_unit(kept, path, *text, joined)) return known;
-  const CXTranslationUnit unit = parse(path, flags);
+  const CXTranslationUnit unit = parse(path, *flags);
   if (unit == nullptr)
     return usage_error("libclang cannot read the file", printable(file),
                        "name the folder of its compile_commands.json");

@@ -16,7 +16,8 @@ constexpr int most_levels = 64;
 
 class Evaluator {
  public:
-  Evaluator(const SourceUnit& unit, const VariableUses& uses) : unit_(unit), uses_(uses) {}
+  Evaluator(const SourceUnit& unit, const VariableUses& uses, size_t caller)
+      : unit_(unit), uses_(uses), caller_(caller) {}
 
   TimeExpression evaluate(CXCursor cursor) {
     if (level_ >= most_levels) return computed(cursor);
@@ -56,7 +57,7 @@ class Evaluator {
   }
 
   std::string source(CXCursor cursor) const {
-    const Extent extent = extent_of(cursor);
+    const SourceExtent extent = extent_of(cursor);
     return printable(shorten(unit_.piece(extent.begin, extent.end), 60));
   }
 
@@ -105,7 +106,7 @@ class Evaluator {
 
   void note_construction(TimeExpression& value, CXCursor cursor) const {
     if (value.numbers.size() != 1 || value.numbers[0].is_in_macro || value.numbers[0].wider) return;
-    const Extent extent = extent_of(cursor);
+    const SourceExtent extent = extent_of(cursor);
     const TimeNumber& number = value.numbers[0];
     const bool holds = extent.begin.file == number.at.file &&
                        extent.begin.offset < number.at.offset &&
@@ -265,7 +266,6 @@ class Evaluator {
     return initialised(cursor, declaration, std::nullopt);
   }
 
-  // A function that is called at one place only has its time from there.
   TimeExpression parameter(CXCursor cursor, CXCursor declaration) {
     const CXCursor function = clang().getCursorSemanticParent(declaration);
     const auto calls = uses_.calls.find(identity(function));
@@ -273,13 +273,21 @@ class Evaluator {
     const auto same = [&](CXCursor one) { return identity(one) == identity(declaration); };
     const auto index =
         static_cast<size_t>(std::find_if(all.begin(), all.end(), same) - all.begin());
-    const size_t count = calls == uses_.calls.end() ? 0 : calls->second.size();
-    if (count != 1 || index >= all.size())
-      return unknown_time(fmt::format("`{}`, a parameter of {}(), which is called at {} places",
-                                      spelling(cursor), spelling(function), count));
-    const auto given = arguments(calls->second.front());
+    if (calls == uses_.calls.end() || index >= all.size())
+      return unknown_time(fmt::format("`{}`, a parameter of {}(), which this file does not call",
+                                      spelling(cursor), spelling(function)));
+    const size_t callers = calls->second.size();
+    TimeExpression value =
+        passed(cursor, declaration, calls->second[std::min(caller_, callers - 1)], index);
+    value.callers = std::max(value.callers, callers);
+    return value;
+  }
+
+  TimeExpression passed(CXCursor cursor, CXCursor parameter, CXCursor call, size_t index) {
+    const auto given = arguments(call);
     if (index >= given.size()) return computed(cursor);
-    return initialised(cursor, declaration,
+    const auto function = clang().getCursorReferenced(call);
+    return initialised(cursor, parameter,
                        is_left_out(given[index]) ? default_argument(function, index)
                                                  : std::optional(given[index]));
   }
@@ -341,14 +349,15 @@ class Evaluator {
 
   const SourceUnit& unit_;
   const VariableUses& uses_;
+  size_t caller_;
   int level_ = 0;
 };
 
 }  // namespace
 
-TimeExpression evaluate_time(const SourceUnit& unit, const VariableUses& uses,
-                             CXCursor expression) {
-  return Evaluator(unit, uses).evaluate(expression);
+TimeExpression evaluate_time(const SourceUnit& unit, const VariableUses& uses, CXCursor expression,
+                             size_t caller) {
+  return Evaluator(unit, uses, caller).evaluate(expression);
 }
 
 std::optional<CXCursor> default_argument(CXCursor function, size_t index) {

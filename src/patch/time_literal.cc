@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "patch/cautions.h"
 #include "patch/literal_search.h"
-#include "patch/new_literal.h"
+#include "patch/proposal.h"
 #include "patch/source_text.h"
 #include "util/text.h"
 
@@ -13,7 +12,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration exact = 1us;
 constexpr Duration most_rounding = 1ms;  // poll takes whole milliseconds
 
 std::string place_of(const WantedLiteral& wanted) {
@@ -32,16 +30,6 @@ Result<void> check(const WantedLiteral& wanted, Duration value) {
   return {};
 }
 
-SourceEdit edit_of(const SourceUnit& unit, const NewLiteral& literal) {
-  SourceEdit edit;
-  edit.file = literal.begin.file;
-  edit.line = literal.begin.line;
-  edit.offset = literal.begin.offset;
-  edit.old_text = unit.piece(literal.begin, literal.end);
-  edit.new_text = literal.text;
-  return edit;
-}
-
 void add_caution(SourceEdit& edit, const std::string& caution) {
   if (!edit.caution.empty() && !caution.empty()) edit.caution += "; ";
   edit.caution += caution;
@@ -50,19 +38,17 @@ void add_caution(SourceEdit& edit, const std::string& caution) {
 // Looks for the literal again where it was, as if the edit had been made.
 Result<void> prove(SourceUnit& unit, const WantedLiteral& wanted, Duration value,
                    SourceEdit& edit) {
-  return unit.try_edit(edit, [&]() -> Result<void> {
-    WantedLiteral changed = wanted;
-    changed.value = value;
-    const auto found = find_literal(unit, variable_uses(unit), changed, value + most_rounding);
-    if (!found)
-      return usage_error(fmt::format("with `{}` the call would not get {}",
-                                     printable(edit.new_text), format_duration(value)),
-                         place_of(wanted), found.error().what);
-    const auto written = Duration(static_cast<int64_t>(found->time.amount / 1e3));
-    if (written > value)
-      add_caution(edit, fmt::format("rounded up to {}", format_duration(written)));
-    return {};
-  });
+  if (auto tried = unit.try_edit(edit); !tried) return tried.error();
+  WantedLiteral changed = wanted;
+  changed.value = value;
+  const auto found = find_literal(unit, variable_uses(unit), changed, value + most_rounding);
+  if (!found)
+    return usage_error(fmt::format("with `{}` the call would not get {}", printable(edit.new_text),
+                                   format_duration(value)),
+                       place_of(wanted), found.error().what);
+  const auto written = Duration(static_cast<int64_t>(found->time.amount / 1e3));
+  if (written > value) add_caution(edit, fmt::format("rounded up to {}", format_duration(written)));
+  return {};
 }
 
 }  // namespace
@@ -72,16 +58,10 @@ Result<SourceEdit> edit_time_literal(const WantedLiteral& wanted, Duration value
   if (auto checked = check(wanted, value); !checked) return checked.error();
   const auto unit = source_unit(wanted.file, compile_commands_folder);
   if (!unit) return unit.error();
-  SourceUnit& source = **unit;
-  const VariableUses uses = variable_uses(source);
-  const auto found = find_literal(source, uses, wanted, wanted.value + exact);
-  if (!found) return found.error();
-  const auto literal = new_literal(source, found->time, value);
-  if (!literal) return literal.error();
-  SourceEdit edit = edit_of(source, *literal);
-  add_caution(edit, caution_of(source, uses, *found));
-  if (auto proved = prove(source, wanted, value, edit); !proved) return proved.error();
-  if (edit.file == source.file()) edit.file = wanted.file;
+  auto edit = propose_edit(**unit, wanted, value);
+  if (!edit) return edit.error();
+  if (auto proved = prove(**unit, wanted, value, *edit); !proved) return proved.error();
+  if (edit->file == (*unit)->file()) edit->file = wanted.file;
   return edit;
 }
 

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "patch/proposal.h"
 #include "support/temp_folder.h"
+#include "support/timed_source.h"
 
 namespace unflake {
 namespace {
@@ -15,137 +17,43 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// One file for all, because libclang takes half a second for its headers. A comment at the end of a
-// line is the line's name.
-constexpr const char* source = R"cc(#include <chrono>
-#include <condition_variable>
-#include <future>
-#include <thread>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
-#include "waits.h"
-                                    using namespace std::chrono_literals;
-                                    using std::chrono::milliseconds;
-#define DELAY_MS 200
-#define SHARED_DELAY_MS (200)
-#define CHECK(x)       \
-                                      do {                 \
-                                        if (!(x)) throw 1; \
-                                      } while (false)
-                                    constexpr auto kDelay = 200ms;
-                                    constexpr auto kShared = 200ms;
-                                    const int kDelayMs = 200;
-                                    struct Options {
-                                      static constexpr int poll_ms = 200;
-                                      int field_ms = 200;
-                                    };
-                                    struct Config {
-                                      std::chrono::milliseconds delay;
-                                    } config;
-                                    inline void wait_ms(int ms) {
-                                      usleep(static_cast<unsigned>(ms) * 1000);
-                                    }
-                                    void wait_default(std::chrono::milliseconds time = 200ms) {
-                                      std::this_thread::sleep_for(time);
-                                    }  // in wait_default
-                                    void once(int ms) {
-                                      std::this_thread::sleep_for(milliseconds(ms));
-                                    }  // in once
+struct ChangeableLine {
+  const char* name;
+  const char* api;
+  Duration value;
+};
 
-                                    void sleeps(int argument) {
-                                      std::this_thread::sleep_for(200ms);  // suffix
-                                      std::this_thread::sleep_for(1s);     // seconds
-                                      std::this_thread::sleep_for(0.5s);   // floating
-                                      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // named
-                                      std::this_thread::sleep_for(std::chrono::seconds(1));  // named
-                                                                                             // seconds
-                                      std::this_thread::sleep_for(milliseconds{200});  // braces
-                                      std::this_thread::sleep_for(std::chrono::duration<double>(0.2));  // double
-                                      std::this_thread::sleep_until(std::chrono::steady_clock::now() + 200ms);  // until
-                                      std::this_thread::sleep_for(kDelay);   // constant
-                                      std::this_thread::sleep_for(kShared);  // shared
-                                      std::this_thread::sleep_for(kShared);
-                                      std::this_thread::sleep_for(milliseconds(DELAY_MS));  // macro
-                                      usleep(SHARED_DELAY_MS * 1000);  // shared macro
-                                      usleep(SHARED_DELAY_MS * 1000);
-                                      usleep(200 * 1000);                         // product
-                                      usleep(200'000);                            // separators
-                                      usleep(0x30d40);                            // hexadecimal
-                                      sleep(1);                                   // whole seconds
-                                      usleep(kDelayMs * 1000);                    // plain constant
-                                      std::this_thread::sleep_for(config.delay);  // run time
-                                      std::this_thread::sleep_for(milliseconds(argument));  // parameter
-                                      wait_ms(200);    // wrapper
-                                      wait_default();  // default
-                                      once(200);
-                                      std::this_thread::sleep_for(kInHeader);  // header
-                                      std::this_thread::sleep_for(2 * 100ms);  // two literals
-                                      usleep(200000);
-                                      usleep(200000);  // two calls
-                                      usleep(300000);
-                                      usleep(200000);  // another call
-                                    }
-
-                                    void variables() {
-                                      std::chrono::seconds typed = 1s;
-                                      std::this_thread::sleep_for(typed);  // typed
-                                      auto changed = 200ms;
-                                      changed += 5ms;
-                                      std::this_thread::sleep_for(changed);  // changed
-                                      auto untouched = 200ms;
-                                      std::this_thread::sleep_for(untouched);  // untouched
-                                      Options options;
-                                      usleep(options.field_ms * 1000);  // field
-                                    }
-
-                                    void waits(std::condition_variable& cv, std::unique_lock<std::mutex>& lock, pollfd* fds) {
-                                      CHECK(cv.wait_for(lock, 200ms) == std::cv_status::timeout);  // in a macro
-                                      const bool done =  // statement
-                                          cv.wait_for(lock,
-                                                      200ms,  // second line
-                                                      [] { return false; });
-                                      std::async([] { return done_later(); }).wait_for(2s);  // future
-                                      poll(fds, 1, 1000);                                    // poll
-                                      poll(fds, 1, Options::poll_ms);  // member
-                                      (void)done;
-                                    }
-
-                                    void structures(int fd) {
-                                      timespec ts{0, 200000000};
-                                      nanosleep(&ts, nullptr);  // timespec
-                                      timeval tv = {2, 0};
-                                      select(0, nullptr, nullptr, nullptr, &tv);  // timeval
-                                      timeval designated = {.tv_sec = 2, .tv_usec = 0};
-                                      setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &designated, sizeof designated);  // designated
-                                      timespec assigned;
-                                      assigned.tv_sec = 2;
-                                      assigned.tv_nsec = 500 * 1000 * 1000;
-                                      nanosleep(&assigned, nullptr);  // assigned
-                                      timespec deadline;
-                                      clock_gettime(CLOCK_REALTIME, &deadline);
-                                      deadline.tv_sec += 2;
-                                      pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-                                      pthread_mutex_timedlock(&mutex, &deadline);  // deadline
-                                      const itimerval timer{{0, 0}, {1, 0}};
-                                      setitimer(ITIMER_REAL, &timer, nullptr);  // timer
-                                    }
-
-                                    template <class T>
-                                    void in_template(T value) {
-                                      std::this_thread::sleep_for(200ms);  // template
-                                      (void)value;
-                                    }
-
-                                    int broken = no_such_name;
-)cc";
-
-constexpr const char* header = R"cc(#pragma once
-                                    constexpr std::chrono::milliseconds kInHeader{200};
-                                    bool done_later();
-)cc";
+constexpr ChangeableLine changeable_lines[] = {
+    {"suffix", "nanosleep", 200ms},
+    {"seconds", "nanosleep", 1s},
+    {"floating", "nanosleep", 500ms},
+    {"named", "nanosleep", 200ms},
+    {"named seconds", "nanosleep", 1s},
+    {"braces", "nanosleep", 200ms},
+    {"double", "nanosleep", 200ms},
+    {"until", "nanosleep", 200ms},
+    {"constant", "nanosleep", 200ms},
+    {"shared", "nanosleep", 200ms},
+    {"macro", "nanosleep", 200ms},
+    {"shared macro", "usleep", 200ms},
+    {"product", "usleep", 200ms},
+    {"separators", "usleep", 200ms},
+    {"hexadecimal", "usleep", 200ms},
+    {"default", "nanosleep", 200ms},
+    {"header", "nanosleep", 200ms},
+    {"field", "usleep", 200ms},
+    {"in a macro", "pthread_cond_clockwait", 200ms},
+    {"statement", "pthread_cond_clockwait", 200ms},
+    {"second line", "pthread_cond_clockwait", 200ms},
+    {"future", "futex_wait", 2s},
+    {"poll", "poll", 1s},
+    {"member", "poll", 200ms},
+    {"timespec", "nanosleep", 200ms},
+    {"timeval", "select", 2s},
+    {"designated", "setsockopt", 2s},
+    {"timer", "setitimer", 1s},
+    {"template", "nanosleep", 200ms},
+};
 
 struct Change {
   std::string old_text, new_text, caution;
@@ -160,13 +68,13 @@ class TimeLiteral : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder = new TempFolder;
-    std::ofstream(folder->file("some test.cc")) << source;
-    std::ofstream(folder->file("waits.h")) << header;
+    std::ofstream(folder->file("some test.cc")) << timed_source;
+    std::ofstream(folder->file("waits.h")) << timed_header;
   }
   static void TearDownTestSuite() { delete folder; }
 
   static int line_of(const std::string& name) {
-    const std::string text = source;
+    const std::string text = timed_source;
     const size_t at = text.find("// " + name + "\n");
     if (at == std::string::npos) throw std::runtime_error("no line " + name);
     return 1 +
@@ -175,6 +83,13 @@ class TimeLiteral : public testing::Test {
 
   static Result<SourceEdit> edit(const std::string& name, const std::string& api,
                                  Duration old_value, Duration new_value) {
+    const WantedLiteral wanted{folder->file("some test.cc"), line_of(name), api, old_value};
+    const auto unit = source_unit(wanted.file, "");
+    return unit ? propose_edit(**unit, wanted, new_value) : Result<SourceEdit>(unit.error());
+  }
+
+  static Result<SourceEdit> proved(const std::string& name, const std::string& api,
+                                   Duration old_value, Duration new_value) {
     return edit_time_literal({folder->file("some test.cc"), line_of(name), api, old_value},
                              new_value, "");
   }
@@ -207,6 +122,8 @@ TEST_F(TimeLiteral, A_finer_unit_is_taken_when_it_does_not) {
   EXPECT_EQ(change("suffix", "nanosleep", 200ms, 1500us), (Change{"200ms", "1500us", ""}));
   EXPECT_EQ(change("named seconds", "nanosleep", 1s, 53ms),
             (Change{"std::chrono::seconds(1)", "std::chrono::milliseconds(53)", ""}));
+  EXPECT_EQ(change("braces", "nanosleep", 200ms, 1500us),
+            (Change{"milliseconds{200}", "std::chrono::microseconds{1500}", ""}));
   EXPECT_EQ(change("product", "usleep", 200ms, 53500us), (Change{"200 * 1000", "53500", ""}));
 }
 
@@ -227,7 +144,10 @@ TEST_F(TimeLiteral, Plain_numbers_count_in_the_unit_of_their_call) {
 }
 
 TEST_F(TimeLiteral, Poll_rounds_up_to_a_millisecond_and_says_so) {
-  EXPECT_EQ(change("poll", "poll", 1s, 52100us), (Change{"1000", "53", "rounded up to 53.0 ms"}));
+  const auto found = proved("poll", "poll", 1s, 52100us);
+  ASSERT_TRUE(found) << to_string(found.error());
+  EXPECT_EQ(found->new_text, "53");
+  EXPECT_EQ(found->caution, "rounded up to 53.0 ms");
 }
 
 TEST_F(TimeLiteral, Constants_are_changed_where_they_are_defined) {
@@ -258,8 +178,10 @@ TEST_F(TimeLiteral, A_constant_of_a_header_is_changed_there) {
 }
 
 TEST_F(TimeLiteral, Functions_of_the_project_pass_their_time_on) {
-  EXPECT_EQ(change("wrapper", "usleep", 200ms, 53ms), (Change{"200", "53", ""}));
-  EXPECT_EQ(change("in once", "nanosleep", 200ms, 53ms), (Change{"200", "53", ""}));
+  EXPECT_EQ(change("wrapper", "usleep", 200ms, 53ms),
+            (Change{"200", "53", "wait_ms() is taken to count in milliseconds"}));
+  EXPECT_EQ(change("in called", "nanosleep", 200ms, 53ms), (Change{"200", "53", ""}));
+  EXPECT_THAT(refusal("in called", "nanosleep", 300ms, 53ms), HasSubstr("several calls"));
   EXPECT_THAT(change("default", "nanosleep", 200ms, 53ms).caution, HasSubstr("default argument"));
 }
 
@@ -288,7 +210,7 @@ TEST_F(TimeLiteral, A_value_of_run_time_is_named) {
   EXPECT_THAT(refusal("run time", "nanosleep", 200ms, 53ms),
               HasSubstr("comes from `config.delay`, which is computed at run time"));
   EXPECT_THAT(refusal("parameter", "nanosleep", 200ms, 53ms),
-              HasSubstr("a parameter of sleeps(), which is called at 0 places"));
+              HasSubstr("a parameter of sleeps(), which this file does not call"));
   EXPECT_THAT(refusal("changed", "nanosleep", 205ms, 53ms),
               HasSubstr("`changed`, which is changed in line"));
 }
@@ -310,8 +232,42 @@ TEST_F(TimeLiteral, Whole_seconds_are_not_shortened_below_one) {
 }
 
 TEST_F(TimeLiteral, What_would_not_compile_is_not_proposed) {
-  EXPECT_THAT(refusal("typed", "nanosleep", 1s, 53ms), HasSubstr("would not compile"));
-  EXPECT_EQ(change("typed", "nanosleep", 1s, 2s), (Change{"1s", "2s", ""}));
+  const auto finer = proved("typed", "nanosleep", 1s, 53ms);
+  ASSERT_FALSE(finer);
+  EXPECT_THAT(finer.error().what, HasSubstr("would not compile"));
+  EXPECT_TRUE(proved("typed", "nanosleep", 1s, 2s));
+}
+
+TEST_F(TimeLiteral, What_would_be_cut_off_is_not_proposed) {
+  const auto found = proved("cut", "nanosleep", 1s, 53ms);
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().what, HasSubstr("would not get 53.0 ms"));
+}
+
+TEST_F(TimeLiteral, A_file_is_named_as_it_was_asked_for) {
+  const auto found = proved("suffix", "nanosleep", 200ms, 53ms);
+  ASSERT_TRUE(found) << to_string(found.error());
+  EXPECT_EQ(found->file, folder->file("some test.cc"));
+  EXPECT_EQ(found->line, line_of("suffix"));
+}
+
+TEST_F(TimeLiteral, All_edits_together_are_a_patch_that_applies_and_compiles) {
+  std::vector<SourceEdit> edits;
+  for (const auto& [line, api, value] : changeable_lines) {
+    auto found = edit(line, api, value, 53ms);
+    ASSERT_TRUE(found) << line << ": " << to_string(found.error());
+    edits.push_back(std::move(*found));
+  }
+  const auto diff = unified_diff(edits, folder->path());
+  ASSERT_TRUE(diff) << to_string(diff.error());
+  TempFolder patched;
+  for (const char* file : {"some test.cc", "waits.h"})
+    std::filesystem::copy_file(folder->file(file), patched.file(file));
+  std::ofstream(patched.file("change.patch")) << *diff;
+  const std::string there = "cd " + patched.path() + " && ";
+  EXPECT_EQ(std::system((there + "git apply --check change.patch").c_str()), 0) << *diff;
+  EXPECT_EQ(std::system((there + "git apply change.patch").c_str()), 0);
+  EXPECT_EQ(std::system((there + "g++ -std=c++20 -fsyntax-only 'some test.cc'").c_str()), 0);
 }
 
 TEST_F(TimeLiteral, Places_that_do_not_exist_are_refused) {

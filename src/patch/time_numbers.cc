@@ -18,7 +18,7 @@ bool has_only_factors(const TimeExpression& value) {
   return std::all_of(value.numbers.begin(), value.numbers.end(), is_factor);
 }
 
-void note_product(TimeExpression& value, const Extent& whole) {
+void note_product(TimeExpression& value, const SourceExtent& whole) {
   if (value.kind != Kind::number || value.numbers.size() != 1) return;
   TimeNumber& number = value.numbers[0];
   const bool holds = whole.begin.file == number.at.file && whole.end.file == number.at.file &&
@@ -35,6 +35,7 @@ void append(std::vector<TimeNumber>& to, const std::vector<TimeNumber>& numbers)
 TimeExpression result_of(const TimeExpression& left, const TimeExpression& right, double amount) {
   const bool is_duration = left.kind == Kind::duration || right.kind == Kind::duration;
   TimeExpression result = known_time(is_duration ? Kind::duration : Kind::number, amount);
+  result.callers = std::max(left.callers, right.callers);
   result.through = left.through;
   result.through.insert(result.through.end(), right.through.begin(), right.through.end());
   return result;
@@ -48,7 +49,7 @@ TimeExpression sum(const TimeExpression& left, const TimeExpression& right) {
 }
 
 TimeExpression product(const TimeExpression& left, const TimeExpression& right,
-                       const Extent& whole) {
+                       const SourceExtent& whole) {
   TimeExpression result = result_of(left, right, left.amount * right.amount);
   const auto of_left = scaled(left, right.amount).numbers;
   const auto of_right = scaled(right, left.amount).numbers;
@@ -105,7 +106,7 @@ TimeExpression in_unit(TimeExpression number, double unit) {
 }
 
 TimeExpression combine(char operation, TimeExpression left, TimeExpression right,
-                       const Extent& whole) {
+                       const SourceExtent& whole) {
   if (!left.is_known()) return left;
   if (!right.is_known()) return right;
   switch (operation) {

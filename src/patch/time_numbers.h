@@ -40,6 +40,7 @@ struct TimeExpression {
   std::vector<TimeNumber> numbers;
   std::string reason;             // why it is unknown: "`config.delay`, which is ..."
   std::vector<CXCursor> through;  // constants and variables that were looked into
+  size_t callers = 1;             // that could have passed a parameter which it depends on
 
   bool is_known() const { return kind != Kind::unknown; }
 };
@@ -54,7 +55,7 @@ TimeExpression in_unit(TimeExpression number, double unit);
 
 // `whole` is where the operation stands. Factors like 1000 only change the unit of the other side.
 TimeExpression combine(char operation, TimeExpression left, TimeExpression right,
-                       const Extent& whole);
+                       const SourceExtent& whole);
 
 // A timespec or timeval that is filled field by field: 0 is seconds, 1 the rest.
 class TimeStructure {

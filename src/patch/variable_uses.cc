@@ -84,7 +84,7 @@ class Collector {
     if (name.empty()) return;
     VariableUse& use = found.of[name];
     const Spot spot = spelled_at(clang().getCursorLocation(cursor));
-    use.places.insert({spot.file, spot.offset});
+    use.places.insert({spot.file, spot.line});
     const bool is_address = is_stepping_or_address(parent) && !is_time_structure(type_name(cursor));
     const bool is_target = is_first && is_assignment(parent);
     if (is_target || is_address || is_passed_to_change(cursor, parent, is_first))

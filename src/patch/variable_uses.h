@@ -18,8 +18,8 @@ struct FieldWrite {
 };
 
 struct VariableUse {
-  std::set<std::pair<std::string, size_t>> places;  // file and offset
-  std::vector<int> changes;                         // lines
+  std::set<std::pair<std::string, int>> places;  // file and line
+  std::vector<int> changes;                      // lines
   std::vector<FieldWrite> field_writes;
   bool takes_clock = false;  // clock_gettime(CLOCK_REALTIME, &ts)
 };

@@ -9,7 +9,7 @@
 namespace unflake::protocol {
 
 inline constexpr uint32_t magic = 0x4b4c4655;  // "UFLK"
-inline constexpr uint32_t version = 1;
+inline constexpr uint32_t version = 2;
 
 // "GENERATION:PATH" of the memory. A process that outlives its run would otherwise meet the memory
 // of a later one behind the same descriptor.
@@ -144,6 +144,7 @@ enum class Action : uint8_t {
   hold,          // wait until the rule `other` has matched `count` times, at most `duration`
   replace_time,  // pass `duration` instead of the time that the call was given
   watch,         // nothing but to count: what holds and anchors refer to
+  scale_time,    // the same in proportion: `duration` is what a second becomes
 };
 enum class Position : uint8_t {
   before,
@@ -160,7 +161,7 @@ enum class Visits : uint8_t {
 
 struct Rule {
   uint64_t thread;       // name or class
-  uint64_t duration_ns;  // of a delay; the bound of a hold; the new time value
+  uint64_t duration_ns;  // of a delay; the bound of a hold; the new time value or second
   uint64_t count;
   uint64_t nth;         // from 1
   uint32_t executable;  // in Plan::images; none: any
@@ -329,7 +330,7 @@ inline constexpr size_t deepest_stack = 64;
 enum EventFlags : uint8_t {
   event_timed_out = 1,
   event_delayed = 2,     // an intervention made it late
-  event_replaced = 4,    // its time value was replaced
+  event_replaced = 4,    // its time value was changed
   event_unfinished = 8,  // entered and not left
 };
 

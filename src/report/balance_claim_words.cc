@@ -57,7 +57,7 @@ class ClaimWording {
     if (const std::string better = loads_with(Answer::fails_less); !better.empty())
       return fmt::format("{} makes the test fail less often ({})", change, better);
     if (is_everywhere(Answer::no_difference))
-      return change + " does not change how often the test fails: it is no fix";
+      return change + " makes no difference that shows to how often the test fails";
     return change + ": too few runs to tell whether the test fails less often";
   }
 

@@ -97,14 +97,14 @@ class PageOfValues {
   void body(const BalanceReport& report, const BalanceWords& words) {
     for (const BalancedValueWords& value : words.values) one_value(report, value);
     list("In third-party code", words.foreign);
-    list("Measured", words.measured);
     if (const BalanceTable front = settings_table(report, false); !front.rows.empty()) {
-      put("<h2>Settings that no other beats in both, idle</h2>\n");
+      put("<h2>Measured</h2>\n");
       table(front);
       put("<details><summary>All settings tried</summary>\n");
       table(settings_table(report, true));
       put("</details>\n");
     }
+    items(words.measured);
     list("What this shows", words.meaning);
     list("Notes", words.notes);
   }

@@ -14,9 +14,15 @@ Json head(const char* kind) {
   return {{"format", "unflake-balance"}, {"version", 1}, {"kind", kind}};
 }
 
+constexpr size_t longest_text = 4096;
+
+std::string text_of(std::string_view text) {
+  return printable(shorten(text, longest_text));
+}
+
 Json texts(const std::vector<std::string>& all) {
   Json list = Json::array();
-  for (const std::string& text : all) list.push_back(printable(text));
+  for (const std::string& text : all) list.push_back(text_of(text));
   return list;
 }
 
@@ -93,10 +99,10 @@ Json settings(const std::vector<TriedSetting>& all, double confidence) {
 }
 
 Json json_of(const TimeValue& value) {
-  return {{"site", printable(to_string(value.site))},
-          {"location", printable(value.location)},
-          {"executable", printable(value.executable)},
-          {"group", printable(value.group)},
+  return {{"site", text_of(to_string(value.site))},
+          {"location", text_of(value.location)},
+          {"executable", text_of(value.executable)},
+          {"group", text_of(value.group)},
           {"use", to_string(value.use())},
           {"project", value.is_project},
           {"constant", value.is_constant()},
@@ -125,16 +131,16 @@ Json json_of(const std::optional<Needed>& needed) {
           {"median_us", needed->median.count()},
           {"longest_us", needed->longest.count()},
           {"at_tolerance_us", needed->at_tolerance.count()},
-          {"event", is_own_end ? Json(nullptr) : Json(printable(to_string(needed->event)))},
-          {"event_location", printable(needed->event_location)},
-          {"event_thread", printable(needed->event_thread)}};
+          {"event", is_own_end ? Json(nullptr) : Json(text_of(to_string(needed->event)))},
+          {"event_location", text_of(needed->event_location)},
+          {"event_thread", text_of(needed->event_thread)}};
 }
 
 Json json_of(const std::optional<ValueInSource>& source) {
   if (!source) return nullptr;
-  return {{"file", printable(source->file)},         {"line", source->line},
-          {"text", printable(source->text)},         {"old_text", printable(source->old_text)},
-          {"new_text", printable(source->new_text)}, {"why_not", printable(source->why_not)}};
+  return {{"file", text_of(source->file)},         {"line", source->line},
+          {"text", text_of(source->text)},         {"old_text", text_of(source->old_text)},
+          {"new_text", text_of(source->new_text)}, {"why_not", text_of(source->why_not)}};
 }
 
 Json json_of(const BalancedValue& one) {
@@ -143,18 +149,18 @@ Json json_of(const BalancedValue& one) {
   json["proposed_us"] = one.proposed.count();
   json["loads"] = loads(one.loads);
   json["unneeded"] = one.is_unneeded;
-  json["reason"] = printable(one.reason);
+  json["reason"] = text_of(one.reason);
   json["needed"] = json_of(one.needed);
   json["source"] = json_of(one.source);
   return json;
 }
 
 void add_report(Json& json, const BalanceReport& report) {
-  json["test"] = printable(to_string(report.test));
+  json["test"] = text_of(to_string(report.test));
   json["tolerance"] = report.tolerance;
   json["confidence"] = report.confidence;
   json["scale"] = report.scale;
-  json["method"] = printable(report.method);
+  json["method"] = text_of(report.method);
   json["runs"] = report.runs;
   json["at_once"] = report.at_once;
   json["elapsed_us"] = report.elapsed.count();
@@ -187,11 +193,11 @@ Json json_of(const ClaimReport::AtLoad& at, double confidence) {
 }
 
 Json json_of(const SuiteBalance::Entry& entry) {
-  Json json = {{"test", printable(to_string(entry.test))},
+  Json json = {{"test", text_of(to_string(entry.test))},
                {"before_ms", entry.before_ms},
                {"after_ms", entry.after_ms},
                {"saved_ms", entry.saved_ms()},
-               {"why_not", printable(entry.why_not)},
+               {"why_not", text_of(entry.why_not)},
                {"report", nullptr}};
   if (!entry.report) return json;
   json["report"] = Json::object();
@@ -213,7 +219,7 @@ std::string balance_json(const BalanceReport& report) {
 
 std::string claim_json(const ClaimReport& report) {
   Json json = head("claim");
-  json["test"] = printable(to_string(report.test));
+  json["test"] = text_of(to_string(report.test));
   json["value"] = json_of(report.value);
   json["from_us"] = report.from.count();
   json["to_us"] = report.to.count();
@@ -228,7 +234,7 @@ std::string claim_json(const ClaimReport& report) {
 
 std::string suite_balance_json(const SuiteBalance& suite) {
   Json json = head("suite");
-  json["target"] = printable(suite.target);
+  json["target"] = text_of(suite.target);
   json["runs"] = suite.runs;
   json["elapsed_us"] = suite.elapsed.count();
   json["interrupted"] = suite.interrupted;

@@ -32,6 +32,19 @@ const char* class_of(LoadLevel load) {
   return "onecore";
 }
 
+// What was measured with the same value at several loads stands side by side.
+double shift_of(LoadLevel load) {
+  switch (load) {
+    case LoadLevel::idle:
+      return 0;
+    case LoadLevel::busy:
+      return 7;
+    case LoadLevel::one_core:
+      break;
+  }
+  return -7;
+}
+
 // From values to places: logarithmic when the values are far apart, with a place of its own for
 // zero.
 class ValueAxis {
@@ -87,7 +100,7 @@ class Plot {
     if (settings_.size() < 2) return "";
     put("<svg class=\"balance\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"failure "
         "rate and run time by value\">\n",
-        right + 80, bottom + 44);
+        right + 90, bottom + 44);
     draw_axes();
     for (const auto& at : value_.loads) draw_limit(at);
     draw_mark("now", "now", value_.value.most, top - 26);
@@ -142,16 +155,18 @@ class Plot {
     for (const int part : {0, 25, 50, 75, 100})
       put("<line class=\"grid\" x1=\"{0:.0f}\" x2=\"{1:.0f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text "
           "class=\"rate\" x=\"{3:.0f}\" y=\"{4:.1f}\">{5} %</text>\n",
-          left, right, y_of(part / 100.0), left - 8, y_of(part / 100.0) + 4, part);
+          left, right, y_of(part / 100.0), left - 14, y_of(part / 100.0) + 4, part);
+    put("<text class=\"rate\" x=\"{0:.0f}\" y=\"{1:.0f}\">failed</text><text class=\"time\" "
+        "x=\"{2:.0f}\" y=\"{1:.0f}\">median run</text>\n",
+        left - 14, top - 14, right + 14);
     const double step = axis_step(1.1 * slowest_);
     for (double ms = 0; ms <= 1.1 * slowest_; ms += step)
-      put("<text class=\"time\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>\n", right + 8,
+      put("<text class=\"time\" x=\"{:.0f}\" y=\"{:.1f}\">{}</text>\n", right + 14,
           y_of_time(ms) + 4, ms_text(ms));
     for (const Duration tick : axis_.ticks())
       put("<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.0f}\" y2=\"{2:.0f}\"/><text "
           "class=\"tick\" x=\"{0:.1f}\" y=\"{3:.0f}\">{4}</text>\n",
-          axis_.x_of(tick), bottom, bottom + 5, bottom + 18,
-          tick == Duration::zero() ? "0" : value_text(tick));
+          axis_.x_of(tick), bottom, bottom + 5, bottom + 18, value_text(tick));
     put("<text class=\"tick\" x=\"{:.0f}\" y=\"{:.0f}\">value {}</text>\n", left + width / 2,
         bottom + 38, index_ + 1);
   }
@@ -174,31 +189,47 @@ class Plot {
         value_text(value));
   }
 
+  // One line joins what differs in this value alone.
   void draw_times(LoadLevel load) {
-    std::string points;
-    for (const TriedSetting* one : settings_)
-      if (one->load == load && one->run_time.count > 0 && is_alone(*one))
-        points +=
-            fmt::format("{:.1f},{:.1f} ", axis_.x_of(at(*one)), y_of_time(one->run_time.median));
+    const std::string with_own =
+        times_where(load, [](const BalancedValue& other) { return other.value.most; });
+    const std::string with_proposed =
+        times_where(load, [](const BalancedValue& other) { return other.proposed; });
+    const std::string& points = with_own.size() < with_proposed.size() ? with_proposed : with_own;
     if (!points.empty())
       put("<polyline class=\"times {}\" points=\"{}\"/>\n", class_of(load), points);
   }
 
+  std::string times_where(LoadLevel load, Duration (*wanted)(const BalancedValue&)) const {
+    std::string points;
+    for (const TriedSetting* one : settings_)
+      if (one->load == load && one->run_time.count > 0 &&
+          others_are(*one, [&](const BalancedValue& other, Duration value) {
+            return value == wanted(other);
+          }))
+        points += fmt::format("{:.1f},{:.1f} ", axis_.x_of(at(*one)) + shift_of(load),
+                              y_of_time(one->run_time.median));
+    return points;
+  }
+
+  template <class Check>
+  bool others_are(const TriedSetting& setting, Check check) const {
+    for (size_t i = 0; i < std::min(setting.values.size(), report_.values.size()); ++i)
+      if (i != index_ && !check(report_.values[i], setting.values[i])) return false;
+    return true;
+  }
+
   // The other values are as they are now or as proposed: what is seen is due to this one.
   bool is_alone(const TriedSetting& setting) const {
-    for (size_t i = 0; i < std::min(setting.values.size(), report_.values.size()); ++i) {
-      if (i == index_) continue;
-      const BalancedValue& other = report_.values[i];
-      if (setting.values[i] != other.value.most && setting.values[i] != other.proposed)
-        return false;
-    }
-    return true;
+    return others_are(setting, [](const BalancedValue& other, Duration value) {
+      return value == other.value.most || value == other.proposed;
+    });
   }
 
   void draw(const TriedSetting& setting) {
     const Count& count = setting.failures;
     const Interval interval = exact_interval(count.hits, count.runs, report_.confidence);
-    const double x = axis_.x_of(at(setting));
+    const double x = axis_.x_of(at(setting)) + shift_of(setting.load);
     put("<g class=\"point {0}{1}\"><title>{2}</title><line x1=\"{3:.1f}\" x2=\"{3:.1f}\" "
         "y1=\"{4:.1f}\" "
         "y2=\"{5:.1f}\"/>",

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/balance_words.h"
 #include "report/style.h"
@@ -30,30 +31,44 @@ class SettingsTable {
 
   BalanceTable operator()() {
     choose_settings();
+    if (rows_.empty()) return {};
     choose_columns();
-    if (rows_.empty() || columns_.empty()) return {};
     header();
     for (const TriedSetting* setting : rows_) row(*setting);
-    if (columns_left_out_ > 0)
-      table_.remarks.push_back(
-          fmt::format("{} with less time not shown: --json has all",
-                      counted(static_cast<long long>(columns_left_out_), "more value")));
+    remark();
     return std::move(table_);
   }
 
  private:
+  bool is_shown(const TriedSetting& tried) const {
+    return all_ || tried.is_final || (tried.on_front && tried.load == LoadLevel::idle);
+  }
+
   void choose_settings() {
-    for (const TriedSetting& base : report_.base)
-      if (all_ || base.load == LoadLevel::idle) rows_.push_back(&base);
+    for (const TriedSetting& base : report_.base) rows_.push_back(&base);
     own_ = rows_.size();
     for (const TriedSetting& tried : report_.tried)
-      if (all_ || (tried.load == LoadLevel::idle && (tried.on_front || tried.is_final)))
-        rows_.push_back(&tried);
-    std::stable_sort(rows_.begin() + static_cast<std::ptrdiff_t>(own_), rows_.end(),
-                     [](const TriedSetting* a, const TriedSetting* b) {
-                       if (a->load != b->load) return a->load < b->load;
-                       return a->values > b->values;
-                     });
+      if (is_shown(tried)) rows_.push_back(&tried);
+    const auto order = [](const TriedSetting* a, const TriedSetting* b) {
+      if (a->is_final != b->is_final) return a->is_final;
+      if (a->load != b->load) return a->load < b->load;
+      return a->values > b->values;
+    };
+    std::stable_sort(rows_.begin() + static_cast<std::ptrdiff_t>(own_), rows_.end(), order);
+  }
+
+  void remark() {
+    if (columns_left_out_ > 0)
+      table_.remarks.push_back(
+          fmt::format("{} with less time not shown: --json has all",
+                      counted(static_cast<long long>(columns_left_out_), "more value")));
+    const size_t left_out = report_.tried.size() + own_ - rows_.size();
+    if (left_out > 0)
+      table_.remarks.push_back(
+          fmt::format("Of the others tried, only those that no other beats in both failures and "
+                      "run time (idle); "
+                      "{} more were tried.",
+                      left_out));
   }
 
   // Values that are the same in all settings say nothing.
@@ -71,18 +86,21 @@ class SettingsTable {
   }
 
   void header() {
-    table_.header = {""};
+    table_.header = {"", "load"};
     for (const size_t i : columns_) table_.header.push_back(fmt::format("value {}", i + 1));
     for (const std::string& name :
          {std::string("failed"), confidence_text(report_.confidence) + " interval",
           std::string("mean run"), std::string("median run")})
       table_.header.push_back(name);
-    if (all_) table_.header.insert(table_.header.end(), {"load", "verdict"});
+    if (all_) table_.header.push_back("verdict");
   }
 
   void row(const TriedSetting& setting) {
     const bool is_own = table_.rows.size() < own_;
-    std::vector<std::string> cells{is_own ? "now" : setting.is_final ? "proposed" : ""};
+    std::vector<std::string> cells{is_own             ? "now"
+                                   : setting.is_final ? "proposed"
+                                                      : "",
+                                   std::string(to_string(setting.load))};
     for (const size_t i : columns_)
       cells.push_back(i < setting.values.size() ? value_text(setting.values[i]) : "-");
     const Count& failures = setting.failures;
@@ -92,9 +110,7 @@ class SettingsTable {
         interval_text(exact_interval(failures.hits, failures.runs, report_.confidence)));
     cells.push_back(times.count == 0 ? "-" : ms_text(times.mean));
     cells.push_back(times.count == 0 ? "-" : ms_text(times.median));
-    if (all_)
-      cells.insert(cells.end(), {std::string(to_string(setting.load)),
-                                 is_own ? "" : verdict_text(setting.verdict)});
+    if (all_) cells.push_back(is_own ? "" : verdict_text(setting.verdict));
     table_.rows.push_back(std::move(cells));
   }
 
@@ -131,6 +147,13 @@ std::string why_text(const SuiteBalance::Entry& entry) {
   return saves(entry) ? "" : words_of(*entry.report).result;
 }
 
+std::string sum_text(double saved_ms, int64_t tests, const SuiteBalance& suite) {
+  const std::string all = counted(static_cast<long long>(suite.entries.size()), "test");
+  if (tests == 0) return "nothing to save in " + all;
+  return fmt::format("{} {} per run of the suite, in {} of {}", ms_text(std::abs(saved_ms)),
+                     saved_ms < 0 ? "more" : "saved", tests, all);
+}
+
 std::vector<std::string> ranking_row(size_t rank, const SuiteBalance::Entry& entry) {
   const bool known = saves(entry);
   return {std::to_string(rank),
@@ -162,11 +185,7 @@ SuiteBalanceWords words_of(const SuiteBalance& suite) {
     runs += entry.report->final_setting(LoadLevel::idle)->run_time.count;
     ++tests;
   }
-  const auto all = static_cast<long long>(suite.entries.size());
-  words.result = one_line(
-      tests == 0 ? fmt::format("{}: nothing to save in {}", suite.target, counted(all, "test"))
-                 : fmt::format("{}: {} saved per run of the suite, in {} of {}", suite.target,
-                               ms_text(before - after), tests, counted(all, "test")));
+  words.result = one_line(suite.target + ": " + sum_text(before - after, tests, suite));
   if (tests > 0)
     words.notes.push_back(fmt::format(
         "the sum over the tests of their median passing run, {} with their own values and {} with "

@@ -54,12 +54,9 @@ std::string balance_text(const BalanceReport& report, const Style& style, bool a
                      (is_changed ? style.paint(Tone::good, words.result) : words.result) + "\n";
   for (const BalancedValueWords& value : words.values) text += value_part(style, value);
   text += part(style, "in third-party code", words.foreign);
-  text += part(style, "measured", words.measured);
   if (const BalanceTable table = settings_table(report, all); !table.rows.empty())
-    text += "\n" +
-            style.paint(Tone::plain,
-                        all ? "all settings tried" : "settings that no other beats in both, idle") +
-            "\n" + table_text(table);
+    text += "\n" + style.paint(Tone::plain, "measured") + "\n" + table_text(table);
+  text += indented(words.measured);
   text += part(style, "what this shows", words.meaning);
   return text + notes_text(style, words.notes);
 }

@@ -44,6 +44,10 @@ std::string ends_text(const TimeValue& value) {
   return "armed here, ends elsewhere: how it ended was not seen";
 }
 
+std::string factor_text(double factor) {
+  return fmt::format("{:.{}f}", factor, factor < 10 ? 1 : 0);
+}
+
 // Of a time-out only what it took counts, whatever it asks for.
 std::string room_text(const TimeValue& value) {
   if (value.early.empty() || value.use() == TimeUse::wait) return "";
@@ -52,9 +56,9 @@ std::string room_text(const TimeValue& value) {
                                  counted(static_cast<long long>(value.early.size()), "visit"),
                                  format_duration(longest));
   if (longest.count() > 0)
-    text +=
-        fmt::format(": the value is {:.3g} times as long",
-                    static_cast<double>(value.most.count()) / static_cast<double>(longest.count()));
+    text += fmt::format(": the value is {} times as long",
+                        factor_text(static_cast<double>(value.most.count()) /
+                                    static_cast<double>(longest.count())));
   return text;
 }
 
@@ -83,7 +87,9 @@ class ValueWording {
     switch (value_.change) {
       case Change::shorten:
       case Change::raise:
-        return fmt::format("{} instead of {}{}", value_text(value_.proposed), now, reason);
+        return fmt::format("{}{} instead of {}{}", value_text(value_.proposed),
+                           value_.value.is_constant() ? "" : " for the longest, in proportion,",
+                           now, reason);
       case Change::keep:
         return fmt::format("keep {}{}", now, reason);
       case Change::not_searched:
@@ -104,20 +110,20 @@ class ValueWording {
     if (at.fails > Duration::zero())
       text += fmt::format(", {} is the largest that did not", value_text(at.fails));
     else if (!did_something_smaller_fail(at))
-      text += ", and nothing that was tried did not";
+      text += ", and so did all else that was tried";
     words_.evidence.push_back(text);
   }
 
   void tell_needed(const Needed& needed) {
     const bool is_own_end = needed.event == SiteName();
     std::string text = fmt::format(
-        "{} took {} in the median of {} and {} at most",
-        is_own_end ? "what it waits for" : fmt::format("what it is really for, {},", event_text()),
+        "{} came after {} in the median of {}, after {} at the latest",
+        is_own_end ? "what it waits for" : fmt::format("really waits for {}: that", event_text()),
         format_duration(needed.median), counted(needed.runs, "run"),
         format_duration(needed.longest));
     if (needed.at_tolerance > Duration::zero())
-      text += fmt::format("; estimated from these times, more than {} is needed in {:g} % of runs",
-                          format_duration(needed.at_tolerance), report_.tolerance * 100);
+      text += fmt::format("; estimated from these times, {:g} % of runs need more than {}",
+                          report_.tolerance * 100, format_duration(needed.at_tolerance));
     words_.evidence.push_back(one_line(text));
   }
 
@@ -142,8 +148,10 @@ class ValueWording {
           "is wrong.");
     if (value_.change == Change::raise)
       words_.advice.push_back(
-          "It is too short for the tolerance now: a longer one makes the test fail less often, and "
-          "slower only in the runs that need it or, where it is a wait, in all of them.");
+          fmt::format("It is too short for the tolerance. A longer one takes more time {}.",
+                      value_.value.use() == TimeUse::wait ? "in every run, which a wait for the "
+                                                            "event itself would not"
+                                                          : "only in runs that need it"));
     if (is_needed_sleep()) tell_what_to_wait_for();
   }
 
@@ -155,9 +163,9 @@ class ValueWording {
   void tell_what_to_wait_for() {
     if (value_.needed && value_.needed->event != SiteName()) {
       words_.advice.push_back(one_line(
-          fmt::format("The better change is no shorter sleep but none: wait for {} itself, and no "
-                      "machine is too slow for it. That is what `unflake repair` is for, which is "
-                      "not in this version yet.",
+          fmt::format("Better than a shorter sleep is none: wait for {} itself, which holds on a "
+                      "machine of any speed. `unflake repair` is for such changes; it is not in "
+                      "this version yet.",
                       event_text())));
     } else if (std::ranges::any_of(value_.loads,
                                    [](const auto& at) { return at.fails > Duration::zero(); })) {

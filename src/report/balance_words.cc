@@ -29,12 +29,6 @@ std::string tolerance_text(double tolerance) {
   return fmt::format("{:g} %", tolerance * 100);
 }
 
-std::string times_text(const Spread& times) {
-  if (times.count == 0) return "no run passed";
-  return fmt::format("a passing run takes {} (median) or {} (mean)", ms_text(times.median),
-                     ms_text(times.mean));
-}
-
 // Without a failure, so many runs show by counting alone that the rate is tolerable.
 int64_t runs_that_would_show(double tolerance, double confidence) {
   return static_cast<int64_t>(std::ceil(std::log1p(-confidence) / std::log1p(-tolerance)));
@@ -48,7 +42,6 @@ class Wording {
     words_.test = one_line(to_string(report_.test));
     words_.result = result_text();
     tell_values();
-    for (const TriedSetting& base : report_.base) tell_measured("own values", base);
     tell_own_failures();
     for (const TriedSetting& tried : report_.tried)
       if (tried.is_final && changed() > 0) tell_final(tried);
@@ -115,20 +108,22 @@ class Wording {
                                          counted(static_cast<long long>(left_out), "more value")));
   }
 
-  void tell_measured(const char* what, const TriedSetting& setting) {
-    words_.measured.push_back(fmt::format("{}, {}: {}; {}", what, to_string(setting.load),
-                                          failures_text(setting.failures, report_.confidence),
-                                          times_text(setting.run_time)));
+  void tell_own_failures() {
+    std::string counts;
+    for (const TriedSetting& base : report_.base)
+      if (base.failures.hits > 0)
+        counts += fmt::format("{}{}: {}", counts.empty() ? "" : "; ", to_string(base.load),
+                              failures_text(base.failures, report_.confidence));
+    if (counts.empty()) return;
+    words_.measured.push_back(fmt::format("The test fails with its own values too ({}).", counts));
+    words_.measured.push_back(
+        fmt::format("That was accounted for: a value holds when it adds no more than the tolerance "
+                    "of {} to this.",
+                    tolerance_text(report_.tolerance)));
+    tell_headlines();
   }
 
-  void tell_own_failures() {
-    if (std::ranges::none_of(report_.base,
-                             [](const TriedSetting& base) { return base.failures.hits > 0; }))
-      return;
-    words_.measured.push_back(fmt::format(
-        "The test fails with its own values too. That was accounted for: a value holds when it "
-        "adds no more than the tolerance of {} to this.",
-        tolerance_text(report_.tolerance)));
+  void tell_headlines() {
     const std::vector<std::string>& all = report_.base_failures;
     for (size_t i = 0; i < std::min(all.size(), most_headlines); ++i)
       words_.measured.push_back(one_line("fails anyway: " + all[i]));
@@ -138,15 +133,10 @@ class Wording {
   }
 
   void tell_final(const TriedSetting& setting) {
-    tell_measured("proposed values", setting);
-    if (setting.failures.hits > 0)
-      words_.measured.back() +=
-          fmt::format("; {} of these failures are of a kind that the own values did not show",
-                      setting.new_failures);
-    if (setting.failures.runs > 0)
-      words_.meaning.push_back(
-          fmt::format("{}: {}", to_string(setting.load),
-                      setting.failures.hits == 0 ? passes_text(setting) : rate_words(setting)));
+    if (setting.failures.runs <= 0) return;
+    words_.meaning.push_back(
+        fmt::format("proposed values, {}: {}", to_string(setting.load),
+                    setting.failures.hits == 0 ? passes_text(setting) : rate_words(setting)));
   }
 
   std::string passes_text(const TriedSetting& setting) const {
@@ -168,15 +158,17 @@ class Wording {
                        counted(runs_that_would_show(report_.tolerance, report_.confidence), "run"));
   }
 
+  // A value that nothing needs has no times to estimate from: of that only counting tells.
   bool is_estimated() const {
     return std::ranges::all_of(report_.values, [](const BalancedValue& value) {
-      return !is_changed(value) || value.is_unneeded ||
-             (value.needed && value.needed->at_tolerance > Duration::zero());
+      return !is_changed(value) || (value.needed && value.needed->at_tolerance > Duration::zero());
     });
   }
 
   std::string rate_words(const TriedSetting& setting) const {
-    const std::string text = failures_text(setting.failures, report_.confidence);
+    const std::string text =
+        fmt::format("{}, {} of them as the own values did not show",
+                    failures_text(setting.failures, report_.confidence), setting.new_failures);
     switch (setting.verdict) {
       case TriedSetting::Verdict::holds:
         return text + fmt::format(": no more than the own values and the tolerance of {} explain",
@@ -221,6 +213,7 @@ class Wording {
 
 std::string value_text(Duration value) {
   const int64_t us = value.count();
+  if (us == 0) return "0";
   if (us < 1'000) return fmt::format("{} us", us);
   if (us < 1'000'000) return fmt::format("{:.6g} ms", static_cast<double>(us) / 1e3);
   return fmt::format("{:.12g} s", static_cast<double>(us) / 1e6);

@@ -31,8 +31,8 @@ struct BalanceWords {
   std::string result;  // in one sentence
   std::vector<BalancedValueWords> values;
   std::vector<std::string> foreign;   // values of third-party code
-  std::vector<std::string> measured;  // failure rates and run times, before and after
-  std::vector<std::string> meaning;   // what this proves, and what it does not
+  std::vector<std::string> measured;  // of the test with its own values, when it fails with them
+  std::vector<std::string> meaning;   // what the runs prove, and what they do not
   std::vector<std::string> notes;     // how the runs were made, and what else to know
 };
 
@@ -60,7 +60,8 @@ BalancedValueWords words_of(const BalanceReport& report, size_t value);
 std::vector<std::string> facts_of(const TimeValue& value);
 std::string title_of(const TimeValue& value);
 
-// The Pareto front at idle with the test's own values and the proposed ones; or all that was tried.
+// The test's own values and the proposed ones at each load, and the Pareto front at idle; or all
+// that was tried.
 BalanceTable settings_table(const BalanceReport& report, bool all);
 
 // Exact, in the unit that reads best: "42.5 ms".

@@ -13,6 +13,12 @@ TEST(Percent, Keeps_two_digits_of_a_small_rate) {
   EXPECT_EQ(percent(1.0 / 1'000'000), "0.00010 %");
 }
 
+TEST(Percent_at_most, Is_rounded_up) {
+  EXPECT_EQ(percent_at_most(0.01801), "1.9 %");
+  EXPECT_EQ(percent_at_most(0.001001), "0.11 %");
+  EXPECT_EQ(percent_at_most(1), "100.0 %");
+}
+
 TEST(RateText, Shows_the_exact_interval) {
   EXPECT_EQ(rate_text(3, 100), "3/100 runs failed (3.0 %, 95 % interval 0.62..8.5 %)");
   EXPECT_EQ(rate_text(5, 5), "5/5 runs failed (100.0 %, 95 % interval 47.8..100.0 %)");

@@ -7,7 +7,9 @@ namespace unflake {
 namespace {
 
 constexpr size_t least_excesses = 10;
-constexpr double heaviest = 0.5;  // of the shapes that a handful of excesses can make believable
+// The shapes that a handful of excesses can make believable: from a sharp end to a heavy tail.
+constexpr double sharpest = -1;
+constexpr double heaviest = 0.5;
 constexpr double nearly_none = 1e-6;
 
 struct Pareto {
@@ -25,7 +27,7 @@ Pareto fit(const std::vector<double>& excesses) {
   }
   const double rest = mean - 2 * weighted;
   const double shape = rest > nearly_none * mean ? 2 - mean / rest : heaviest;
-  const double kept = std::clamp(shape, -heaviest, heaviest);
+  const double kept = std::clamp(shape, sharpest, heaviest);
   return {kept, mean * (1 - kept)};
 }
 

@@ -44,7 +44,7 @@ std::optional<Error> why_impossible(const Intervention& what, const unflake::Pla
       api->name != std::string_view("fork") && api->name != std::string_view("thrd_create"))
     return about(what, "only the creation of a thread or a process has a start",
                  "name a site of pthread_create or fork");
-  if (what.action == Action::replace_time && (!api || !(api->traits & api_timed)))
+  if (changes_time(what) && (!api || !(api->traits & api_timed)))
     return about(what, "this call takes no time value", "name a sleep or a wait with a time-out");
   if (what.action == Action::hold && (!what.until || *what.until >= plan.interventions.size()))
     return about(what, "a hold needs another site to wait for", "");

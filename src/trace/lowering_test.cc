@@ -138,6 +138,8 @@ TEST_F(LoweringTest, What_a_site_cannot_do_is_refused) {
   plan_.interventions = {delay_at(call(57, "pthread_cond_wait"))};
   plan_.interventions[0].action = Intervention::Action::replace_time;
   EXPECT_FALSE(lowered());
+  plan_.interventions[0].action = Intervention::Action::scale_time;
+  EXPECT_FALSE(lowered());
   plan_.interventions = {delay_at(call(60, "nanosleep"))};
   plan_.interventions[0].position = Intervention::Position::start;
   EXPECT_FALSE(lowered());

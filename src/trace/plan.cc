@@ -42,13 +42,25 @@ std::string hold_text(const Intervention& hold, const std::vector<Intervention>&
   return text + " for " + duration_word(hold.duration);
 }
 
+// What becomes of a second, in percent.
+std::string scale_word(Duration second) {
+  return fmt::format("{}%", static_cast<double>(second.count()) / 1e4);
+}
+
 }  // namespace
+
+bool changes_time(const Intervention& intervention) {
+  return intervention.action == Action::replace_time || intervention.action == Action::scale_time;
+}
 
 std::string to_string(const Intervention& intervention, const std::vector<Intervention>& plan) {
   if (intervention.action == Action::hold) return hold_text(intervention, plan);
   if (intervention.action == Action::watch) return place_text(intervention);
-  std::string text = place_text(intervention) + "=" + duration_word(intervention.duration) +
-                     visits_text(intervention);
+  const bool scales = intervention.action == Action::scale_time;
+  std::string text =
+      place_text(intervention) + "=" +
+      (scales ? scale_word(intervention.duration) : duration_word(intervention.duration)) +
+      visits_text(intervention);
   if (intervention.anchor) text += " once " + other_text(intervention.anchor, plan);
   return text;
 }

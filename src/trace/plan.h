@@ -36,6 +36,9 @@ struct Intervention {
 // or an anchor needs the rest of the plan to name the other site.
 std::string to_string(const Intervention& intervention, const std::vector<Intervention>& plan = {});
 
+// A replaced or scaled time value, not a thread made late.
+bool changes_time(const Intervention& intervention);
+
 // What the agent is told to do during a run.
 struct Plan {
   std::string id;      // empty for the plain run

@@ -24,6 +24,8 @@ std::string_view word_of(Action action) {
       return "replace_time";
     case Action::watch:
       return "watch";
+    case Action::scale_time:
+      return "scale_time";
   }
   return "?";
 }

@@ -44,7 +44,12 @@ std::vector<Intervention> interventions() {
   third.nth = 7;
   third.anchor = 1;
   third.executable = "server";
-  return {late_start(), watch, hold, third};
+  Intervention quarter = late_start();
+  quarter.action = Action::scale_time;
+  quarter.site.api = "poll";
+  quarter.position = Position::before;
+  quarter.duration = 250ms;
+  return {late_start(), watch, hold, third, quarter};
 }
 
 Repro example() {
@@ -65,8 +70,9 @@ Repro example() {
   repro.sites = {{"Office::send", 1, "thread_ = start();", "{", "}"},
                  {"Office::send", -1, "", "", ""},
                  {},
+                 {},
                  {}};
-  repro.spawns = {{"Office::send", 1, "thread_ = start();", "{", "}"}, {}, {}, {}};
+  repro.spawns = {{"Office::send", 1, "thread_ = start();", "{", "}"}, {}, {}, {}, {}};
   repro.conditions = {true, 0.25, 3};
   repro.with_plan = {19, 20};
   repro.without_plan = {1, 30};
@@ -133,7 +139,7 @@ TEST(ReproJson, Everything_comes_back) {
 TEST(ReproJson, The_plan_comes_back_without_what_changes_with_a_build) {
   const auto after = parse_repro(repro_json(example()), "r.json");
   ASSERT_TRUE(after) << to_string(after.error());
-  ASSERT_EQ(after->plan.interventions.size(), 4u);
+  ASSERT_EQ(after->plan.interventions.size(), 5u);
   const Intervention& delay = after->plan.interventions[0];
   EXPECT_EQ(delay.site, late_start().site);
   EXPECT_EQ(delay.position, Position::start);
@@ -151,6 +157,9 @@ TEST(ReproJson, The_plan_comes_back_without_what_changes_with_a_build) {
   EXPECT_EQ(third.nth, 7u);
   EXPECT_EQ(third.anchor, 1u);
   EXPECT_EQ(third.executable, "server");
+  const Intervention& quarter = after->plan.interventions[4];
+  EXPECT_EQ(quarter.action, Action::scale_time);
+  EXPECT_EQ(quarter.duration, 250ms);
   EXPECT_FALSE(after->plan.hold_exit);
 }
 

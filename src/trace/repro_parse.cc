@@ -107,10 +107,12 @@ void read_visits(const JsonField& field, Intervention& what) {
 Intervention intervention_in(const JsonField& field, const SiteContext& context) {
   field.allow_only({"action", "site", "position", "thread", "executable", "duration", "visits",
                     "nth", "anchor", "until", "count", "source", "thread_source"});
-  constexpr std::array actions{Action::delay, Action::hold, Action::replace_time, Action::watch};
+  constexpr std::array actions{Action::delay, Action::hold, Action::replace_time, Action::watch,
+                               Action::scale_time};
   constexpr std::array positions{Position::before, Position::after, Position::start};
   Intervention what;
-  what.action = actions[field["action"].choice({"delay", "hold", "replace_time", "watch"})];
+  what.action =
+      actions[field["action"].choice({"delay", "hold", "replace_time", "watch", "scale_time"})];
   what.site = site_in(field["site"], context);
   what.position = positions[field["position"].choice({"before", "after", "start"})];
   if (field.has("thread")) read_thread(field["thread"], what);

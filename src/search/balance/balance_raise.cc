@@ -22,7 +22,8 @@ Setting raised(Setting setting, const std::vector<size_t>& members) {
 }  // namespace
 
 bool BalanceSearch::lowers_rate(const std::vector<size_t>& members) {
-  const double rate = runs_.own(LoadLevel::idle).rate();
+  const Count own = runs_.own(LoadLevel::idle).failures;
+  const double rate = static_cast<double>(own.hits) / std::max(1, own.runs);
   SequentialTest test(rate * much_lower, rate * hardly_lower, error, most_runs);
   const Setting setting = raised(own_, members);
   runs_.run(setting, LoadLevel::idle, most_runs, [&](const Outcome& outcome) {
@@ -65,7 +66,7 @@ void BalanceSearch::raise() {
 
 void BalanceSearch::take_raised(const std::vector<size_t>& members) {
   if (runs_.over()) return;
-  holding_ = raised(own_, members);
+  holding_ = ceiling_ = raised(own_, members);
   OwnFailures& base = base_[LoadLevel::idle];
   base.failures = runs_.counted(holding_, LoadLevel::idle).failures;
   for (const size_t i : members) {

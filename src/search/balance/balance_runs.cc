@@ -125,7 +125,7 @@ void BalanceRuns::take(const ExperimentResult& result, const Setting& setting, L
   tally.new_failures += outcome.failed() && !own_[load].signatures.contains(outcome.signature);
   if (!outcome.failed())
     tally.passing_ms.push_back(static_cast<double>(outcome.duration.count()) / 1000);
-  keep(result, load);
+  keep(result, setting, load);
 }
 
 void BalanceRuns::note_own(const Outcome& outcome, LoadLevel load) {
@@ -134,10 +134,10 @@ void BalanceRuns::note_own(const Outcome& outcome, LoadLevel load) {
     ++own_headlines_[headline(outcome.failures.front())];
 }
 
-void BalanceRuns::keep(const ExperimentResult& result, LoadLevel load) {
+void BalanceRuns::keep(const ExperimentResult& result, const Setting& setting, LoadLevel load) {
   if (!result.trace || kept_events_ >= most_kept_events) return;
   kept_events_ += result.trace->events.size();
-  kept_.push_back({result.trace, result.outcome.failed(), load});
+  kept_.push_back({result.trace, result.outcome.failed(), load, setting});
 }
 
 void BalanceRuns::tell(const Plan& plan, const Conditions& conditions,

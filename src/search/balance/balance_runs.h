@@ -25,6 +25,7 @@ struct KeptRun {
   std::shared_ptr<const Trace> trace;
   bool failed = false;
   LoadLevel load = LoadLevel::idle;
+  Setting setting;
 };
 
 // Makes the runs of a search, counts them by setting and load, and tells the event stream.
@@ -74,7 +75,7 @@ class BalanceRuns {
   Duration longer_by(const Setting& setting) const;
   void take(const ExperimentResult& result, const Setting& setting, LoadLevel load);
   void note_own(const Outcome& outcome, LoadLevel load);
-  void keep(const ExperimentResult& result, LoadLevel load);
+  void keep(const ExperimentResult& result, const Setting& setting, LoadLevel load);
   void tell(const Plan& plan, const Conditions& conditions, const ExperimentResult& result,
             TrialEnded::Purpose purpose);
   bool start(const Experiment& experiment);

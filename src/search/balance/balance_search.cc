@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "search/balance/needs.h"
 #include "search/balance/round_up.h"
@@ -19,7 +20,6 @@ constexpr Duration finest = 200us;
 constexpr double margin = 1.02;   // above what was measured
 constexpr double step_up = 1.05;  // when the margin was not enough
 constexpr double step_at_load = 1.15;
-constexpr int most_steps = 12;
 constexpr int base_runs = 10;
 constexpr int base_runs_in_doubt = 30;
 constexpr int base_runs_when_flaky = 100;
@@ -62,6 +62,7 @@ BalanceSearch::BalanceSearch(BalanceRuns& runs, const BalanceOptions& options,
       values_(profile.values),
       own_(own_setting(values_)),
       brackets_(values_.size()),
+      ceiling_(own_),
       holding_(own_),
       final_(own_) {
   for (size_t i = 0; i < own_.size(); ++i) brackets_[i].holds = own_[i];
@@ -72,13 +73,10 @@ void BalanceSearch::operator()(const std::vector<size_t>& searched) {
   searched_ = searched;
   if (measure_base(LoadLevel::idle)) {
     choose_at_once();
-    if (base_[LoadLevel::idle].failures.hits > 0) raise();
     if (options_.fatb)
       halve_all(searched_);
     else
-      lower_all(searched_);
-    is_settled_ = options_.fatb ? !runs_.over() : settle();
-    if (options_.fatb) final_ = holding_;
+      balance_all();
     if (is_settled_)
       for (const LoadLevel load : options_.loads) hold_at(load);
     measure_final();
@@ -86,17 +84,31 @@ void BalanceSearch::operator()(const std::vector<size_t>& searched) {
   write();
 }
 
-// How the test does with its own times. One that fails by itself is measured for longer.
+void BalanceSearch::balance_all() {
+  for (Settled settled = Settled::flaky_after_all; settled == Settled::flaky_after_all;) {
+    if (base_[LoadLevel::idle].failures.hits > 0 && !std::exchange(raise_was_tried_, true)) raise();
+    lower_all(searched_);
+    settled = runs_.over() ? Settled::no : settle();
+    is_settled_ = settled == Settled::yes;
+  }
+}
+
+// How the test does with its own times.
 bool BalanceSearch::measure_base(LoadLevel load) {
-  const auto is_clean = [&](const Outcome&) {
-    const Count& own = runs_.own(load).failures;
-    return own.runs >= base_runs && own.hits == 0;
-  };
   const int wanted = options_.fatb ? options_.fatb_runs : base_runs;
-  if (!runs_.run(own_, load, wanted, [](const Outcome&) { return false; })) return false;
-  if (runs_.own(load).failures.hits > 0 &&
-      !runs_.run(own_, load, base_runs_when_flaky - wanted, is_clean))
-    return false;
+  (void)fails_by_itself(load, wanted);
+  base_[load] = runs_.own(load);
+  return !runs_.over();
+}
+
+// Whether more failures of its own show in so many runs. One that fails by itself is measured for
+// longer.
+bool BalanceSearch::fails_by_itself(LoadLevel load, int runs) {
+  const auto never = [](const Outcome&) { return false; };
+  const Count before = runs_.own(load).failures;
+  runs_.run(own_, load, runs - before.runs, never);
+  if (runs_.own(load).failures.hits == before.hits) return false;
+  runs_.run(own_, load, base_runs_when_flaky - runs_.own(load).failures.runs, never);
   base_[load] = runs_.own(load);
   return true;
 }
@@ -145,28 +157,20 @@ BalanceSearch::Verdict BalanceSearch::check_once(const Setting& setting, LoadLev
   return check.verdict();
 }
 
-// A few failures among many passes may be the test's own, or come from runs side by side.
-bool BalanceSearch::is_doubtful(const Setting& setting, LoadLevel load) {
+// A few failures among many passes may come from runs side by side.
+bool BalanceSearch::was_disturbed(const Setting& setting, LoadLevel load) {
   const Count seen = runs_.counted(setting, load).failures;
-  if (seen.hits > mostly * seen.runs) return false;
-  if (report_.at_once > 1 && load == LoadLevel::idle) {
-    runs_.run_at_once(1);
-    report_.at_once = 1;
-    return true;
-  }
-  const Count before = runs_.own(load).failures;
-  if (before.runs >= base_runs_in_doubt) return false;
-  runs_.run(own_, load, base_runs_in_doubt - before.runs, [](const Outcome&) { return false; });
-  const OwnFailures& own = runs_.own(load);
-  if (own.failures.hits == before.hits) return false;
-  base_[load] = own;
+  if (seen.hits > mostly * seen.runs || report_.at_once == 1 || load != LoadLevel::idle)
+    return false;
+  runs_.run_at_once(1);
+  report_.at_once = 1;
   return true;
 }
 
 BalanceSearch::Verdict BalanceSearch::check(const Setting& setting, LoadLevel load,
                                             const RateCheck::Limits& limits) {
   Verdict verdict = check_once(setting, load, limits);
-  while (verdict == Verdict::fails && !runs_.over() && is_doubtful(setting, load))
+  if (verdict == Verdict::fails && was_disturbed(setting, load))
     verdict = check_once(setting, load, limits);
   runs_.judge(setting, load, verdict);
   const Count seen = runs_.counted(setting, load).failures;
@@ -214,42 +218,48 @@ void BalanceSearch::lower(std::span<const size_t> members, const Setting& candid
 
 void BalanceSearch::climb(Setting& setting, double step) const {
   for (const size_t i : searched_) {
-    const Duration most = std::max(own_[i], brackets_[i].holds);
-    if (setting[i] >= most) continue;
+    if (setting[i] >= ceiling_[i]) continue;
     const Duration lifted =
-        setting[i] == Duration::zero() ? most / 8 : round_up(scaled(setting[i], step));
-    setting[i] = std::min(lifted, most);
+        setting[i] == Duration::zero() ? ceiling_[i] / 8 : round_up(scaled(setting[i], step));
+    setting[i] = std::min(lifted, ceiling_[i]);
   }
 }
 
-// The values that were located, a little longer, held for as long as the tolerance asks for.
-bool BalanceSearch::settle() {
+void BalanceSearch::start_settling() {
   note_needs();
   final_ = holding_;
   for (const size_t i : searched_) {
-    if (final_[i] == own_[i] || final_[i] == Duration::zero()) continue;
+    if (final_[i] == ceiling_[i] || final_[i] == Duration::zero()) continue;
     final_[i] = scaled(final_[i], margin);
     if (const auto& needed = report_.values[i].needed)
-      final_[i] = std::max(final_[i], scaled(needed->at_tolerance, margin));
-    const Duration most = std::max(own_[i], brackets_[i].holds);
-    final_[i] = std::min(round_up(final_[i]), most);
+      final_[i] = std::max(final_[i], scaled(needed->at_tolerance, margin_of_estimate));
+    final_[i] = std::min(round_up(final_[i]), ceiling_[i]);
   }
-  for (int step = 0; step < most_steps && final_ != own_ && !runs_.over(); ++step) {
+}
+
+// Failures that stay when the values go up may be the test's own, and are looked for the longer the
+// more often that happens.
+BalanceSearch::Settled BalanceSearch::settle() {
+  start_settling();
+  for (int step = 1; final_ != ceiling_; ++step) {
     const Verdict verdict = check(final_, LoadLevel::idle, confirming());
+    if (verdict == Verdict::undecided) return Settled::no;
     if (verdict == Verdict::holds) break;
-    if (verdict == Verdict::undecided) return false;
+    if (fails_by_itself(LoadLevel::idle, step * base_runs_in_doubt))
+      return Settled::flaky_after_all;
+    if (runs_.over()) return Settled::no;
     for (const size_t i : searched_)
       if (is_changed(i)) brackets_[i].fails = final_[i];
     climb(final_, step_up);
   }
   note_needs();
-  return !runs_.over();
+  return Settled::yes;
 }
 
 void BalanceSearch::note_needs() {
   for (const size_t i : searched_)
     if (brackets_[i].fails || values_[i].use() == TimeUse::timeout)
-      report_.values[i].needed = needed_time(values_[i], runs_.kept(), options_.tolerance);
+      report_.values[i].needed = needed_time(values_[i], i, runs_.kept(), options_.tolerance);
 }
 
 // A busy machine makes what is waited for slower.
@@ -262,10 +272,11 @@ void BalanceSearch::hold_at(LoadLevel load) {
   RateCheck::Limits limits = confirming();
   limits.refused = std::max(refused_at_load, 4 * options_.tolerance);
   for (Setting setting = final_; !runs_.over(); climb(setting, step_at_load)) {
-    const Verdict verdict = setting == own_ ? Verdict::holds : check(setting, load, limits);
+    const Verdict verdict = setting == ceiling_ ? Verdict::holds : check(setting, load, limits);
     if (verdict == Verdict::undecided) return;
     if (verdict == Verdict::fails) {
       fails_at_load_[load] = setting;
+      (void)fails_by_itself(load, base_runs_in_doubt);
       continue;
     }
     at_load_[load] = setting;

@@ -30,6 +30,7 @@ class BalanceSearch {
  private:
   using Verdict = TriedSetting::Verdict;
 
+  void balance_all();
   bool measure_base(LoadLevel load);
   void choose_at_once();
   void raise();
@@ -39,7 +40,11 @@ class BalanceSearch {
   void lower(std::span<const size_t> members, const Setting& candidates);
   void halve_all(const std::vector<size_t>& members);
   void halve(size_t value);
-  bool settle();
+  // Whether the values that were located, a little longer, hold.
+  enum class Settled { yes, no, flaky_after_all };
+  Settled settle();
+  void start_settling();
+  bool fails_by_itself(LoadLevel load, int runs);
   void climb(Setting& setting, double step) const;
   void hold_at(LoadLevel load);
   void measure_final();
@@ -49,7 +54,7 @@ class BalanceSearch {
 
   Verdict check(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
   Verdict check_once(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
-  bool is_doubtful(const Setting& setting, LoadLevel load);
+  bool was_disturbed(const Setting& setting, LoadLevel load);
   RateCheck::Limits confirming() const;
   std::string text_of(const Setting& setting) const;
   bool is_changed(size_t value) const { return final_[value] != own_[value]; }
@@ -61,11 +66,13 @@ class BalanceSearch {
   std::vector<TimeValue> values_;
   Setting own_;
   std::vector<Bracket> brackets_;
+  Setting ceiling_;  // beyond which nothing is tried: their own, or what they were raised to
   Setting holding_;  // the smallest values that held together
   Setting final_;
   std::vector<size_t> searched_;
   std::map<LoadLevel, OwnFailures> base_;  // what is accounted for
   std::map<LoadLevel, Setting> at_load_, fails_at_load_;
+  bool raise_was_tried_ = false;
   bool is_settled_ = false;
 };
 

@@ -18,6 +18,8 @@ constexpr Duration smallest = 1ms;
 void BalanceSearch::halve_all(const std::vector<size_t>& members) {
   for (const size_t i : members)
     if (!runs_.over()) halve(i);
+  final_ = holding_;
+  is_settled_ = !runs_.over();
 }
 
 void BalanceSearch::halve(size_t value) {

@@ -43,14 +43,16 @@ struct WaitName {
   auto operator<=>(const WaitName&) const = default;
 };
 
-struct Span {
-  Duration from{}, to{};
+// A wait is over later than it asked for, and so late counts as early for what it waits for.
+struct Waited {
+  Duration from{}, to{}, asked{};
+  Duration overshoot() const { return to - from - asked; }
 };
 
 // One run as this question sees it.
 struct Timed {
   std::map<MomentName, Duration> moments;
-  std::map<WaitName, Span> waits;
+  std::map<WaitName, Waited> waits;
   bool failed = false;
 };
 
@@ -58,9 +60,17 @@ const std::string* thread_of(const Trace& trace, uint32_t thread) {
   return thread < trace.threads.size() ? &trace.threads[thread].name.text : nullptr;
 }
 
-Timed timed(const KeptRun& run, const std::string& wait_site) {
+Duration asked_in(const KeptRun& run, size_t number, const TimeValue& value, int64_t ns) {
+  if (value.most <= Duration::zero()) return Duration::zero();
+  const double factor =
+      static_cast<double>(run.setting[number].count()) / static_cast<double>(value.most.count());
+  return Duration(static_cast<int64_t>(factor * static_cast<double>(ns) / 1000));
+}
+
+Timed timed(const KeptRun& run, const TimeValue& value, size_t number) {
   Timed result;
   result.failed = run.failed;
+  const std::string wait_site = to_string(value.site);
   std::map<std::pair<uint32_t, uint32_t>, int> visits;
   for (const TracedEvent& event : run.trace->events) {
     const std::string* thread = thread_of(*run.trace, event.thread);
@@ -71,7 +81,9 @@ Timed timed(const KeptRun& run, const std::string& wait_site) {
     if (event.unfinished) continue;
     result.moments.emplace(MomentName{*thread, site, nth, true}, event.exit);
     if (site == wait_site && nth <= most_visits)
-      result.waits.emplace(WaitName{*thread, nth}, Span{event.enter, event.exit});
+      result.waits.emplace(
+          WaitName{*thread, nth},
+          Waited{event.enter, event.exit, asked_in(run, number, value, event.value)});
   }
   for (const TracedThread& thread : run.trace->threads)
     if (thread.ended > Duration::zero())
@@ -105,7 +117,8 @@ Candidate rated(const MomentName& moment, const WaitName& wait, const std::vecto
     else
       ++(run.failed ? rated.failing : rated.passing);
     if (came != run.moments.end())
-      rated.needs_ms.push_back(std::max(0.0, to_ms(came->second - waited->second.from)));
+      rated.needs_ms.push_back(
+          std::max(0.0, to_ms(came->second - waited->second.from - waited->second.overshoot())));
   }
   return rated;
 }
@@ -169,14 +182,13 @@ void name_event(Needed& needed, const MomentName& moment, std::span<const KeptRu
 
 }  // namespace
 
-std::optional<Needed> needed_time(const TimeValue& value, std::span<const KeptRun> runs,
-                                  double tolerance) {
+std::optional<Needed> needed_time(const TimeValue& value, size_t number,
+                                  std::span<const KeptRun> runs, double tolerance) {
   if (value.use() == TimeUse::timeout) return needed_by_itself(value, tolerance);
   std::vector<Timed> seen;
-  const std::string site = to_string(value.site);
   for (const KeptRun& run : runs)
     if (run.load == LoadLevel::idle && run.trace->events.size() <= most_events)
-      seen.push_back(timed(run, site));
+      seen.push_back(timed(run, value, number));
   const auto best = best_candidate(seen);
   if (!best) return std::nullopt;
   Needed needed = described(best->needs_ms, tolerance);

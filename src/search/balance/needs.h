@@ -11,7 +11,8 @@ namespace unflake {
 // what it is: an event of another thread that every passing run had before the wait was over, and
 // every failing run had not. From then on each run measures how long it took, whatever its setting,
 // and a hundred such times say more of the rare ones than a hundred passes do.
-std::optional<Needed> needed_time(const TimeValue& value, std::span<const KeptRun> runs,
-                                  double tolerance);
+// `number` is the value's place in the settings of the runs.
+std::optional<Needed> needed_time(const TimeValue& value, size_t number,
+                                  std::span<const KeptRun> runs, double tolerance);
 
 }  // namespace unflake

@@ -1,14 +1,26 @@
 #include "search/balance/rate_check.h"
 
+#include <algorithm>
+
+#include "stats/intervals.h"
+
 namespace unflake {
 namespace {
 
+// Where a test often fails anyway, few more failures would take thousands of runs to tell.
+constexpr double least_increase = 1.5;
+
 SequentialTest test_above(double rate, const RateCheck::Limits& limits) {
   const auto with = [&](double spoiled) { return rate + (1 - rate) * spoiled; };
-  return {with(limits.tolerated), with(limits.refused), limits.error, limits.most_runs};
+  const double refused = std::min(0.9, std::max(limits.refused, least_increase * rate));
+  return {with(limits.tolerated), with(refused), limits.error, limits.most_runs};
 }
 
 }  // namespace
+
+double OwnFailures::rate() const {
+  return failures.hits > 0 ? score_interval(failures.hits, failures.runs, 0.8).high : 0;
+}
 
 void OwnFailures::add(const Outcome& outcome) {
   ++failures.runs;

@@ -13,7 +13,9 @@ struct OwnFailures {
   Count failures;
   std::set<std::string> signatures;
 
-  double rate() const { return failures.runs ? double(failures.hits) / failures.runs : 0; }
+  // As high as it may well be: a setting must not be refused because the test failed less often
+  // than it usually does while that was measured.
+  double rate() const;
   void add(const Outcome& outcome);
 };
 

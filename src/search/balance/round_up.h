@@ -6,7 +6,7 @@
 
 namespace unflake {
 
-// To a value that reads well: two digits where that adds at most 2 %, else three.
+// To a value that reads well: two digits where that adds at most 1 %, else three.
 inline Duration round_up(Duration value) {
   if (value <= Duration::zero()) return Duration::zero();
   const auto exact = static_cast<double>(value.count());
@@ -15,7 +15,7 @@ inline Duration round_up(Duration value) {
     return std::ceil(exact / unit - 1e-9) * unit;
   };
   const double two = to_digits(2);
-  return Duration(std::llround(two <= exact * 1.02 ? two : to_digits(3)));
+  return Duration(std::llround(two <= exact * 1.01 ? two : to_digits(3)));
 }
 
 }  // namespace unflake

@@ -235,7 +235,7 @@ uint64_t Hunt::visits_of(const Intervention& intervention) const {
 Duration Hunt::planned_delay(const Plan& plan) const {
   Duration sum{};
   for (const Intervention& intervention : plan.interventions) {
-    if (!acts(intervention) || intervention.action == Intervention::Action::replace_time) continue;
+    if (!acts(intervention) || changes_time(intervention)) continue;
     const bool once = intervention.visits == Intervention::Visits::only_nth ||
                       intervention.position == Intervention::Position::start;
     if (intervention.visits == Intervention::Visits::halving)

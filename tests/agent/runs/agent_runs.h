@@ -40,6 +40,14 @@ class AgentRuns {
     return result ? std::move(*result) : ExperimentResult{};
   }
 
+  // The same test from now on with other arguments: what was learnt of it stays.
+  void pass(const std::vector<std::string>& arguments) {
+    auto test = std::make_shared<unflake::Test>(*test_);
+    test->command.argv.resize(1);
+    test->command.argv.insert(test->command.argv.end(), arguments.begin(), arguments.end());
+    test_ = test;
+  }
+
   // With everything recorded and nothing changed.
   ExperimentResult profile() { return run(recording()); }
 

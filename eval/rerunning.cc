@@ -1,0 +1,68 @@
+#include "rerunning.h"
+
+#include <thread>
+
+#include "cli/agent_command.h"
+#include "cli/inject_words.h"
+#include "figures.h"
+
+namespace unflake::eval {
+namespace {
+
+Plan agent_plan() {
+  Plan plan;
+  plan.agent = true;
+  return plan;
+}
+
+Conditions conditions_of(Machine machine) {
+  Conditions conditions;
+  conditions.one_core = machine == Machine::one_core;
+  conditions.competitors =
+      machine == Machine::busy ? static_cast<int>(std::thread::hardware_concurrency()) : 0;
+  return conditions;
+}
+
+}  // namespace
+
+Rerunning::Rerunning(std::unique_ptr<OneTest> one) : one_(std::move(one)) {}
+Rerunning::Rerunning(Rerunning&&) noexcept = default;
+Rerunning::~Rerunning() = default;
+
+Result<Rerunning> Rerunning::of(const TestWords& words) {
+  OneTestOptions options;
+  options.target.words = words.words;
+  auto one = OneTest::find(options, {{}, words.command, !words.command.empty()});
+  if (!one) return one.error();
+  Rerunning rerunning(std::move(*one));
+  Plan plan = agent_plan();
+  plan.events = plan.stacks = true;  // the names of sites come from stacks
+  auto profile = rerunning.one_->run(plan);
+  if (!profile) return profile.error();
+  rerunning.known_ = std::move(profile->trace);
+  return rerunning;
+}
+
+Result<Rerun> Rerunning::run(const SetTimes& times, int most, const IsEnough& is_enough,
+                             Machine machine) {
+  const auto interventions = parse_interventions({{}, {}, times, {}}, *known_);
+  if (!interventions) return interventions.error();
+  Plan plan = agent_plan();
+  for (const NamedIntervention& named : *interventions)
+    plan.interventions.push_back(named.intervention);
+  Rerun rerun;
+  std::vector<double> passed_ms;
+  while (rerun.runs < most && !is_enough(rerun)) {
+    const auto result = one_->run(plan, conditions_of(machine));
+    if (one_->stop_signal() != 0) return internal_error("interrupted");
+    if (!result) return result.error();
+    ++rerun.runs;
+    rerun.failures += result->outcome.failed();
+    if (!result->outcome.failed())
+      passed_ms.push_back(static_cast<double>(result->outcome.duration.count()) / 1000);
+  }
+  rerun.median_ms = median(passed_ms);
+  return rerun;
+}
+
+}  // namespace unflake::eval

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "balance_results.h"
+#include "truth.h"
+#include "util/result.h"
+
+namespace unflake {
+class OneTest;
+struct Trace;
+}  // namespace unflake
+
+namespace unflake::eval {
+
+enum class Machine { idle, busy, one_core };
+
+// The time value that a site gets: as `unflake inject --set-time` takes it, SITE=DURATION.
+using SetTimes = std::vector<std::string>;
+
+// Runs one test again and again, with time values set.
+class Rerunning {
+ public:
+  static Result<Rerunning> of(const TestWords& words);
+  Rerunning(Rerunning&&) noexcept;
+  ~Rerunning();
+
+  // At most so many runs; fewer when what was seen is enough.
+  using IsEnough = std::function<bool(const Rerun&)>;
+  Result<Rerun> run(const SetTimes& times, int most, const IsEnough& is_enough,
+                    Machine machine = Machine::idle);
+
+ private:
+  explicit Rerunning(std::unique_ptr<OneTest> one);
+
+  std::unique_ptr<OneTest> one_;
+  std::shared_ptr<const Trace> known_;  // of a run with the test's own values
+};
+
+}  // namespace unflake::eval

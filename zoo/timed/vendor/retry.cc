@@ -1,0 +1,14 @@
+#include "retry.h"
+
+#include <chrono>
+#include <thread>
+
+namespace retry {
+
+bool twice(const std::function<bool()>& attempt) {
+  if (attempt()) return true;
+  std::this_thread::sleep_for(std::chrono::milliseconds(140));  // value
+  return attempt();
+}
+
+}  // namespace retry
