@@ -1,6 +1,5 @@
-# The second build of everything in `make test` is quicker with it. The first one is without, so
-# that no source of a stage can forget an include; tests have theirs precompiled always.
-option(UNFLAKE_PRECOMPILED_HEADERS "Precompile the standard library's headers" OFF)
+# Off in the preset dev, which tells of a source that has forgotten an include.
+option(UNFLAKE_PRECOMPILED_HEADERS "Precompile the standard library's and GoogleTest's headers" ON)
 set(CMAKE_PCH_WARN_INVALID OFF)
 
 set(UNFLAKE_SANITIZE "" CACHE STRING "Sanitizers for everything that is built, as for -fsanitize=")
@@ -18,10 +17,9 @@ else()
   target_compile_options(unflake_options INTERFACE -Werror)
 endif()
 
-# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests. PRECOMPILE
-# is for headers that take longer to read than the code that includes them.
+# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests.
 function(unflake_stage stage)
-  cmake_parse_arguments(ARG "" "" "LINK;HIDDEN;WITHOUT;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINK;HIDDEN;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -30,16 +28,14 @@ function(unflake_stage stage)
   endif()
   add_library(unflake_${stage} STATIC ${sources})
   target_link_libraries(unflake_${stage} PUBLIC unflake_options ${ARG_LINK} PRIVATE ${ARG_HIDDEN})
-  if(ARG_PRECOMPILE)
-    target_precompile_headers(unflake_${stage} PRIVATE ${ARG_PRECOMPILE})
-  elseif(UNFLAKE_PRECOMPILED_HEADERS)
-    unflake_precompile(unflake_${stage} unflake_util
-      <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <fmt/format.h>)
-  endif()
+  unflake_precompile(unflake_${stage} unflake_util
+    <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <fmt/format.h>)
 endfunction()
 
 function(unflake_precompile target first)
-  if(target STREQUAL first)
+  if(NOT UNFLAKE_PRECOMPILED_HEADERS)
+    return()
+  elseif(target STREQUAL first)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   else()
     target_precompile_headers(${target} REUSE_FROM ${first})
@@ -49,6 +45,12 @@ endfunction()
 # For tests: compiling them takes longer than running them.
 function(unflake_compile_quickly target)
   target_compile_options(${target} PRIVATE -O0)
+endfunction()
+
+# The same for those of GoogleTest, whose headers are compiled once for all.
+function(unflake_compile_test target)
+  unflake_compile_quickly(${target})
+  unflake_precompile(${target} unflake_test_headers <gtest/gtest.h> <gmock/gmock.h> <fmt/format.h>)
 endfunction()
 
 # The unit tests that stand beside a stage's code, as one binary. SANITIZED ones are a part of `make
@@ -63,8 +65,7 @@ function(unflake_stage_tests stage)
   add_executable(${stage}_test ${sources})
   target_link_libraries(${stage}_test PRIVATE unflake_${stage} GTest::gtest_main GTest::gmock)
   target_include_directories(${stage}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  unflake_compile_quickly(${stage}_test)
-  unflake_precompile(${stage}_test util_test <gtest/gtest.h> <gmock/gmock.h> <fmt/format.h>)
+  unflake_compile_test(${stage}_test)
   add_dependencies(unit_tests ${stage}_test)
   add_test(NAME ${stage} COMMAND ${stage}_test)
   set_tests_properties(${stage} PROPERTIES LABELS unit)

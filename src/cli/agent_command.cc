@@ -45,25 +45,21 @@ std::string excerpt_text(const ProcessResult& process) {
 
 }  // namespace
 
-void OneTestOptions::add_to(CLI::App& app) {
+void OneTestOptions::add_to(CommandLine& line) {
   target.include_disabled = true;
-  target.add_to(app);
-  add_duration(app, "--timeout", timeout, "for each run [the suite's own, else 10m]")
-      ->envname("UNFLAKE_TIMEOUT");
-  app.add_option("--group", groups,
-                 "only these groups of timing APIs: " + join(timing_groups(), ", "))
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--no-group", no_groups, "all groups but these")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--function", functions, "this function's entry is a site too; may be repeated")
-      ->allow_extra_args(false);
-  app.add_flag("--system", system_calls, "also calls that system libraries make for themselves");
-  app.add_option("--color", colour, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  history.add_to(app);
-  configuration.add_to(app);
+  target.add_to(line);
+  line.option("--timeout", timeout, "for each run [the suite's own, else 10m]")
+      .from_environment("UNFLAKE_TIMEOUT");
+  line.option("--group", groups, "only these groups of timing APIs: " + join(timing_groups(), ", "))
+      .separated_by(',')
+      .one_at_a_time();
+  line.option("--no-group", no_groups, "all groups but these").separated_by(',').one_at_a_time();
+  line.option("--function", functions, "this function's entry is a site too; may be repeated")
+      .one_at_a_time();
+  line.flag("--system", system_calls, "also calls that system libraries make for themselves");
+  line.option("--color", colour, "auto, always or never").one_of({"auto", "always", "never"});
+  history.add_to(line);
+  configuration.add_to(line);
 }
 
 Result<std::vector<std::string>> OneTestOptions::groups_off() const {

@@ -23,7 +23,7 @@ struct OneTestOptions {
   bool system_calls = false;
   size_t slots = 1;  // runs that may be made at once
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& line);
   // The groups of timing APIs that are left out.
   Result<std::vector<std::string>> groups_off() const;
 };

@@ -244,41 +244,35 @@ int tell_machine_speed() {
 int balance_command(const Words& words) {
   BalanceCommand command;
   CommandLine line("balance", help);
-  CLI::App& app = line.app();
-  command.one.add_to(app);
-  app.add_option("--tolerance", command.tolerance,
-                 "the share of runs that may fail beyond those that fail anyway [0.1%]");
-  app.add_option("--confidence", command.confidence, "of every verdict [95%]");
-  app.add_option("--site", command.sites,
-                 "only this value, FILE:LINE or as it is shown, whatever it is; may be repeated")
-      ->allow_extra_args(false);
-  app.add_option("--load", command.loads,
-                 "how busy the machine is: idle, busy, one-core [all]; the value holds at each");
-  app.add_option("--scale", command.scale,
-                 "for another machine: a factor, or what `--benchmark` shows there");
-  app.add_flag("--benchmark", command.benchmark, "only measures this machine, for --scale");
-  app.add_option("--method", command.method,
-                 "sequential, or fatb: the paper's fixed number of runs")
-      ->check(CLI::IsMember({"sequential", "fatb"}));
-  app.add_option("--runs", command.fatb_runs, "of fatb, for each value [100]")
-      ->check(CLI::Range(1, 100'000));
-  add_duration(app, "--from", command.from, "a claimed fix: the value before it");
-  add_duration(app, "--to", command.to, "a claimed fix: the value after it");
-  app.add_option("--most", command.most_runs, "runs of a claimed fix, with each value [320]")
-      ->check(CLI::Range(10, 1'000'000));
-  add_duration(app, "--budget", command.budget, "for each test [10m]");
-  app.add_option("--jobs", command.jobs,
-                 "at most so many runs at once, where that changes nothing");
-  app.add_flag("--all", command.all,
-               "every test that the words select, ranked by what it could save");
-  app.add_option("--html", command.html, "a page with plots")->type_name("FILE");
-  app.add_option("--patch", command.patch, "the values as a patch of the source")
-      ->type_name("FILE");
-  app.add_option("--compile-commands", command.compile_commands,
-                 "the folder of compile_commands.json [found from the source]")
-      ->type_name("FOLDER");
-  app.add_flag("--verbose", command.verbose, "every setting that was tried");
-  app.add_flag("--json", command.json, "JSON instead of text");
+  command.one.add_to(line);
+  line.option("--tolerance", command.tolerance,
+              "the share of runs that may fail beyond those that fail anyway [0.1%]");
+  line.option("--confidence", command.confidence, "of every verdict [95%]");
+  line.option("--site", command.sites,
+              "only this value, FILE:LINE or as it is shown, whatever it is; may be repeated")
+      .one_at_a_time();
+  line.option("--load", command.loads,
+              "how busy the machine is: idle, busy, one-core [all]; the value holds at each");
+  line.option("--scale", command.scale,
+              "for another machine: a factor, or what `--benchmark` shows there");
+  line.flag("--benchmark", command.benchmark, "only measures this machine, for --scale");
+  line.option("--method", command.method, "sequential, or fatb: the paper's fixed number of runs")
+      .one_of({"sequential", "fatb"});
+  line.option("--runs", command.fatb_runs, "of fatb, for each value [100]").between(1, 100'000);
+  line.option("--from", command.from, "a claimed fix: the value before it");
+  line.option("--to", command.to, "a claimed fix: the value after it");
+  line.option("--most", command.most_runs, "runs of a claimed fix, with each value [320]")
+      .between(10, 1'000'000);
+  line.option("--budget", command.budget, "for each test [10m]");
+  line.option("--jobs", command.jobs, "at most so many runs at once, where that changes nothing");
+  line.flag("--all", command.all, "every test that the words select, ranked by what it could save");
+  line.option("--html", command.html, "a page with plots").takes("FILE");
+  line.option("--patch", command.patch, "the values as a patch of the source").takes("FILE");
+  line.option("--compile-commands", command.compile_commands,
+              "the folder of compile_commands.json [found from the source]")
+      .takes("FOLDER");
+  line.flag("--verbose", command.verbose, "every setting that was tried");
+  line.flag("--json", command.json, "JSON instead of text");
   if (const auto done = line.parse(words)) return *done;
   if (command.benchmark) return tell_machine_speed();
   const auto code = Balance(command)(words);

@@ -152,8 +152,8 @@ int doctor_command(const Words& words) {
   StoreOptions store_options;
   ConfigOptions config_options;
   CommandLine line("doctor", help);
-  store_options.add_to(line.app());
-  config_options.add_to(line.app());
+  store_options.add_to(line);
+  config_options.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto project = find_project();
   if (!project) return report_error(project.error());

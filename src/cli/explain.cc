@@ -231,21 +231,20 @@ class Explaining {
 int explain_command(const Words& words) {
   ExplainCommand command;
   CommandLine line("explain", help);
-  CLI::App& app = line.app();
-  app.add_option("file", command.file, "the repro's file, or its name in .unflake/repro")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--html", command.html, "where to write the page [.unflake/explain/NAME.html]")
-      ->type_name("OUT");
-  app.add_option("--chrome", command.chrome, "write both runs as a Chrome trace")->type_name("OUT");
-  app.add_flag("--json", command.json, "JSON instead of text");
-  app.add_option("-n,--tries", command.tries, "runs to make until one passes, or fails [20]")
-      ->check(CLI::Range(1, 100'000));
-  app.add_option("--target", command.target, "another executable or build folder with the test")
-      ->type_name("PATH");
-  app.add_option("--color", command.one.colour, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  command.one.configuration.add_to(app);
+  line.option("file", command.file, "the repro's file, or its name in .unflake/repro")
+      .required()
+      .takes("FILE");
+  line.option("--html", command.html, "where to write the page [.unflake/explain/NAME.html]")
+      .takes("OUT");
+  line.option("--chrome", command.chrome, "write both runs as a Chrome trace").takes("OUT");
+  line.flag("--json", command.json, "JSON instead of text");
+  line.option("-n,--tries", command.tries, "runs to make until one passes, or fails [20]")
+      .between(1, 100'000);
+  line.option("--target", command.target, "another executable or build folder with the test")
+      .takes("PATH");
+  line.option("--color", command.one.colour, "auto, always or never")
+      .one_of({"auto", "always", "never"});
+  command.one.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto code = Explaining(command)();
   return code ? *code : report_error(code.error());

@@ -271,17 +271,14 @@ int history_command(const Words& words) {
   if (const auto code = run_history_part(words)) return *code;
   HistoryCommand command;
   CommandLine line("history", help);
-  line.app().add_option(
-      "test", command.words,
-      "TARGET [NAME-OR-GLOB...], ids or globs over ids; or: export, import, prune");
-  line.app().add_flag("--json", command.json, "JSON instead of text");
-  line.app()
-      .add_option("--most", command.most, "how many tests to list")
-      ->check(CLI::Range(1, 1'000'000));
-  line.app().add_option("--recent", command.recent, "how many of a test's last runs to show");
-  line.app().add_option("--output", command.output_of, "print the kept output of this signature");
-  command.history.add_to(line.app());
-  command.configuration.add_to(line.app());
+  line.option("test", command.words,
+              "TARGET [NAME-OR-GLOB...], ids or globs over ids; or: export, import, prune");
+  line.flag("--json", command.json, "JSON instead of text");
+  line.option("--most", command.most, "how many tests to list").between(1, 1'000'000);
+  line.option("--recent", command.recent, "how many of a test's last runs to show");
+  line.option("--output", command.output_of, "print the kept output of this signature");
+  command.history.add_to(line);
+  command.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
 
   const auto project = find_project();

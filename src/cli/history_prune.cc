@@ -102,15 +102,15 @@ Result<void> prune(Page& page, const PruneCommand& command, const StoreAddress& 
 int history_prune_command(const Words& words) {
   PruneCommand command;
   CommandLine line("history prune", help);
-  add_duration(line.app(), "--keep-passing-runs", command.retention.passing_runs,
-               "forget passing and skipped runs that are older");
-  add_duration(line.app(), "--keep-failing-runs", command.retention.failing_runs,
-               "forget failing runs that are older");
-  add_duration(line.app(), "--keep-outputs", command.retention.outputs,
-               "forget the output of failing runs that are older");
-  line.app().add_flag("--dry-run", command.dry_run, "only count what would go");
-  command.history.add_to(line.app());
-  command.configuration.add_to(line.app());
+  line.option("--keep-passing-runs", command.retention.passing_runs,
+              "forget passing and skipped runs that are older");
+  line.option("--keep-failing-runs", command.retention.failing_runs,
+              "forget failing runs that are older");
+  line.option("--keep-outputs", command.retention.outputs,
+              "forget the output of failing runs that are older");
+  line.flag("--dry-run", command.dry_run, "only count what would go");
+  command.history.add_to(line);
+  command.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
 
   const auto project = find_project();

@@ -184,15 +184,14 @@ int transfer(const Words& words, const char* name, const char* help,
   TransferCommand command;
   CommandLine line(std::string("history ") + name, help);
   const bool exports = run == export_to_file;
-  auto* file = line.app().add_option("file", command.file, "a file, or - for the standard stream");
-  file->type_name("FILE");
-  if (!exports) file->required();
+  const Option file =
+      line.option("file", command.file, "a file, or - for the standard stream").takes("FILE");
+  if (!exports) file.required();
   if (exports)
-    line.app()
-        .add_option("--since", command.since, "only what began since then, as 2026-03-01 (UTC)")
-        ->type_name("TIME");
-  command.history.add_to(line.app());
-  command.configuration.add_to(line.app());
+    line.option("--since", command.since, "only what began since then, as 2026-03-01 (UTC)")
+        .takes("TIME");
+  command.history.add_to(line);
+  command.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto project = find_project();
   if (!project) return report_error(project.error());

@@ -42,28 +42,28 @@ struct IngestCommand {
   QuarantineOptions quarantine;
 };
 
-void add_options(CLI::App& app, IngestCommand& command) {
-  app.add_option("reports", command.words, "XML files, folders, patterns, or - for standard input")
-      ->type_name("");
-  app.add_option("--target", command.target, "what was tested [as the report or its name says]");
-  app.add_option("--build", command.build, "CI's name of the build [from CI's environment]");
-  app.add_option("--commit", command.commit, "the commit that was tested [git's]");
-  app.add_option("--branch", command.branch, "its branch [git's or CI's]");
-  app.add_option("--server", command.server, "send the reports to an `unflake serve`")
-      ->envname("UNFLAKE_SERVER")
-      ->type_name("URL");
-  app.add_option("--token", command.token, "what the server knows its writers by [UNFLAKE_TOKEN]");
-  app.add_flag("--flush", command.flush, "send what waits for the server, and nothing else");
-  app.add_flag("--ci", command.ci,
-               "the gate of a build: known failures are those in quarantine, others fail");
-  app.add_option("--flaky", command.flaky,
-                 "with --ci: exit code when tests are only flaky: tell (3), pass (0), fail (1)")
-      ->check(CLI::IsMember({"tell", "pass", "fail"}))
-      ->envname("UNFLAKE_FLAKY");
-  command.quarantine.add_to(app);
-  app.add_flag("--json", command.json, "a summary as JSON");
-  command.history.add_to(app);
-  command.configuration.add_to(app);
+void add_options(CommandLine& line, IngestCommand& command) {
+  line.option("reports", command.words, "XML files, folders, patterns, or - for standard input")
+      .takes("");
+  line.option("--target", command.target, "what was tested [as the report or its name says]");
+  line.option("--build", command.build, "CI's name of the build [from CI's environment]");
+  line.option("--commit", command.commit, "the commit that was tested [git's]");
+  line.option("--branch", command.branch, "its branch [git's or CI's]");
+  line.option("--server", command.server, "send the reports to an `unflake serve`")
+      .from_environment("UNFLAKE_SERVER")
+      .takes("URL");
+  line.option("--token", command.token, "what the server knows its writers by [UNFLAKE_TOKEN]");
+  line.flag("--flush", command.flush, "send what waits for the server, and nothing else");
+  line.flag("--ci", command.ci,
+            "the gate of a build: known failures are those in quarantine, others fail");
+  line.option("--flaky", command.flaky,
+              "with --ci: exit code when tests are only flaky: tell (3), pass (0), fail (1)")
+      .one_of({"tell", "pass", "fail"})
+      .from_environment("UNFLAKE_FLAKY");
+  command.quarantine.add_to(line);
+  line.flag("--json", command.json, "a summary as JSON");
+  command.history.add_to(line);
+  command.configuration.add_to(line);
 }
 
 class Ingestion {
@@ -256,7 +256,7 @@ class Ingestion {
 int ingest_command(const Words& words) {
   CommandLine line("ingest", help);
   IngestCommand command;
-  add_options(line.app(), command);
+  add_options(line, command);
   if (const auto code = line.parse(words)) return *code;
   const auto project = find_project();
   if (!project) return report_error(project.error());

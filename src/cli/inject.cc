@@ -131,10 +131,9 @@ class Injection {
 int inject_command(const Words& words) {
   InjectCommand command;
   CommandLine line("inject", help);
-  CLI::App& app = line.app();
-  command.one.add_to(app);
+  command.one.add_to(line);
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* text) {
-    app.add_option(name, list, text)->allow_extra_args(false)->type_name("TEXT");
+    line.option(name, list, text).one_at_a_time().takes("TEXT");
   };
   add_list("--delay", command.words.delays, "SITE[@THREAD]=DURATION: be late there");
   add_list("--hold", command.words.holds, "SITE[@THREAD] until SITE[@THREAD]: wait for the other");
@@ -143,8 +142,7 @@ int inject_command(const Words& words) {
   add_list("--scale-time", command.words.scale_times,
            "SITE[@THREAD]=FACTOR: the same in proportion, as 0.5 or 50%");
   add_list("--watch", command.words.watches, "SITE[@THREAD]: only count who comes there");
-  app.add_option("-n,--repeat", command.runs, "runs with the interventions [1]")
-      ->check(CLI::Range(1, 1'000'000));
+  line.option("-n,--repeat", command.runs, "runs with the interventions [1]").between(1, 1'000'000);
   if (const auto done = line.parse(words)) return *done;
   const auto code = Injection(command)(words);
   return code ? *code : report_error(code.error());

@@ -65,10 +65,10 @@ int list_command(const Words& words) {
   ConfigOptions configuration;
   bool json = false;
   CommandLine line("list", help);
-  target.add_to(line.app());
-  history.add_to(line.app());
-  configuration.add_to(line.app());
-  line.app().add_flag("--json", json, "JSON instead of lines");
+  target.add_to(line);
+  history.add_to(line);
+  configuration.add_to(line);
+  line.flag("--json", json, "JSON instead of lines");
   if (const auto done = line.parse(words)) return *done;
 
   const auto project = find_project();

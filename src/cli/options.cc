@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "util/text.h"
@@ -60,54 +59,13 @@ Error nothing_to_run() {
 
 }  // namespace
 
-int report_error(const Error& error) {
-  fmt::print(stderr, "unflake: {}\n", printable(error.what, LineFeeds::keep));
-  if (!error.where.empty()) fmt::print(stderr, "  at: {}\n", printable(error.where));
-  if (!error.next.empty())
-    fmt::print(stderr, "  next: {}\n", printable(error.next, LineFeeds::keep));
-  return static_cast<int>(exit_code_of(error));
-}
-
-CommandLine::CommandLine(const std::string& command, const std::string& help)
-    : app_(help, "unflake " + command) {
-  app_.get_formatter()->column_width(34);
-}
-
-std::optional<int> CommandLine::parse(const Words& words) {
-  try {
-    std::vector<std::string> reversed(words.options.rbegin(), words.options.rend());
-    app_.parse(reversed);
-    return std::nullopt;
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app_.help());
-    return static_cast<int>(ExitCode::success);
-  } catch (const CLI::ParseError& error) {
-    return report_error(usage_error(
-        error.what(), "", fmt::format("`{} --help` shows what it takes", app_.get_name())));
-  }
-}
-
-CLI::Option* add_duration(CLI::App& app, const std::string& names, std::optional<Duration>& value,
-                          const std::string& description) {
-  return app
-      .add_option_function<std::string>(
-          names,
-          [&value, names](const std::string& text) {
-            const auto duration = parse_duration(text);
-            if (!duration) throw CLI::ValidationError(names, to_string(duration.error()));
-            value = *duration;
-          },
-          description)
-      ->type_name("DURATION");
-}
-
-void StoreOptions::add_to(CLI::App& app) {
-  app.add_option("--store", url, "the history: a file or postgres://... [.unflake/history.db]")
-      ->envname("UNFLAKE_STORE")
-      ->type_name("URL");
-  app.add_option("--project", project, "whose tests, in a history that several projects share")
-      ->envname("UNFLAKE_PROJECT")
-      ->type_name("NAME");
+void StoreOptions::add_to(CommandLine& line) {
+  line.option("--store", url, "the history: a file or postgres://... [.unflake/history.db]")
+      .from_environment("UNFLAKE_STORE")
+      .takes("URL");
+  line.option("--project", project, "whose tests, in a history that several projects share")
+      .from_environment("UNFLAKE_PROJECT")
+      .takes("NAME");
 }
 
 StoreAddress StoreOptions::address(const Project& project_here, const Config& config) const {
@@ -119,21 +77,20 @@ StoreAddress StoreOptions::address(const Project& project_here, const Config& co
   return address;
 }
 
-void QuarantineOptions::add_to(CLI::App& app) {
-  app.add_option("--quarantine", path, "the quarantine's file [.unflake/quarantine.toml]")
-      ->envname("UNFLAKE_QUARANTINE")
-      ->type_name("FILE");
+void QuarantineOptions::add_to(CommandLine& line) {
+  line.option("--quarantine", path, "the quarantine's file [.unflake/quarantine.toml]")
+      .from_environment("UNFLAKE_QUARANTINE")
+      .takes("FILE");
 }
 
 std::string QuarantineOptions::file(const Project& project) const {
   return path.empty() ? project.path("quarantine.toml") : path;
 }
 
-void ConfigOptions::add_to(CLI::App& app) {
-  app.add_option("--profile", profile, "a profile of the configuration [default]")
-      ->envname("UNFLAKE_PROFILE");
-  app.add_option("--config", path, "the configuration's file [.unflake/config.toml]")
-      ->type_name("FILE");
+void ConfigOptions::add_to(CommandLine& line) {
+  line.option("--profile", profile, "a profile of the configuration [default]")
+      .from_environment("UNFLAKE_PROFILE");
+  line.option("--config", path, "the configuration's file [.unflake/config.toml]").takes("FILE");
 }
 
 std::string ConfigOptions::file(const Project& project) const {
@@ -144,18 +101,18 @@ Result<Config> ConfigOptions::load(const Project& project) const {
   return load_config(file(project), profile, path.empty());
 }
 
-void TargetOptions::add_to(CLI::App& app) {
-  app.add_option("target", words,
-                 "TARGET [NAME-OR-GLOB...]: a test executable or a CTest build folder, then the "
-                 "tests in it; or a full id target:name")
-      ->type_name("");
-  app.add_option("--framework", framework,
-                 "do not recognise the framework but take gtest, catch2, doctest, boost or ctest");
-  app.add_option("--target-name", target_name, "the target's name in ids [the file's name]");
-  app.add_option("--test-arg", test_args, "an argument for the test executable; may be repeated")
-      ->allow_extra_args(false);
-  app.add_option("--ctest-config", ctest_config, "a CTest configuration, as for ctest -C");
-  app.add_flag("--cases", open_cases, "open CTest entries that are test executables into cases");
+void TargetOptions::add_to(CommandLine& line) {
+  line.option("target", words,
+              "TARGET [NAME-OR-GLOB...]: a test executable or a CTest build folder, then the "
+              "tests in it; or a full id target:name")
+      .takes("");
+  line.option("--framework", framework,
+              "do not recognise the framework but take gtest, catch2, doctest, boost or ctest");
+  line.option("--target-name", target_name, "the target's name in ids [the file's name]");
+  line.option("--test-arg", test_args, "an argument for the test executable; may be repeated")
+      .one_at_a_time();
+  line.option("--ctest-config", ctest_config, "a CTest configuration, as for ctest -C");
+  line.flag("--cases", open_cases, "open CTest entries that are test executables into cases");
 }
 
 FindTarget find_target_in(const StoreAddress& history) {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/config.h"
 #include "cli/exit_codes.h"
@@ -17,39 +17,19 @@
 
 namespace unflake {
 
-// Says on standard error what happened, where, and what to do next. Returns the exit code for it.
-int report_error(const Error& error);
-
-// One command's options: CLI11 with unflake's manners (exit codes, errors, `--help` at any place).
-class CommandLine {
- public:
-  CommandLine(const std::string& command, const std::string& help);
-
-  CLI::App& app() { return app_; }
-  // The exit code when there is nothing more to do: help was shown, or the words were wrong.
-  std::optional<int> parse(const Words& words);
-
- private:
-  CLI::App app_;
-};
-
-// An option that takes a duration, as in `--timeout 5m`.
-CLI::Option* add_duration(CLI::App& app, const std::string& names, std::optional<Duration>& value,
-                          const std::string& description);
-
 // Where history is, for every command that reads or writes it.
 struct StoreOptions {
   std::string url;  // empty: as configured, else the project's own file
   std::string
       project;  // empty: as configured, else none in a file and the repository's on a server
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& line);
   StoreAddress address(const Project& project, const Config& config) const;
 };
 
 // Where the quarantine is, for every command that obeys or edits it.
 struct QuarantineOptions {
   std::string path;  // empty: the project's own
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& line);
   std::string file(const Project& project) const;
 };
 
@@ -57,7 +37,7 @@ struct QuarantineOptions {
 struct ConfigOptions {
   std::string path;  // empty: the project's own, which may be missing
   std::string profile = "default";
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& line);
   std::string file(const Project& project) const;
   Result<Config> load(const Project& project) const;
 };
@@ -73,7 +53,7 @@ struct TargetOptions {
   bool open_cases = false;
   bool include_disabled = false;
 
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& line);
 };
 
 struct SelectedTests {

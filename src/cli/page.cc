@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cli/command_line.h"
 #include "cli/exit_codes.h"
-#include "cli/options.h"
 
 namespace unflake {
 

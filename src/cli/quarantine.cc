@@ -122,8 +122,8 @@ int expire_command(const Words& words) {
   QuarantineWords common;
   bool dry_run = false;
   CommandLine line("quarantine expire", expire_help);
-  line.app().add_flag("--dry-run", dry_run, "show them and leave them in");
-  common.add_to(line.app());
+  line.flag("--dry-run", dry_run, "show them and leave them in");
+  common.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto desk = open_desk(common);
   if (!desk) return report_error(desk.error());
@@ -135,13 +135,11 @@ int lift_command(const Words& words) {
   QuarantineWords common;
   LiftWords lifted;
   CommandLine line("quarantine lift", lift_help);
-  line.app()
-      .add_option("test", lifted.test, "target:name, or a name that only one has")
-      ->required();
-  line.app().add_option("--signature", lifted.signature, "only this failure [all of the test]");
-  line.app().add_option("--fixed-by", lifted.fixed_by, "the commit that mended it");
-  line.app().add_option("--reason", lifted.reason, "why it may leave");
-  common.add_to(line.app());
+  line.option("test", lifted.test, "target:name, or a name that only one has").required();
+  line.option("--signature", lifted.signature, "only this failure [all of the test]");
+  line.option("--fixed-by", lifted.fixed_by, "the commit that mended it");
+  line.option("--reason", lifted.reason, "why it may leave");
+  common.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto desk = open_desk(common);
   if (!desk) return report_error(desk.error());
@@ -161,10 +159,10 @@ constexpr Action actions[] = {{"add", quarantine_add},
 
 }  // namespace
 
-void QuarantineWords::add_to(CLI::App& app) {
-  quarantine.add_to(app);
-  history.add_to(app);
-  configuration.add_to(app);
+void QuarantineWords::add_to(CommandLine& line) {
+  quarantine.add_to(line);
+  history.add_to(line);
+  configuration.add_to(line);
 }
 
 Result<std::unique_ptr<Store>> QuarantineDesk::read_history() const {

@@ -15,7 +15,7 @@ struct QuarantineWords {
   QuarantineOptions quarantine;
   StoreOptions history;
   ConfigOptions configuration;
-  void add_to(CLI::App& app);
+  void add_to(CommandLine& line);
 };
 
 // What every action on the quarantine works with.

@@ -140,8 +140,8 @@ int quarantine_list(const Words& words) {
   QuarantineWords common;
   bool json = false;
   CommandLine line("quarantine list", help);
-  line.app().add_flag("--json", json, "JSON instead of a table");
-  common.add_to(line.app());
+  line.flag("--json", json, "JSON instead of a table");
+  common.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto desk = open_desk(common);
   if (!desk) return report_error(desk.error());

@@ -184,24 +184,22 @@ class Replay {
 int replay_command(const Words& words) {
   ReplayCommand command;
   CommandLine line("replay", help);
-  CLI::App& app = line.app();
-  app.add_option("file", command.file, "the repro's file, or its name in .unflake/repro")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("-n,--repeat", command.runs, "runs under the plan [10]")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--target", command.target, "another executable or build folder with the test")
-      ->type_name("PATH");
-  app.add_flag("--as-test", command.as_test, "exit code 0 when the failure does not come");
-  app.add_flag("--gdb", command.gdb, "start a run in gdb; `run` begins it");
-  app.add_option("--gdb-arg", command.gdb_arguments, "an argument for gdb; may be repeated")
-      ->allow_extra_args(false);
-  app.add_flag("--rr", command.rr, "record a run with rr")->excludes("--gdb");
-  app.add_flag("--verbose", command.verbose, "the output of every failing run");
-  app.add_flag("--json", command.json, "JSON instead of text");
-  app.add_option("--color", command.one.colour, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  command.one.configuration.add_to(app);
+  line.option("file", command.file, "the repro's file, or its name in .unflake/repro")
+      .required()
+      .takes("FILE");
+  line.option("-n,--repeat", command.runs, "runs under the plan [10]").between(1, 1'000'000);
+  line.option("--target", command.target, "another executable or build folder with the test")
+      .takes("PATH");
+  line.flag("--as-test", command.as_test, "exit code 0 when the failure does not come");
+  line.flag("--gdb", command.gdb, "start a run in gdb; `run` begins it");
+  line.option("--gdb-arg", command.gdb_arguments, "an argument for gdb; may be repeated")
+      .one_at_a_time();
+  line.flag("--rr", command.rr, "record a run with rr").excludes("--gdb");
+  line.flag("--verbose", command.verbose, "the output of every failing run");
+  line.flag("--json", command.json, "JSON instead of text");
+  line.option("--color", command.one.colour, "auto, always or never")
+      .one_of({"auto", "always", "never"});
+  command.one.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto code = Replay(command)();
   return code ? *code : report_error(code.error());

@@ -151,23 +151,19 @@ class Reporting {
 int report_command(const Words& words) {
   ReportCommand command;
   CommandLine line("report", help);
-  CLI::App& app = line.app();
-  app.add_option("--days", command.days, "how far to look back [30]")->check(CLI::Range(1, 3650));
-  app.add_option("--most", command.most, "how many causes to tell of [50]")
-      ->check(CLI::Range(1, 100'000));
-  app.add_option("--format", command.format, "md, html or json")
-      ->check(CLI::IsMember({"md", "html", "json"}));
-  app.add_option("--out", command.out, "write to a file")->type_name("FILE");
-  app.add_option("--github", command.issues.github, "care for issues of this repository")
-      ->type_name("OWNER/REPO");
-  app.add_option("--gitlab", command.issues.gitlab, "care for issues of this project")
-      ->type_name("GROUP/PROJECT");
-  app.add_option("--api", command.issues.api, "the REST API of a server of your own")
-      ->type_name("URL");
-  app.add_flag("--send", command.issues.send, "do it, instead of saying what would be done");
-  command.history.add_to(app);
-  command.configuration.add_to(app);
-  command.quarantine.add_to(app);
+  line.option("--days", command.days, "how far to look back [30]").between(1, 3650);
+  line.option("--most", command.most, "how many causes to tell of [50]").between(1, 100'000);
+  line.option("--format", command.format, "md, html or json").one_of({"md", "html", "json"});
+  line.option("--out", command.out, "write to a file").takes("FILE");
+  line.option("--github", command.issues.github, "care for issues of this repository")
+      .takes("OWNER/REPO");
+  line.option("--gitlab", command.issues.gitlab, "care for issues of this project")
+      .takes("GROUP/PROJECT");
+  line.option("--api", command.issues.api, "the REST API of a server of your own").takes("URL");
+  line.flag("--send", command.issues.send, "do it, instead of saying what would be done");
+  command.history.add_to(line);
+  command.configuration.add_to(line);
+  command.quarantine.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto project = find_project();
   if (!project) return report_error(project.error());

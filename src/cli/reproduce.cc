@@ -334,31 +334,30 @@ class Reproduction {
 int reproduce_command(const Words& words) {
   ReproduceCommand command;
   CommandLine line("reproduce", help);
-  CLI::App& app = line.app();
-  command.one.add_to(app);
-  app.add_option("--log", command.log, "a raw CI log or JUnit XML that shows the failure")
-      ->type_name("FILE");
-  app.add_option("--failure", command.failure,
-                 "a signature from history, FILE:LINE of a check, or `timeout`");
-  app.add_option("--strategy", command.strategies,
-                 "one or more, in this order [guided, then wider ones]:" + strategy_list())
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  add_duration(app, "--budget", command.budget, "for the search [5m]");
-  add_duration(app, "--max-delay", command.most_delay, "no thread is made later than this [10s]");
-  add_duration(app, "--initial-delay", command.initial_delay,
-               "the first delay of bisection, one-by-one and ddmin [four times as long as the test "
-               "runs, at most 5s]");
-  app.add_option("--order", command.order, "of guided: turns, nearest, appearance or random")
-      ->check(CLI::IsMember({"turns", "nearest", "appearance", "random"}));
-  app.add_option("--candidates", command.most_candidates,
-                 "of guided: only the first so many of that order [all]");
-  app.add_option("--seed", command.seed, "for what is random");
-  app.add_option("--profile-runs", command.profile_runs, "runs without delays at first [5]")
-      ->check(CLI::Range(1, 100));
-  app.add_option("--out", command.out, "write the repro file here (of several failures, the first)")
-      ->type_name("FILE");
-  app.add_flag("--json", command.json, "events as JSON lines instead of text");
+  command.one.add_to(line);
+  line.option("--log", command.log, "a raw CI log or JUnit XML that shows the failure")
+      .takes("FILE");
+  line.option("--failure", command.failure,
+              "a signature from history, FILE:LINE of a check, or `timeout`");
+  line.option("--strategy", command.strategies,
+              "one or more, in this order [guided, then wider ones]:" + strategy_list())
+      .separated_by(',')
+      .one_at_a_time();
+  line.option("--budget", command.budget, "for the search [5m]");
+  line.option("--max-delay", command.most_delay, "no thread is made later than this [10s]");
+  line.option("--initial-delay", command.initial_delay,
+              "the first delay of bisection, one-by-one and ddmin [four times as long as the test "
+              "runs, at most 5s]");
+  line.option("--order", command.order, "of guided: turns, nearest, appearance or random")
+      .one_of({"turns", "nearest", "appearance", "random"});
+  line.option("--candidates", command.most_candidates,
+              "of guided: only the first so many of that order [all]");
+  line.option("--seed", command.seed, "for what is random");
+  line.option("--profile-runs", command.profile_runs, "runs without delays at first [5]")
+      .between(1, 100);
+  line.option("--out", command.out, "write the repro file here (of several failures, the first)")
+      .takes("FILE");
+  line.flag("--json", command.json, "events as JSON lines instead of text");
   if (const auto done = line.parse(words)) return *done;
   const auto code = Reproduction(command)(words);
   return code ? *code : report_error(code.error());

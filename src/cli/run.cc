@@ -203,7 +203,7 @@ class RunSession {
 int run_command(const Words& words) {
   RunCommand run;
   CommandLine line("run", help);
-  add_options(line.app(), run);
+  add_options(line, run);
   if (const auto done = line.parse(words)) return *done;
   const auto project = find_project();
   if (!project) return report_error(project.error());

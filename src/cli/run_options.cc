@@ -26,61 +26,57 @@ MassFailure mass_failure_of(const CiSettings& ci) {
 
 }  // namespace
 
-void add_options(CLI::App& app, RunCommand& run) {
-  run.target.add_to(app);
-  app.add_flag("--include-disabled", run.target.include_disabled,
-               "also run disabled and hidden tests");
-  app.add_option("-n,--repeat", run.repeat, "runs of each test [1]")
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_flag("--until-fail", run.until_fail, "repeat each test until its first failure");
-  add_duration(app, "--duration", run.duration, "repeat for this long");
-  app.add_option("--retries", run.retries, "more tries for a test that fails [0; with --ci 1]")
-      ->check(CLI::Range(0, 1'000'000))
-      ->envname("UNFLAKE_RETRIES");
-  app.add_option("-j,--jobs", run.jobs, "runs at the same time [1]")
-      ->check(CLI::Range(1, 1024))
-      ->envname("UNFLAKE_JOBS");
-  app.add_flag("--shuffle", run.shuffle, "another order in every round");
-  app.add_option("--seed", run.seed, "repeat a shuffled order (implies --shuffle)");
-  add_duration(app, "--timeout", run.timeout, "for each run [the suite's own, else 10m]")
-      ->envname("UNFLAKE_TIMEOUT");
-  add_duration(app, "--grace", run.grace, "between SIGTERM and SIGKILL at a time-out [2s]")
-      ->envname("UNFLAKE_GRACE");
-  app.add_flag_function(
-      "--fork-server,!--no-fork-server", [&run](int64_t times) { run.fork_server = times > 0; },
-      "fork each run off a process that stands before its main; see docs/guide.md");
-  app.add_flag("--fail-fast", run.fail_fast, "start nothing after a failure that is not retried");
-  app.add_option("--flaky", run.flaky,
-                 "exit code when tests are only flaky: tell (3), pass (0), fail (1)")
-      ->check(CLI::IsMember({"tell", "pass", "fail"}))
-      ->envname("UNFLAKE_FLAKY");
-  app.add_flag("--ci", run.ci,
-               "the gate of a build: one retry, known failures are those in quarantine");
-  app.add_flag("--quarantine-new", run.quarantine_new,
-               "with --ci: put new flaky failures into the quarantine, for a review");
-  app.add_option("--changed-since", run.changed_since,
-                 "run tests that are new or changed since this revision more often")
-      ->envname("UNFLAKE_CHANGED_SINCE")
-      ->type_name("REV");
-  app.add_option("--changed-runs", run.changed_runs, "how often these run [10]")
-      ->check(CLI::Range(1, 1'000'000))
-      ->envname("UNFLAKE_CHANGED_RUNS");
-  run.quarantine.add_to(app);
-  app.add_flag("--json", run.json, "events as JSON lines on standard output");
-  app.add_option("--json-file", run.json_file, "events as JSON lines into a file")
-      ->type_name("FILE");
-  app.add_option("--junit", run.junit, "write JUnit XML")->type_name("FILE");
-  app.add_flag("-q,--quiet", run.quiet, "only failures and the summary");
-  app.add_flag("-v,--verbose", run.verbose, "every run, with its output");
-  app.add_option("--color", run.colour, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  run.history.add_to(app);
-  app.add_flag("--no-history", run.no_history, "do not record the runs");
-  run.configuration.add_to(app);
-  app.add_option("--max-output", run.max_output_kib,
-                 "KiB of a run's output that are kept, first and last half [1024]")
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_flag("--core-dumps", run.core_dumps, "let crashing tests dump core");
+void add_options(CommandLine& line, RunCommand& run) {
+  run.target.add_to(line);
+  line.flag("--include-disabled", run.target.include_disabled,
+            "also run disabled and hidden tests");
+  line.option("-n,--repeat", run.repeat, "runs of each test [1]").between(1, 1'000'000'000);
+  line.flag("--until-fail", run.until_fail, "repeat each test until its first failure");
+  line.option("--duration", run.duration, "repeat for this long");
+  line.option("--retries", run.retries, "more tries for a test that fails [0; with --ci 1]")
+      .between(0, 1'000'000)
+      .from_environment("UNFLAKE_RETRIES");
+  line.option("-j,--jobs", run.jobs, "runs at the same time [1]")
+      .between(1, 1024)
+      .from_environment("UNFLAKE_JOBS");
+  line.flag("--shuffle", run.shuffle, "another order in every round");
+  line.option("--seed", run.seed, "repeat a shuffled order (implies --shuffle)");
+  line.option("--timeout", run.timeout, "for each run [the suite's own, else 10m]")
+      .from_environment("UNFLAKE_TIMEOUT");
+  line.option("--grace", run.grace, "between SIGTERM and SIGKILL at a time-out [2s]")
+      .from_environment("UNFLAKE_GRACE");
+  line.flag("--fork-server,!--no-fork-server", run.fork_server,
+            "fork each run off a process that stands before its main; see docs/guide.md");
+  line.flag("--fail-fast", run.fail_fast, "start nothing after a failure that is not retried");
+  line.option("--flaky", run.flaky,
+              "exit code when tests are only flaky: tell (3), pass (0), fail (1)")
+      .one_of({"tell", "pass", "fail"})
+      .from_environment("UNFLAKE_FLAKY");
+  line.flag("--ci", run.ci,
+            "the gate of a build: one retry, known failures are those in quarantine");
+  line.flag("--quarantine-new", run.quarantine_new,
+            "with --ci: put new flaky failures into the quarantine, for a review");
+  line.option("--changed-since", run.changed_since,
+              "run tests that are new or changed since this revision more often")
+      .from_environment("UNFLAKE_CHANGED_SINCE")
+      .takes("REV");
+  line.option("--changed-runs", run.changed_runs, "how often these run [10]")
+      .between(1, 1'000'000)
+      .from_environment("UNFLAKE_CHANGED_RUNS");
+  run.quarantine.add_to(line);
+  line.flag("--json", run.json, "events as JSON lines on standard output");
+  line.option("--json-file", run.json_file, "events as JSON lines into a file").takes("FILE");
+  line.option("--junit", run.junit, "write JUnit XML").takes("FILE");
+  line.flag("-q,--quiet", run.quiet, "only failures and the summary");
+  line.flag("-v,--verbose", run.verbose, "every run, with its output");
+  line.option("--color", run.colour, "auto, always or never").one_of({"auto", "always", "never"});
+  run.history.add_to(line);
+  line.flag("--no-history", run.no_history, "do not record the runs");
+  run.configuration.add_to(line);
+  line.option("--max-output", run.max_output_kib,
+              "KiB of a run's output that are kept, first and last half [1024]")
+      .between(1, 1 << 20);
+  line.flag("--core-dumps", run.core_dumps, "let crashing tests dump core");
 }
 
 int changed_runs_of(const RunCommand& run, const Config& config) {

@@ -30,7 +30,7 @@ struct RunCommand {
   QuarantineOptions quarantine;
 };
 
-void add_options(CLI::App& app, RunCommand& run);
+void add_options(CommandLine& line, RunCommand& run);
 
 SessionPolicy policy_of(const RunCommand& run, const Config& config, bool live);
 

@@ -95,12 +95,11 @@ Result<int> serve(const ServeCommand& command, const Project& project) {
 int serve_command(const Words& words) {
   CommandLine line("serve", help);
   ServeCommand command;
-  line.app()
-      .add_option("--listen", command.listen, "where to listen; port 0: any [127.0.0.1:8080]")
-      ->type_name("HOST:PORT");
-  line.app().add_option("--token", command.token, "what writers have to know [UNFLAKE_TOKEN]");
-  command.history.add_to(line.app());
-  command.configuration.add_to(line.app());
+  line.option("--listen", command.listen, "where to listen; port 0: any [127.0.0.1:8080]")
+      .takes("HOST:PORT");
+  line.option("--token", command.token, "what writers have to know [UNFLAKE_TOKEN]");
+  command.history.add_to(line);
+  command.configuration.add_to(line);
   if (const auto code = line.parse(words)) return *code;
   const auto project = find_project();
   if (!project) return report_error(project.error());

@@ -177,24 +177,21 @@ Result<int> run(const StatsCommand& command) {
 int stats_command(const Words& words) {
   StatsCommand command;
   CommandLine line("stats", help);
-  CLI::App& app = line.app();
-  auto* days = app.add_option("--days", command.days, "how far table 1 looks back [30]")
-                   ->check(CLI::Range(1, 36'500));
-  app.add_option("--since", command.since, "the same as a date, as 2026-01-01 (UTC)")
-      ->type_name("TIME")
-      ->excludes(days);
-  app.add_option("--until", command.until, "leave out what came later [now]")->type_name("TIME");
-  app.add_flag("--all-projects", command.all_projects, "a row for every project of the store");
-  app.add_option("--table", command.tables,
-                 "only this one: 1 to 7, reoccurrence, fixes; repeatable")
-      ->check(CLI::IsMember(study_table_ids()))
-      ->allow_extra_args(false);
-  app.add_flag("--json", command.json, "JSON instead of text: all tables");
-  app.add_option("--html", command.html, "write a page, too")->type_name("FILE");
-  app.add_option("--color", command.colour, "auto, always or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  command.history.add_to(app);
-  command.configuration.add_to(app);
+  line.option("--days", command.days, "how far table 1 looks back [30]").between(1, 36'500);
+  line.option("--since", command.since, "the same as a date, as 2026-01-01 (UTC)")
+      .takes("TIME")
+      .excludes("--days");
+  line.option("--until", command.until, "leave out what came later [now]").takes("TIME");
+  line.flag("--all-projects", command.all_projects, "a row for every project of the store");
+  line.option("--table", command.tables, "only this one: 1 to 7, reoccurrence, fixes; repeatable")
+      .one_of(study_table_ids())
+      .one_at_a_time();
+  line.flag("--json", command.json, "JSON instead of text: all tables");
+  line.option("--html", command.html, "write a page, too").takes("FILE");
+  line.option("--color", command.colour, "auto, always or never")
+      .one_of({"auto", "always", "never"});
+  command.history.add_to(line);
+  command.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto code = run(command);
   return code ? *code : report_error(code.error());

@@ -92,13 +92,11 @@ Result<int> trace(const TraceCommand& command, const Words& words) {
 int trace_command(const Words& words) {
   TraceCommand command;
   CommandLine line("trace", help);
-  CLI::App& app = line.app();
-  command.one.add_to(app);
-  app.add_option("--out", command.out, "write a Chrome trace, which Perfetto opens")
-      ->type_name("FILE");
-  app.add_flag("--functions", command.functions, "list the functions of project code executed");
-  app.add_flag("--no-stacks", command.no_stacks, "calls without their stacks: quicker");
-  app.add_flag("--json", command.json, "JSON instead of text");
+  command.one.add_to(line);
+  line.option("--out", command.out, "write a Chrome trace, which Perfetto opens").takes("FILE");
+  line.flag("--functions", command.functions, "list the functions of project code executed");
+  line.flag("--no-stacks", command.no_stacks, "calls without their stacks: quicker");
+  line.flag("--json", command.json, "JSON instead of text");
   if (const auto done = line.parse(words)) return *done;
   const auto code = trace(command, words);
   return code ? *code : report_error(code.error());
