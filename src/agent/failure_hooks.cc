@@ -29,12 +29,6 @@ void remember_throw(const TypeInfo* type) {
   extra->thrown_type = type != nullptr ? type->name : nullptr;
 }
 
-// Nothing but terminate() calls abort() from there.
-bool is_cxx_runtime(const void* caller) {
-  const LoadedImage* image = image_at(reinterpret_cast<uint64_t>(caller));
-  return image != nullptr && image->is_cxx_runtime;
-}
-
 void capture_abort(const void* caller) {
   Guard guard;
   if (!captures_failures() || !guard || !meet_this_thread() || this_thread.aborts) return;
@@ -42,6 +36,7 @@ void capture_abort(const void* caller) {
   StackSnapshot stack;
   take_stack(stack);
   const ThreadExtra* extra = this_thread.extra;
+  // Nothing but terminate() calls abort() from there.
   if (is_cxx_runtime(caller) && extra != nullptr && extra->thrown.count > 0)
     capture_failure(FailureKind::exception, extra->thrown, {.type = extra->thrown_type});
   else

@@ -213,6 +213,11 @@ CodeOwner owner_of(uint64_t address, const LoadedImage* image) {
   return owner_inside(planned, address - image->bias - 1);
 }
 
+bool is_cxx_runtime(const void* address) {
+  const LoadedImage* image = image_at(reinterpret_cast<uint64_t>(address));
+  return image != nullptr && image->is_cxx_runtime;
+}
+
 Address address_in(uint64_t address, const LoadedImage* image) {
   return image != nullptr ? make_address(image->number, address - image->bias)
                           : make_address(unknown_image, address);

@@ -39,6 +39,9 @@ uint32_t closed_images();  // how many there have been
 // wrapper.
 CodeOwner owner_of(uint64_t address, const LoadedImage* image);
 
+// The compiled part of the C++ library, where it is not linked into the program.
+bool is_cxx_runtime(const void* address);
+
 protocol::Address address_in(uint64_t address, const LoadedImage* image);
 
 const LoadedImage* executable_image();

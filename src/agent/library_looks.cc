@@ -13,6 +13,15 @@ constexpr uint64_t longest_ns = 1'000'000;
 // Deadlines of the program may be finer than what the wait was given.
 constexpr int64_t margin_ns = 1000;
 
+// The library's own clocks are compiled, also where the library is linked into the program.
+bool is_library_clock(const void* caller) {
+  if (is_cxx_runtime(caller)) return true;
+  const auto address = reinterpret_cast<uint64_t>(caller);
+  const LoadedImage* image = image_at(address);
+  return image != nullptr && image == executable_image() &&
+         owner_of(address, image) != CodeOwner::project;
+}
+
 }  // namespace
 
 void foresee_looks(clockid_t clock, int64_t deadline, bool timed_out, uint8_t count) {
@@ -27,18 +36,10 @@ void foresee_looks(clockid_t clock, int64_t deadline, bool timed_out, uint8_t co
 
 void tell_foreseen(const void* caller, clockid_t clock, timespec* time) {
   ForeseenLooks& looks = this_thread.looks;
-  const bool is_meant = clock == looks.clock && is_cxx_library(caller) &&
+  const bool is_meant = clock == looks.clock && is_library_clock(caller) &&
                         now_ns(CLOCK_THREAD_CPUTIME_ID) <= looks.until_cpu_ns;
   looks.count = is_meant ? looks.count - 1 : 0;
   if (is_meant) *time = to_timespec(looks.told_ns);
-}
-
-bool is_cxx_library(const void* address) {
-  const auto at = reinterpret_cast<uint64_t>(address);
-  const LoadedImage* image = image_at(at);
-  if (image == nullptr) return false;
-  if (image->is_cxx_runtime) return true;
-  return image == executable_image() && owner_of(at, image) == CodeOwner::system;
 }
 
 }  // namespace unflake::agent

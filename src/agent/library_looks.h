@@ -24,7 +24,4 @@ inline void forget_foreseen(protocol::Api api) {
     this_thread.looks.count = 0;
 }
 
-// The compiled part of the C++ library, also when it is linked into the program.
-bool is_cxx_library(const void* address);
-
 }  // namespace unflake::agent

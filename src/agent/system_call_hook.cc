@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/images.h"
 #include "agent/library_looks.h"
 #include "agent/real.h"
 #include "agent/signals.h"
@@ -52,7 +53,7 @@ long futex_wait(const Caller& caller, Arguments with) {
   const long result = pass_on(SYS_futex, with);
   const bool timed_out = result != 0 && errno == ETIMEDOUT;
   // std::counting_semaphore looks twice, but seldom when it was not a time-out.
-  if (visit.other_deadline() >= 0 && timed_out && !is_cxx_library(caller.address))
+  if (visit.other_deadline() >= 0 && timed_out && !is_cxx_runtime(caller.address))
     foresee_looks(clock, to_ns(*time), timed_out, 2);
   return visit.leave(result, timed_out);
 }

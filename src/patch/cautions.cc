@@ -27,10 +27,19 @@ std::string used_elsewhere(const std::string& name, size_t places) {
                      places, places == 1 ? "" : "s", places == 1 ? "that" : "them");
 }
 
+std::string left_out(const std::string& function) {
+  return fmt::format("it is a default argument of {}(): all calls that leave it out change too",
+                     printable(function));
+}
+
 void caution_of_variables(const FoundLiteral& found, const VariableUses& uses,
                           std::vector<std::string>& cautions) {
   for (const CXCursor variable : found.time.through) {
-    if (clang().getCursorKind(variable) == CXCursor_ParmDecl) continue;
+    if (clang().getCursorKind(variable) == CXCursor_ParmDecl) {
+      if (holds(variable, found.time.numbers[0].at))
+        cautions.push_back(left_out(spelling(clang().getCursorSemanticParent(variable))));
+      continue;
+    }
     const auto use = uses.of.find(identity(variable));
     const size_t places = use == uses.of.end() ? 0 : use->second.places.size();
     if (places > 1) cautions.push_back(used_elsewhere(spelling(variable), places - 1));
@@ -62,11 +71,7 @@ std::string caution_of(const SourceUnit& unit, const VariableUses& uses,
   if (found.is_guess)
     cautions.push_back(fmt::format("{}() is taken to count in {}", printable(found.callee),
                                    unit_name(found.unit)));
-  if (found.is_default)
-    cautions.push_back(
-        fmt::format("it is a default argument of {}(): all calls that leave it out "
-                    "change too",
-                    printable(found.callee)));
+  if (found.is_default) cautions.push_back(left_out(found.callee));
   if (number.at.file != unit.file())
     cautions.push_back(
         fmt::format("{} may be included by other files", printable(base_name(number.at.file))));

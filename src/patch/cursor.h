@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,7 +33,7 @@ Spot spelled_at(CXSourceLocation location);
 Spot expanded_at(CXSourceLocation location);
 bool in_macro_body(CXCursor cursor);
 
-// The expression in the file: whole lines only where no macro cuts it in pieces.
+// Where an expression stands in its file; inside the body of a macro, where the macro is used.
 struct SourceExtent {
   Spot begin, end;
 };

@@ -97,7 +97,8 @@ class LiteralSearch {
     notes_.insert(
         time.is_known()
             ? fmt::format("{}() is passed {}", callee, format_duration(in_microseconds(time)))
-            : fmt::format("the time of {}() comes from {}", callee, time.reason));
+            : fmt::format("the time of {}() comes from {}", callee,
+                          time.reason.empty() ? "what is computed at run time" : time.reason));
   }
 
   std::string place() const { return fmt::format("{}:{}", printable(wanted_.file), wanted_.line); }

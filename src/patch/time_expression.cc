@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "patch/time_types.h"
@@ -61,8 +62,12 @@ class Evaluator {
     return printable(shorten(unit_.piece(extent.begin, extent.end), 60));
   }
 
+  // Without a reason where the compiler has written the expression, as in a range-based loop.
   TimeExpression computed(CXCursor cursor) const {
-    return unknown_time(fmt::format("`{}`, which is computed at run time", source(cursor)));
+    const std::string text = source(cursor);
+    const auto is_letter = [](unsigned char c) { return std::isalpha(c) || c == '_'; };
+    if (std::none_of(text.begin(), text.end(), is_letter)) return unknown_time("");
+    return unknown_time(fmt::format("`{}`, which is computed at run time", text));
   }
 
   TimeExpression literal(CXCursor cursor) const {
@@ -251,6 +256,7 @@ class Evaluator {
           fmt::format("`{}`, which is changed in line {}", source(cursor), use.changes.front()));
     if (!initialiser) return computed(cursor);
     TimeExpression value = evaluate(*initialiser);
+    if (!value.is_known() && value.reason.empty()) return computed(cursor);
     value.through.push_back(declaration);
     return value;
   }

@@ -182,7 +182,9 @@ TEST_F(TimeLiteral, Functions_of_the_project_pass_their_time_on) {
             (Change{"200", "53", "wait_ms() is taken to count in milliseconds"}));
   EXPECT_EQ(change("in called", "nanosleep", 200ms, 53ms), (Change{"200", "53", ""}));
   EXPECT_THAT(refusal("in called", "nanosleep", 300ms, 53ms), HasSubstr("several calls"));
-  EXPECT_THAT(change("default", "nanosleep", 200ms, 53ms).caution, HasSubstr("default argument"));
+  for (const char* line : {"default", "in wait_default"})
+    EXPECT_THAT(change(line, "nanosleep", 200ms, 53ms).caution,
+                HasSubstr("default argument of wait_default()"));
 }
 
 TEST_F(TimeLiteral, Any_line_of_a_statement_leads_to_its_call) {
@@ -211,6 +213,8 @@ TEST_F(TimeLiteral, A_value_of_run_time_is_named) {
               HasSubstr("comes from `config.delay`, which is computed at run time"));
   EXPECT_THAT(refusal("parameter", "nanosleep", 200ms, 53ms),
               HasSubstr("a parameter of sleeps(), which this file does not call"));
+  EXPECT_THAT(refusal("loop", "nanosleep", 200ms, 53ms),
+              HasSubstr("`each`, which is computed at run time"));
   EXPECT_THAT(refusal("changed", "nanosleep", 205ms, 53ms),
               HasSubstr("`changed`, which is changed in line"));
 }

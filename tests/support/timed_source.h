@@ -28,7 +28,9 @@ struct Options {
 };
 struct Config { std::chrono::milliseconds delay; } config;
 inline void wait_ms(int ms) { usleep(static_cast<unsigned>(ms) * 1000); }
-void wait_default(std::chrono::milliseconds time = 200ms) { std::this_thread::sleep_for(time); }
+void wait_default(std::chrono::milliseconds time = 200ms) {
+  std::this_thread::sleep_for(time);  // in wait_default
+}
 void called(int ms) { std::this_thread::sleep_for(milliseconds(ms)); }  // in called
 
 void sleeps(int argument) {
@@ -74,6 +76,7 @@ void variables() {
   std::this_thread::sleep_for(changed);  // changed
   auto untouched = 200ms;
   std::this_thread::sleep_for(untouched);  // untouched
+  for (const auto each : {100ms, 200ms}) std::this_thread::sleep_for(each);  // loop
   Options options;
   usleep(options.field_ms * 1000);  // field
 }

@@ -17,7 +17,8 @@ using namespace std::chrono_literals;
 
 constexpr double finest_ratio = 1.03;
 constexpr Duration finest = 200us;
-constexpr double margin = 1.02;   // above what was measured
+constexpr double margin = 1.02;  // above what was located
+constexpr double margin_of_estimate = 1.01;
 constexpr double step_up = 1.05;  // when the margin was not enough
 constexpr double step_at_load = 1.15;
 constexpr int base_runs = 10;
@@ -25,6 +26,7 @@ constexpr int base_runs_in_doubt = 30;
 constexpr int base_runs_when_flaky = 100;
 constexpr int final_runs = 10;
 constexpr double mostly = 0.5;
+constexpr double worthwhile = 0.02;  // of the run
 
 // The edge is steep: near it a value is either nearly always good or often bad. A single bad run
 // may be the machine's fault.
@@ -84,7 +86,30 @@ void BalanceSearch::operator()(const std::vector<size_t>& searched) {
   write();
 }
 
+// A timer may be what the test waits for, or a watchdog that is not meant to bark: what half its
+// time makes no faster is of no use here.
+bool BalanceSearch::is_watchdog(size_t value) {
+  Setting half = own_;
+  half[value] /= 2;
+  const Verdict verdict = check(half, LoadLevel::idle, locating);
+  if (verdict == Verdict::fails) brackets_[value].fails = half[value];
+  if (verdict != Verdict::holds) return false;
+  const double before = runs_.counted(own_, LoadLevel::idle).run_time.median;
+  const double after = runs_.counted(half, LoadLevel::idle).run_time.median;
+  return before - after < before * worthwhile;
+}
+
+void BalanceSearch::leave_out_watchdogs() {
+  for (const size_t i : std::vector(searched_)) {
+    if (values_[i].use() != TimeUse::not_seen || !options_.sites.empty() || runs_.over()) continue;
+    if (!is_watchdog(i)) continue;
+    std::erase(searched_, i);
+    report_.values[i].reason = "with half of it the test was no faster: nothing waits for it";
+  }
+}
+
 void BalanceSearch::balance_all() {
+  leave_out_watchdogs();
   for (Settled settled = Settled::flaky_after_all; settled == Settled::flaky_after_all;) {
     if (base_[LoadLevel::idle].failures.hits > 0 && !std::exchange(raise_was_tried_, true)) raise();
     lower_all(searched_);

@@ -31,6 +31,8 @@ class BalanceSearch {
   using Verdict = TriedSetting::Verdict;
 
   void balance_all();
+  void leave_out_watchdogs();
+  bool is_watchdog(size_t value);
   bool measure_base(LoadLevel load);
   void choose_at_once();
   void raise();

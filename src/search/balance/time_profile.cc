@@ -97,10 +97,9 @@ std::string why_not_searched(const TimeValue& value, const TimeProfile& profile,
   if (!value.is_project) return "it belongs to code that is not the project's";
   if (value.use() == TimeUse::timeout)
     return "it always ended early, so that a shorter one would not make the test faster";
-  if (value.use() == TimeUse::not_seen)
-    return "it takes effect elsewhere, where no call tells whether it ran out";
   const Duration spent = value.spent_per_run();
-  if (spent < little || spent * little_share < profile.median)
+  const bool is_seen = value.use() != TimeUse::not_seen;
+  if (is_seen && (spent < little || spent * little_share < profile.median))
     return fmt::format("it takes {} of a run of {}", format_duration(spent),
                        format_duration(profile.median));
   return "";

@@ -1,0 +1,302 @@
+#include "trace/time_values.h"
+
+#include <gtest/gtest.h>
+
+#include "support/trace_builder.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr char sleep_site[] = "a.cc:1:nanosleep";
+constexpr char wait_site[] = "a.cc:2:pthread_cond_clockwait";
+constexpr char poll_site[] = "a.cc:3:poll";
+constexpr char socket_site[] = "a.cc:4:setsockopt";
+constexpr char receive_site[] = "a.cc:5:recv";
+constexpr char timer_site[] = "a.cc:6:timerfd_settime";
+constexpr char read_site[] = "a.cc:7:read";
+constexpr char close_site[] = "a.cc:8:close";
+constexpr char alarm_site[] = "a.cc:9:alarm";
+
+std::vector<TimeValue> values_of(const TraceBuilder& builder) {
+  const Trace trace = builder.trace();
+  const Trace* const runs[] = {&trace};
+  return time_values(runs);
+}
+
+// The only one.
+TimeValue value_of(const TraceBuilder& builder) {
+  auto all = values_of(builder);
+  EXPECT_EQ(all.size(), 1u);
+  return all.empty() ? TimeValue() : all[0];
+}
+
+TraceBuilder one_thread() {
+  TraceBuilder builder;
+  builder.thread("main");
+  return builder;
+}
+
+TEST(TimeValues, A_time_that_always_runs_out_is_a_wait) {
+  auto run = one_thread();
+  run.call("main", sleep_site, 0, 100).asks_for(100).times_out();
+  run.call("main", sleep_site, 200, 301).asks_for(100).times_out();
+  const TimeValue value = value_of(run);
+  EXPECT_EQ(value.use(), TimeUse::wait);
+  EXPECT_EQ(to_string(value.site), sleep_site);
+  EXPECT_EQ(value.group, "sleep");
+  EXPECT_EQ(value.visits, 2u);
+  EXPECT_EQ(value.ran_out, 2u);
+  EXPECT_EQ(value.spent, 201ms);
+  EXPECT_TRUE(value.early.empty());
+}
+
+TEST(TimeValues, A_time_that_always_ends_early_is_a_time_out) {
+  auto run = one_thread();
+  run.call("main", poll_site, 0, 3).asks_for(5000).returns(1);
+  const TimeValue value = value_of(run);
+  EXPECT_EQ(value.use(), TimeUse::timeout);
+  EXPECT_EQ(value.ended_early, 1u);
+  EXPECT_EQ(value.early, std::vector<Duration>{3ms});
+}
+
+TEST(TimeValues, A_time_that_does_both_is_mixed) {
+  auto run = one_thread();
+  run.call("main", poll_site, 0, 3).asks_for(50);
+  run.call("main", poll_site, 10, 60).asks_for(50).times_out();
+  EXPECT_EQ(value_of(run).use(), TimeUse::mixed);
+}
+
+TEST(TimeValues, Threads_and_runs_of_one_place_are_counted_together) {
+  TraceBuilder one = one_thread();
+  one.thread("worker", "main");
+  one.call("main", sleep_site, 0, 10).asks_for(10).times_out();
+  one.call("worker", sleep_site, 5, 25).asks_for(20).times_out();
+  auto two = one_thread();
+  two.call("main", sleep_site, 0, 30).asks_for(30).times_out();
+  const Trace first = one.trace(), second = two.trace();
+  const Trace* const runs[] = {&first, nullptr, &second};
+  const auto all = time_values(runs);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].runs, 2u);
+  EXPECT_EQ(all[0].visits, 3u);
+  EXPECT_EQ(all[0].least, 10ms);
+  EXPECT_EQ(all[0].most, 30ms);
+  EXPECT_FALSE(all[0].is_constant());
+  EXPECT_EQ(all[0].spent_per_run(), 30ms);
+}
+
+TEST(TimeValues, The_most_expensive_place_comes_first) {
+  auto run = one_thread();
+  run.call("main", sleep_site, 0, 10).asks_for(10).times_out();
+  run.call("main", poll_site, 10, 60).asks_for(50).times_out();
+  const auto all = values_of(run);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(to_string(all[0].site), poll_site);
+}
+
+TEST(TimeValues, A_wait_made_again_for_the_rest_is_one_wait) {
+  auto run = one_thread();
+  run.call("main", wait_site, 0, 30, 7).asks_for(99.9901);
+  run.call("main", wait_site, 30.1, 60, 7).asks_for(69.9);
+  run.call("main", wait_site, 60.2, 100, 7).asks_for(39.8).times_out();
+  const TimeValue value = value_of(run);
+  EXPECT_EQ(value.visits, 1u);
+  EXPECT_EQ(value.ran_out, 1u);
+  EXPECT_EQ(value.ended_early, 0u);
+  EXPECT_EQ(value.least, 100ms);
+  EXPECT_TRUE(value.is_constant());
+  EXPECT_EQ(value.spent, 30ms + 29900us + 39800us);
+}
+
+TEST(TimeValues, A_wait_made_again_that_ends_early_took_its_whole_time) {
+  auto run = one_thread();
+  run.call("main", wait_site, 0, 30, 7).asks_for(100);
+  run.call("main", wait_site, 30.1, 60, 7).asks_for(69.9);
+  EXPECT_EQ(value_of(run).early, std::vector<Duration>{60ms});
+}
+
+TEST(TimeValues, A_wait_made_again_when_nothing_is_left_has_run_out) {
+  auto run = one_thread();
+  run.call("main", wait_site, 0, 99.9, 7).asks_for(100);
+  run.call("main", wait_site, 100.1, 100.2, 7).asks_for(0).times_out();
+  const TimeValue value = value_of(run);
+  EXPECT_EQ(value.visits, 1u);
+  EXPECT_EQ(value.ran_out, 1u);
+}
+
+TEST(TimeValues, A_wait_that_is_woken_in_vain_after_its_time_has_run_out) {
+  auto run = one_thread();
+  run.call("main", wait_site, 0, 60, 7).asks_for(100);
+  run.call("main", wait_site, 60.1, 100.3, 7).asks_for(39.9);
+  EXPECT_EQ(value_of(run).use(), TimeUse::wait);
+}
+
+TEST(TimeValues, Waits_for_the_whole_time_again_are_several) {
+  auto run = one_thread();
+  for (int i = 0; i < 5; ++i)
+    run.call("main", wait_site, i * 0.1, i * 0.1 + 0.05, 7).asks_for(9.998);
+  EXPECT_EQ(value_of(run).visits, 5u);
+}
+
+TEST(TimeValues, Waits_for_other_things_are_several) {
+  auto run = one_thread();
+  run.call("main", wait_site, 0, 30, 7).asks_for(100);
+  run.call("main", wait_site, 30.1, 60, 8).asks_for(69.9);
+  EXPECT_EQ(value_of(run).visits, 2u);
+}
+
+TEST(TimeValues, A_wait_that_the_end_of_the_process_ended_says_nothing) {
+  auto run = one_thread();
+  run.call("main", sleep_site, 5, 0).asks_for(1000).never_ends();
+  const TimeValue value = value_of(run);
+  EXPECT_EQ(value.visits, 1u);
+  EXPECT_EQ(value.ran_out + value.ended_early, 0u);
+  EXPECT_EQ(value.use(), TimeUse::not_seen);
+  EXPECT_EQ(value.spent, 0ms);
+}
+
+TEST(TimeValues, Looks_and_endless_waits_have_no_time) {
+  auto run = one_thread();
+  run.call("main", poll_site, 0, 0).asks_for(0).times_out();
+  run.call("main", poll_site, 1, 5);
+  run.call("main", alarm_site, 6, 6).asks_for(0);
+  run.call("main", wait_site, 7, 8).asks_for(9e12);
+  run.call("main", read_site, 9, 9).asks_for(4096);
+  EXPECT_TRUE(values_of(run).empty());
+}
+
+TEST(TimeValues, A_delay_of_the_plan_is_no_time_of_the_test) {
+  auto run = one_thread();
+  run.delay("main", sleep_site, 0, 10).asks_for(10);
+  EXPECT_TRUE(values_of(run).empty());
+}
+
+TEST(TimeValues, A_deadline_is_known_by_what_was_meant) {
+  auto run = one_thread();
+  run.call("main", wait_site, 0, 100).asks_for(99.98).times_out();
+  run.call("main", wait_site, 200, 300).asks_for(99.991).times_out();
+  EXPECT_TRUE(value_of(run).is_constant());
+  EXPECT_EQ(value_of(run).least, 100ms);
+  EXPECT_EQ(value_of(run).most, 100ms);
+}
+
+TEST(TimeValues, Exact_times_are_not_rounded) {
+  auto run = one_thread();
+  run.call("main", sleep_site, 0, 100).asks_for(99.5).times_out();
+  EXPECT_EQ(value_of(run).least, 99500us);
+}
+
+TEST(TimeValues, A_difference_of_more_than_one_percent_stays) {
+  auto run = one_thread();
+  run.call("main", sleep_site, 0, 100).asks_for(98.5).times_out();
+  run.call("main", sleep_site, 200, 300).asks_for(99.9).times_out();
+  EXPECT_FALSE(value_of(run).is_constant());
+  EXPECT_EQ(value_of(run).least, 98500us);
+  EXPECT_EQ(value_of(run).most, 99900us);
+}
+
+TEST(TimeValues, No_round_number_near_leaves_the_time_as_it_is) {
+  auto run = one_thread();
+  run.call("main", wait_site, 0, 1).asks_for(0.080001).times_out();
+  run.call("main", wait_site, 2, 3).asks_for(0.098001).times_out();
+  EXPECT_TRUE(value_of(run).is_constant());
+  EXPECT_EQ(value_of(run).least, 80us);
+  EXPECT_EQ(value_of(run).most, 98us);
+}
+
+TEST(TimeValues, The_time_out_of_a_socket_is_judged_by_its_reads) {
+  auto run = one_thread();
+  run.call("main", socket_site, 0, 0, 5).asks_for(200);
+  run.call("main", receive_site, 1, 3, 5).returns(10);
+  run.call("main", receive_site, 4, 205, 5).returns(-1);
+  run.call("main", receive_site, 300, 301, 6).returns(-1);
+  run.call("main", close_site, 400, 400, 5);
+  run.call("main", receive_site, 500, 800, 5).returns(-1);
+  const TimeValue value = value_of(run);
+  EXPECT_EQ(value.ran_out, 1u);
+  EXPECT_EQ(value.ended_early, 1u);
+  EXPECT_EQ(value.spent, 203ms);
+}
+
+TEST(TimeValues, A_read_that_fails_at_once_did_not_run_out) {
+  auto run = one_thread();
+  run.call("main", socket_site, 0, 0, 5).asks_for(200);
+  run.call("main", receive_site, 1, 3, 5).returns(-1);
+  EXPECT_EQ(value_of(run).use(), TimeUse::timeout);
+}
+
+TEST(TimeValues, Reads_by_another_thread_count_and_of_another_process_do_not) {
+  auto run = one_thread();
+  run.thread("reader", "main");
+  run.process().thread("other!main");
+  run.call("main", socket_site, 0, 0, 5).asks_for(200);
+  run.call("reader", receive_site, 1, 202, 5).returns(-1);
+  run.call("other!main", receive_site, 2, 3, 5).returns(1);
+  EXPECT_EQ(value_of(run).use(), TimeUse::wait);
+}
+
+TEST(TimeValues, A_timer_that_could_be_read_has_run_out) {
+  auto run = one_thread();
+  run.call("main", timer_site, 0, 0, 5).asks_for(50);
+  run.call("main", read_site, 10, 50, 5).returns(8);
+  const TimeValue value = value_of(run);
+  EXPECT_EQ(value.use(), TimeUse::wait);
+  EXPECT_EQ(value.spent, 40ms);
+}
+
+TEST(TimeValues, A_timer_that_is_stopped_before_its_time_has_ended_early) {
+  auto run = one_thread();
+  run.call("main", timer_site, 0, 0, 5).asks_for(50);
+  run.call("main", timer_site, 20, 20, 5).asks_for(0);
+  EXPECT_EQ(value_of(run).early, std::vector<Duration>{20ms});
+}
+
+TEST(TimeValues, A_timer_that_nobody_was_seen_to_read_is_not_judged) {
+  auto run = one_thread();
+  run.call("main", timer_site, 0, 0, 5).asks_for(50);
+  run.call("main", close_site, 80, 80, 5);
+  run.call("main", alarm_site, 90, 90).asks_for(5000);
+  for (const TimeValue& value : values_of(run)) EXPECT_EQ(value.use(), TimeUse::not_seen);
+}
+
+TEST(TimeValues, System_libraries_are_told_from_the_project) {
+  auto run = one_thread();
+  run.call("main", sleep_site, 0, 10).asks_for(10).times_out();
+  Trace trace = run.trace();
+  const Trace* const runs[] = {&trace};
+  trace.images = {{"/usr/lib/libother.so", "", false}, {"/home/me/a_test", "", true}};
+  trace.sites[0].image = 0;
+  trace.processes[0].executable = 1;
+  EXPECT_FALSE(time_values(runs)[0].is_project);
+  EXPECT_EQ(time_values(runs)[0].executable, "a_test");
+  trace.sites[0].image = 1;
+  EXPECT_TRUE(time_values(runs)[0].is_project);
+}
+
+TEST(TimeValues, The_lengths_of_early_ends_are_bounded) {
+  auto run = one_thread();
+  for (int i = 0; i < 3000; ++i) run.call("main", poll_site, i * 10, i * 10 + 1).asks_for(1000);
+  EXPECT_EQ(value_of(run).ended_early, 3000u);
+  EXPECT_EQ(value_of(run).early.size(), 1000u);
+}
+
+TEST(TimeValues, Numbers_that_point_nowhere_are_passed_over) {
+  auto run = one_thread();
+  run.call("nobody", sleep_site, 0, 10).asks_for(10).times_out();
+  run.call("nobody", socket_site, 0, 0, 5).asks_for(200);
+  run.call("nobody", receive_site, 1, 2, 5).returns(1);
+  run.call("main", wait_site, 20, 10).asks_for(5);
+  Trace trace = run.trace();
+  trace.events.push_back(trace.events.back());
+  trace.events.back().site = no_index;
+  trace.sites[0].image = 77;
+  trace.threads[0].process = 55;
+  const Trace* const runs[] = {&trace};
+  EXPECT_EQ(time_values(runs).size(), 3u);
+  EXPECT_TRUE(time_values({}).empty());
+}
+
+}  // namespace
+}  // namespace unflake

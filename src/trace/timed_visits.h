@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "trace/trace.h"
+
+namespace unflake {
+
+// One time that code asked for, and what became of it.
+struct TimedVisit {
+  enum class End { ran_out, early, not_known };
+
+  uint32_t site = no_index;    // valid
+  uint32_t thread = no_index;  // that asked; as the event has it
+  int64_t asked_ns = 0;        // more than none, less than forever
+  End end = End::not_known;
+  Duration length{};  // until it was over
+  Duration spent{};   // of that in calls that waited
+};
+
+// All of one run. A wait that was made again for the rest of its time is one visit. What a call
+// arms, as a socket's time-out or a timer's file, is judged by what happens to the descriptor.
+std::vector<TimedVisit> timed_visits(const Trace& trace);
+
+}  // namespace unflake
