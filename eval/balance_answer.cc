@@ -27,6 +27,7 @@ void read_report(const json& in, BalanceAnswer& answer) {
   in.at("elapsed_us").get_to(answer.elapsed_us);
   in.at("saved_ms").get_to(answer.saved_ms);
   for (const json& value : in.at("values")) answer.values.push_back(read_value(value));
+  for (const json& note : in.at("notes")) answer.notes.push_back(note);
   if (in.value("out_of_budget", false)) answer.error = "out of budget";
   if (in.value("interrupted", false)) answer.error = "interrupted";
 }
@@ -51,8 +52,9 @@ json parse(const std::string& text, const char* kind) {
 }  // namespace
 
 std::string BalanceAnswer::Value::line() const {
-  const size_t file = site.find(':');
-  return file == std::string::npos ? site : site.substr(0, site.find(':', file + 1));
+  const std::string place = site.substr(site.find('!') + 1);  // behind the name of a library
+  const size_t file = place.find(':');
+  return file == std::string::npos ? place : place.substr(0, place.find(':', file + 1));
 }
 
 const BalanceAnswer::Value* BalanceAnswer::at(const std::string& line) const {

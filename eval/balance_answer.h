@@ -21,6 +21,7 @@ struct BalanceAnswer {
   std::string test;
   std::string error;  // why there is no answer; empty: there is one
   std::vector<Value> values;
+  std::vector<std::string> notes;
   int runs = 0;
   int64_t elapsed_us = 0;
   double before_ms = 0, saved_ms = 0;

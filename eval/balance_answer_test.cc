@@ -9,7 +9,7 @@ namespace {
 
 const std::string report = R"({"format": "unflake-balance", "version": 1, "kind": "test",
   "test": "nap:nap", "runs": 91, "elapsed_us": 9000000, "saved_ms": 140.5,
-  "interrupted": false, "out_of_budget": false,
+  "interrupted": false, "out_of_budget": false, "notes": ["a note"],
   "values": [
     {"site": "nap.cc:33:nanosleep", "use": "wait", "change": "shorten", "reason": "",
      "asked_us": {"least": 200000, "most": 200000}, "proposed_us": 52000, "loads": []},
@@ -34,6 +34,12 @@ TEST(BalanceAnswer, Finds_a_value_by_its_line) {
   ASSERT_NE(answer.at("nap.cc:40"), nullptr);
   EXPECT_EQ(answer.at("nap.cc:40")->site, "nap.cc:40:poll#2");
   EXPECT_EQ(answer.at("nap.cc:3"), nullptr);
+}
+
+TEST(BalanceAnswer, Finds_a_value_in_a_library_by_its_line) {
+  BalanceAnswer answer;
+  answer.values.push_back({"libretry.so!retry.cc:10:nanosleep", "wait", "keep", "", 1, 1});
+  EXPECT_NE(answer.at("retry.cc:10"), nullptr);
 }
 
 TEST(BalanceAnswer, That_cannot_be_read_says_so) {

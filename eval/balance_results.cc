@@ -8,8 +8,8 @@ using nlohmann::json;
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BalanceAnswer::Value, site, kind, change, reason, now_us,
                                    proposed_us)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BalanceAnswer, test, error, values, runs, elapsed_us, before_ms,
-                                   saved_ms)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BalanceAnswer, test, error, values, notes, runs, elapsed_us,
+                                   before_ms, saved_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SuiteAnswer, suite, error, runs, elapsed_us, tests)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Rerun, runs, failures, median_ms)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CheckedProposal::Lowered, lines, rerun)

@@ -25,19 +25,23 @@ constexpr Duration longest_suite = 120min;
 // Failures of tests that fail anyway are compared, which a handful of runs is too few for.
 constexpr int fewest_to_compare = 50;
 
+// Below the repository's root this would be the default.
+constexpr const char* others_code = "[code]\nsystem = [\"*/vendor/*\"]\n";
+
 const auto never = [](const Rerun&) { return false; };
 
 std::string trouble_with(const ToolResult& result) {
   if (result.timed_out) return "it did not end in time";
   if (result.status == 0) return "";
-  return fmt::format("exit status {}: {}", result.status,
-                     shorten(trim(result.errors.empty() ? result.output : result.errors), 300));
+  return fmt::format("exit status {}: {}", result.status, shorten(trim(result.errors), 300));
 }
 
 Result<ToolResult> run_balance(const BalanceTools& tools, const TestWords& test,
                                const Words& options, Duration at_most) {
   const TempFolder folder;
   std::filesystem::create_directory(folder.file(".unflake"));  // a project of its own
+  if (auto done = write_file(folder.file(".unflake/config.toml"), others_code); !done)
+    return done.error();
   Words words{tools.unflake, "balance", "--json"};
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), test.words.begin(), test.words.end());
@@ -92,7 +96,8 @@ class MeasuringProgram {
     const auto said = run_balance(tools_, test_, options, longest_search);
     if (!said) return said.error();
     BalanceAnswer answer = read_balance(said->output);
-    if (const std::string trouble = trouble_with(*said); !trouble.empty()) answer.error = trouble;
+    if (const std::string trouble = trouble_with(*said); !trouble.empty())
+      answer.error = trouble + join(answer.notes, " ");
     return answer;
   }
 
