@@ -136,13 +136,14 @@ class Balance {
     return report;
   }
 
+  // What was measured is told even when a file cannot be written.
   Result<int> balance_one() {
     const auto report = measured();
     if (!report) return report.error();
-    if (auto written = write_files(balance_html(*report), {*report}); !written)
-      return written.error();
     const int code = tell(command_.json ? balance_json(*report)
                                         : balance_text(*report, style_, command_.verbose));
+    if (auto written = write_files(balance_html(*report), {*report}); !written)
+      return written.error();
     const bool nothing = report->base.empty() && !report->interrupted && !report->out_of_budget;
     return code == 0 && nothing ? static_cast<int>(ExitCode::test_failed) : code;
   }
@@ -183,9 +184,11 @@ class Balance {
     std::ranges::stable_sort(suite.entries, std::ranges::greater(), &SuiteBalance::Entry::saved_ms);
     suite.elapsed = one_->executor().elapsed() - began;
     suite.interrupted = one_->stop_signal() != 0;
+    const int code =
+        tell(command_.json ? suite_balance_json(suite) : suite_balance_text(suite, style_));
     if (auto written = write_files(suite_balance_html(suite), reports); !written)
       return written.error();
-    return tell(command_.json ? suite_balance_json(suite) : suite_balance_text(suite, style_));
+    return code;
   }
 
   // A test that cannot be measured must not keep the others from it.

@@ -61,9 +61,9 @@ struct ValueInSource {
   std::string text;      // the line as it is, trimmed
   std::string old_text;  // the expression that holds the value; empty: none was found
   std::string new_text;
-  size_t offset = 0;    // of the expression in its file
-  std::string caution;  // what else the edit changes
-  std::string why_not;  // why it cannot be edited; empty: it can
+  std::string why_not;       // why it cannot be edited; empty: it can
+  size_t offset = 0;         // of the expression in its file
+  std::string caution = {};  // what else the edit changes
 };
 
 struct BalancedValue {
@@ -96,7 +96,8 @@ struct BalanceReport {
   double scale = 1;                   // for a slower machine; the proposed values have it in them
   std::string method;                 // "sequential" or "fatb"
   std::vector<BalancedValue> values;  // most time spent first
-  // Runs with the test's own values, agent loaded, at each load that was tried.
+  // Runs with the test's own values, agent loaded, at each load that was tried. Empty when the test
+  // cannot be measured: the notes tell why.
   std::vector<TriedSetting> base;
   std::vector<std::string>
       base_failures;  // headlines of failures it has anyway, most frequent first

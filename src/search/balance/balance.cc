@@ -65,15 +65,24 @@ class Balancing {
   }
 
   bool can_search() {
+    const Count& seen = profile_.failures;
     if (profile_.is_skipped) report_.notes.push_back("the test was skipped");
-    if (profile_.runs > 0 && profile_.failures == profile_.runs)
-      report_.notes.push_back(fmt::format(
-          "all of {} runs failed: a broken test has nothing to balance", profile_.runs));
-    const bool is_broken = profile_.failures == profile_.runs;
-    return !profile_.is_skipped && !is_broken && !runs_.over();
+    if (!profile_.is_skipped && seen.runs > 0 && seen.hits == seen.runs)
+      report_.notes.push_back(
+          fmt::format("all of {} runs failed: a broken test has nothing to balance", seen.runs));
+    return report_.notes.empty() && !runs_.over();
   }
 
+  // A test that does not fail by itself and has no time to save is as it should be.
   void search() {
+    if (searched_.empty() && profile_.failures.hits == 0) {
+      TriedSetting own;
+      own.values = own_setting(profile_.values);
+      own.failures = profile_.failures;
+      own.run_time = profile_.run_time;
+      report_.base.push_back(std::move(own));
+      return;
+    }
     BalanceSearch search(runs_, options_, profile_, report_);
     search(searched_);
   }

@@ -33,9 +33,9 @@ Result<BalanceReport> balance(Executor& executor, std::shared_ptr<const Test> te
 // The first runs, and what they say about where the test's time goes.
 struct TimeProfile {
   std::vector<TimeValue> values;  // of all code, most time spent first
-  int runs = 0, failures = 0;
+  Count failures;
   bool is_skipped = false;
-  Duration median{};  // of the runs that passed
+  Spread run_time;  // in ms, of the runs that passed
   double processor_share = 1;
 };
 Result<TimeProfile> profile_times(BalanceRuns& runs, const Plan& plan, int wanted);

@@ -270,7 +270,7 @@ BalanceSearch::Settled BalanceSearch::settle() {
     const Verdict verdict = check(final_, LoadLevel::idle, confirming());
     if (verdict == Verdict::undecided) return Settled::no;
     if (verdict == Verdict::holds) break;
-    if (fails_by_itself(LoadLevel::idle, step * base_runs_in_doubt))
+    if (!was_raised() && fails_by_itself(LoadLevel::idle, step * base_runs_in_doubt))
       return Settled::flaky_after_all;
     if (runs_.over()) return Settled::no;
     for (const size_t i : searched_)
@@ -294,6 +294,7 @@ void BalanceSearch::hold_at(LoadLevel load) {
     return;
   }
   if (final_ == own_ || runs_.over() || !measure_base(load)) return;
+  if (was_raised()) base_[load] = base_[LoadLevel::idle];  // its own times are what was wrong
   RateCheck::Limits limits = confirming();
   limits.refused = std::max(refused_at_load, 4 * options_.tolerance);
   for (Setting setting = final_; !runs_.over(); climb(setting, step_at_load)) {
@@ -301,7 +302,7 @@ void BalanceSearch::hold_at(LoadLevel load) {
     if (verdict == Verdict::undecided) return;
     if (verdict == Verdict::fails) {
       fails_at_load_[load] = setting;
-      (void)fails_by_itself(load, base_runs_in_doubt);
+      if (!was_raised()) (void)fails_by_itself(load, base_runs_in_doubt);
       continue;
     }
     at_load_[load] = setting;

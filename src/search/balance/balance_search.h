@@ -59,6 +59,7 @@ class BalanceSearch {
   bool was_disturbed(const Setting& setting, LoadLevel load);
   RateCheck::Limits confirming() const;
   std::string text_of(const Setting& setting) const;
+  bool was_raised() const { return ceiling_ != own_; }
   bool is_changed(size_t value) const { return final_[value] != own_[value]; }
 
   BalanceRuns& runs_;

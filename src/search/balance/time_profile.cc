@@ -51,12 +51,14 @@ void add_times(TimeProfile& profile, const std::vector<ExperimentResult>& runs) 
   std::vector<double> passing;
   Duration processor{}, wall{};
   for (const ExperimentResult& run : runs) {
-    profile.failures += run.outcome.failed();
-    if (!run.outcome.failed()) passing.push_back(static_cast<double>(run.outcome.duration.count()));
+    ++profile.failures.runs;
+    profile.failures.hits += run.outcome.failed();
+    if (!run.outcome.failed())
+      passing.push_back(static_cast<double>(run.outcome.duration.count()) / 1000);
     processor += run.process.user_cpu + run.process.system_cpu;
     wall += run.process.duration;
   }
-  profile.median = Duration(static_cast<int64_t>(spread_of(passing).median));
+  profile.run_time = spread_of(passing);
   if (wall > Duration::zero())
     profile.processor_share =
         static_cast<double>(processor.count()) / static_cast<double>(wall.count());
@@ -77,7 +79,6 @@ Result<TimeProfile> profile_times(BalanceRuns& runs, const Plan& plan, int wante
     if (profile.is_skipped) break;
   }
   if (runs.error()) return *runs.error();
-  profile.runs = static_cast<int>(seen.size());
   const auto traces = traces_of(seen);
   profile.values = time_values(traces);
   add_files(profile.values, traces);
@@ -99,9 +100,9 @@ std::string why_not_searched(const TimeValue& value, const TimeProfile& profile,
     return "it always ended early, so that a shorter one would not make the test faster";
   const Duration spent = value.spent_per_run();
   const bool is_seen = value.use() != TimeUse::not_seen;
-  if (is_seen && (spent < little || spent * little_share < profile.median))
-    return fmt::format("it takes {} of a run of {}", format_duration(spent),
-                       format_duration(profile.median));
+  const Duration run(static_cast<int64_t>(profile.run_time.median * 1000));
+  if (is_seen && (spent < little || spent * little_share < run))
+    return fmt::format("it takes {} of a run of {}", format_duration(spent), format_duration(run));
   return "";
 }
 
