@@ -9,7 +9,7 @@ namespace unflake::eval {
 // What `unflake balance --json` said about one test.
 struct BalanceAnswer {
   struct Value {
-    std::string site;  // as `--set-time` takes it
+    std::string site;
     std::string kind;
     std::string change;
     std::string reason;

@@ -82,7 +82,8 @@ class BalanceEvaluation {
 
   Result<void> measure_in_turn() {
     const BalanceTools tools{fs::absolute(command_.build + "/bin/unflake"),
-                             fs::absolute(command_.build + "/zoo/timed")};
+                             fs::absolute(command_.build + "/zoo/timed"),
+                             fs::absolute(command_.source + "/zoo/timed/support/config.toml")};
     for (const TimedTruth& truth : truths_) {
       auto measured = measure_program(truth, tools, command_.settings);
       if (!measured) return measured.error();

@@ -25,9 +25,6 @@ constexpr Duration longest_suite = 120min;
 // Failures of tests that fail anyway are compared, which a handful of runs is too few for.
 constexpr int fewest_to_compare = 50;
 
-// Below the repository's root this would be the default.
-constexpr const char* others_code = "[code]\nsystem = [\"*/vendor/*\"]\n";
-
 const auto never = [](const Rerun&) { return false; };
 
 std::string trouble_with(const ToolResult& result) {
@@ -40,9 +37,7 @@ Result<ToolResult> run_balance(const BalanceTools& tools, const TestWords& test,
                                const Words& options, Duration at_most) {
   const TempFolder folder;
   std::filesystem::create_directory(folder.file(".unflake"));  // a project of its own
-  if (auto done = write_file(folder.file(".unflake/config.toml"), others_code); !done)
-    return done.error();
-  Words words{tools.unflake, "balance", "--json"};
+  Words words{tools.unflake, "balance", "--json", "--config", tools.config};
   words.insert(words.end(), options.begin(), options.end());
   words.insert(words.end(), test.words.begin(), test.words.end());
   if (!test.command.empty()) words.push_back("--");
@@ -58,7 +53,7 @@ SetTimes set_times(const BalanceAnswer& answer, const Words& lowered = {}) {
     if (!value.is_changed() && !is_lowered) continue;
     const int64_t from = value.is_changed() ? value.proposed_us : value.now_us;
     const auto us = is_lowered ? std::llround(static_cast<double>(from) / lowered_by) : from;
-    times.push_back(value.site + "=" + duration_word(Duration(us)));
+    times.push_back({value.site, Duration(value.now_us), Duration(us)});
   }
   return times;
 }
@@ -113,7 +108,7 @@ class MeasuringProgram {
 
   Result<void> measure_base() {
     if (!truth_.is_flaky_anyway()) return {};
-    auto again = Rerunning::of(test_);
+    auto again = Rerunning::of(test_, tools_.config);
     if (!again) return again.error();
     const auto base = again->run({}, settings_.checks, never);
     if (!base) return base.error();
@@ -125,7 +120,7 @@ class MeasuringProgram {
     auto answer = ask(options);
     if (!answer) return answer.error();
     CheckedProposal proposal{std::move(*answer), {}, {}};
-    auto again = Rerunning::of(test_);
+    auto again = Rerunning::of(test_, tools_.config);
     if (!again) return again.error();
     if (!proposal.answer.error.empty()) return proposal;
     const auto times = set_times(proposal.answer);
@@ -155,7 +150,7 @@ class MeasuringProgram {
     auto answer = ask({});
     if (!answer) return answer.error();
     CheckedAtLoads at{std::move(*answer), {}, {}, {}, {}, {}};
-    auto again = Rerunning::of(test_);
+    auto again = Rerunning::of(test_, tools_.config);
     if (!again) return again.error();
     const SetTimes proposed = set_times(at.answer);
     const std::tuple<Rerun*, SetTimes, Machine> all[] = {
@@ -181,9 +176,10 @@ class MeasuringProgram {
 };
 
 Result<SuiteMeasurement::Checked> rerun_both(const std::string& executable,
-                                             const BalanceAnswer& answer, int runs) {
+                                             const std::string& config, const BalanceAnswer& answer,
+                                             int runs) {
   const std::string name = answer.test.substr(answer.test.find(':') + 1);
-  auto again = Rerunning::of({{executable, name}, {}});
+  auto again = Rerunning::of({{executable, name}, {}}, config);
   if (!again) return again.error();
   const auto before = again->run({}, runs, never);
   if (!before) return before.error();
@@ -217,7 +213,7 @@ Result<SuiteMeasurement> measure_suite(const std::string& framework, const Balan
     measured.answer.error = trouble;
   for (const BalanceAnswer& test : measured.answer.tests) {
     if (set_times(test).empty()) continue;
-    auto both = rerun_both(executable, test, settings.suite_runs);
+    auto both = rerun_both(executable, tools.config, test, settings.suite_runs);
     if (!both) return both.error();
     measured.tests.push_back(std::move(*both));
   }

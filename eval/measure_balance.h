@@ -7,7 +7,8 @@ namespace unflake::eval {
 
 struct BalanceTools {
   std::string unflake;
-  std::string timed;  // the folder of the programs and suites
+  std::string timed;   // the folder of the programs and suites
+  std::string config;  // of the project that they make up
 };
 
 // All that is measured of one program.

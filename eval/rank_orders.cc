@@ -70,7 +70,7 @@ Result<Recording> record(const Truth& truth, const RankCommand& command, Duratio
   options.target.words = target.words;
   const auto one = OneTest::find(options, {{}, target.command, !target.command.empty()});
   if (!one) return one.error();
-  const auto wanted = wanted_by_word(truth.failure_word(), (*one)->test().id, "");
+  const auto wanted = wanted_by_word(truth.failure_word(), (*one)->test().id, {});
   if (!wanted) return wanted.error();
   if (auto done = (*one)->set_up(); !done) return done.error();
   HuntOptions how;

@@ -1,5 +1,6 @@
 #include "rerunning.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "cli/agent_command.h"
@@ -23,15 +24,26 @@ Conditions conditions_of(Machine machine) {
   return conditions;
 }
 
+Result<Intervention> scaling(const SetTime& time, const Trace& known) {
+  const auto parsed = parse_interventions({{}, {}, {time.site + "=1s"}, {}}, known);
+  if (!parsed) return parsed.error();
+  Intervention scaled = parsed->front().intervention;
+  scaled.action = Intervention::Action::scale_time;
+  scaled.duration = Duration(Duration(std::chrono::seconds(1)).count() * time.then.count() /
+                             std::max<int64_t>(time.now.count(), 1));
+  return scaled;
+}
+
 }  // namespace
 
 Rerunning::Rerunning(std::unique_ptr<OneTest> one) : one_(std::move(one)) {}
 Rerunning::Rerunning(Rerunning&&) noexcept = default;
 Rerunning::~Rerunning() = default;
 
-Result<Rerunning> Rerunning::of(const TestWords& words) {
+Result<Rerunning> Rerunning::of(const TestWords& words, const std::string& config) {
   OneTestOptions options;
   options.target.words = words.words;
+  options.configuration.path = config;
   auto one = OneTest::find(options, {{}, words.command, !words.command.empty()});
   if (!one) return one.error();
   Rerunning rerunning(std::move(*one));
@@ -45,11 +57,12 @@ Result<Rerunning> Rerunning::of(const TestWords& words) {
 
 Result<Rerun> Rerunning::run(const SetTimes& times, int most, const IsEnough& is_enough,
                              Machine machine) {
-  const auto interventions = parse_interventions({{}, {}, times, {}}, *known_);
-  if (!interventions) return interventions.error();
   Plan plan = agent_plan();
-  for (const NamedIntervention& named : *interventions)
-    plan.interventions.push_back(named.intervention);
+  for (const SetTime& time : times) {
+    auto scaled = scaling(time, *known_);
+    if (!scaled) return scaled.error();
+    plan.interventions.push_back(std::move(*scaled));
+  }
   Rerun rerun;
   std::vector<double> passed_ms;
   while (rerun.runs < most && !is_enough(rerun)) {

@@ -5,6 +5,7 @@
 
 #include "balance_results.h"
 #include "truth.h"
+#include "util/duration.h"
 #include "util/result.h"
 
 namespace unflake {
@@ -16,13 +17,18 @@ namespace unflake::eval {
 
 enum class Machine { idle, busy, one_core };
 
-// The time value that a site gets: as `unflake inject --set-time` takes it, SITE=DURATION.
-using SetTimes = std::vector<std::string>;
+// What becomes of the times that a site asks for: where they are computed, all of them change
+// alike.
+struct SetTime {
+  std::string site;
+  Duration now{}, then{};
+};
+using SetTimes = std::vector<SetTime>;
 
 // Runs one test again and again, with time values set.
 class Rerunning {
  public:
-  static Result<Rerunning> of(const TestWords& words);
+  static Result<Rerunning> of(const TestWords& words, const std::string& config);
   Rerunning(Rerunning&&) noexcept;
   ~Rerunning();
 

@@ -18,7 +18,7 @@ TEST(Retry, Succeeds_in_the_end) {
     device_takes(milliseconds(50));
     up = true;
   });
-  EXPECT_TRUE(retry::twice([&] { return up.load(); }));
+  EXPECT_TRUE(retry::twice([&] { return up.load(); }));  // value
   service.join();
 }
 
