@@ -42,8 +42,13 @@ void find_edit(BalancedValue& balanced, ValueInSource& source, const std::string
     source.why_not = "the value is computed at run time";
     return;
   }
-  const auto edit = edit_time_literal({source.file, source.line, value.site.api, value.most},
-                                      balanced.proposed, folder);
+  const WantedLiteral wanted{source.file, source.line, value.site.api, value.most};
+  auto edit = edit_time_literal(wanted, balanced.proposed, folder);
+  // A parameter of whole milliseconds takes no finer ones.
+  if (!edit) {
+    const auto whole = std::chrono::ceil<std::chrono::milliseconds>(balanced.proposed);
+    if (auto coarser = edit_time_literal(wanted, whole, folder)) edit = std::move(coarser);
+  }
   if (!edit) {
     source.why_not = edit.error().what;
     return;

@@ -116,10 +116,14 @@ class Wording {
                               failures_text(base.failures, report_.confidence));
     if (counts.empty()) return;
     words_.measured.push_back(fmt::format("The test fails with its own values too ({}).", counts));
+    const bool is_raised = std::ranges::any_of(report_.values, [](const BalancedValue& value) {
+      return value.change == BalancedValue::Change::raise;
+    });
     words_.measured.push_back(
-        fmt::format("That was accounted for: a value holds when it adds no more than the tolerance "
-                    "of {} to this.",
-                    tolerance_text(report_.tolerance)));
+        is_raised ? "With more time it fails less often, and the raised values are judged by that."
+                  : fmt::format("That was accounted for: a value holds when it adds no more than "
+                                "the tolerance of {} to this.",
+                                tolerance_text(report_.tolerance)));
     tell_headlines();
   }
 

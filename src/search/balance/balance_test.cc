@@ -282,9 +282,11 @@ TEST(Balance, Proposals_are_tight_and_never_too_short) {
   EXPECT_LE(runs / cases, 250);
 }
 
-TEST(RoundUp, Takes_two_digits_where_they_are_close) {
+TEST(RoundUp, Takes_what_reads_well_and_is_close) {
   EXPECT_EQ(round_up(Duration(53'600us)), 54ms);
   EXPECT_EQ(round_up(Duration(11'230us)), Duration(11'300us));
+  EXPECT_EQ(round_up(Duration(71'200us)), 72ms);
+  EXPECT_EQ(round_up(Duration(1'234ms)), Duration(1'234ms));
   EXPECT_EQ(round_up(Duration(50ms)), 50ms);
   EXPECT_EQ(round_up(Duration(0)), 0ms);
   EXPECT_EQ(round_up(Duration(7us)), 7us);
