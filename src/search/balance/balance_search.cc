@@ -17,16 +17,21 @@ using namespace std::chrono_literals;
 
 constexpr double finest_ratio = 1.03;
 constexpr Duration finest = 200us;
-constexpr double margin = 1.02;  // above what was located
-constexpr double margin_of_estimate = 1.015;
-constexpr double step_up = 1.05;  // when the margin was not enough
+constexpr double margin_by_time = 1.03;   // above what was located and estimated
+constexpr double margin_by_count = 1.04;  // above what was located
+constexpr double step_up = 1.05;          // when the margin was not enough
 constexpr double step_at_load = 1.15;
+constexpr int enough_for_a_tail = 100;
 constexpr int base_runs = 10;
 constexpr int base_runs_in_doubt = 30;
 constexpr int base_runs_when_flaky = 100;
 constexpr int final_runs = 10;
+constexpr double wide_spread = 1.15;
 constexpr double mostly = 0.5;
 constexpr double worthwhile = 0.02;  // of the run
+constexpr double least_saved_ms = 0.5;
+constexpr uint64_t often = 4;  // visits in a run
+constexpr int runs_to_compare = 7;
 
 // The edge is steep: near it a value is either nearly always good or often bad. A single bad run
 // may be the machine's fault.
@@ -113,6 +118,7 @@ void BalanceSearch::balance_all() {
   for (Settled settled = Settled::flaky_after_all; settled == Settled::flaky_after_all;) {
     if (base_[LoadLevel::idle].failures.hits > 0 && !std::exchange(raise_was_tried_, true)) raise();
     lower_all(searched_);
+    leave_out_intervals();
     settled = runs_.over() ? Settled::no : settle();
     is_settled_ = settled == Settled::yes;
   }
@@ -160,14 +166,20 @@ void BalanceSearch::choose_at_once() {
   runs_.run_at_once(1);
 }
 
+// Whether what the value is for was seen, and takes about the same time in every run.
+bool BalanceSearch::is_measured(size_t value) const {
+  const auto& needed = report_.values[value].needed;
+  return needed && needed->at_tolerance < scaled(needed->median, wide_spread);
+}
+
 RateCheck::Limits BalanceSearch::confirming() const {
-  const bool is_measured = std::ranges::all_of(searched_, [&](size_t i) {
-    return !is_changed(i) || brackets_[i].holds == Duration::zero() || report_.values[i].needed;
+  const bool all_measured = std::ranges::all_of(searched_, [&](size_t i) {
+    return !is_changed(i) || final_[i] == Duration::zero() || is_measured(i);
   });
   RateCheck::Limits limits;
   limits.tolerated = options_.tolerance;
   limits.refused =
-      std::max(is_measured ? refused_by_time : refused_by_count, 4 * options_.tolerance);
+      std::max(all_measured ? refused_by_time : refused_by_count, 4 * options_.tolerance);
   limits.error = 1 - options_.confidence;
   return limits;
 }
@@ -250,26 +262,53 @@ void BalanceSearch::climb(Setting& setting, double step) const {
   }
 }
 
-void BalanceSearch::start_settling() {
+// What was located, or better what was measured, with a margin. Until there are enough of them,
+// measured times say nothing of the rare ones.
+Setting BalanceSearch::target() {
   note_needs();
-  final_ = holding_;
+  Setting target = holding_;
   for (const size_t i : searched_) {
-    if (final_[i] == ceiling_[i] || final_[i] == Duration::zero()) continue;
-    final_[i] = scaled(final_[i], margin);
-    if (const auto& needed = report_.values[i].needed)
-      final_[i] = std::max(final_[i], scaled(needed->at_tolerance, margin_of_estimate));
-    final_[i] = std::min(round_up(final_[i]), ceiling_[i]);
+    if (target[i] == ceiling_[i] || target[i] == Duration::zero()) continue;
+    const auto& needed = report_.values[i].needed;
+    if (needed && needed->runs >= enough_for_a_tail)
+      target[i] = needed->at_tolerance;
+    else if (needed)
+      target[i] = std::max(target[i], needed->longest);
+    target[i] = scaled(target[i], needed ? margin_by_time : margin_by_count);
+    target[i] = std::min(round_up(target[i]), ceiling_[i]);
+  }
+  return target;
+}
+
+// A loop that looks again and again ends when what it looks for is there, however often it looks.
+void BalanceSearch::leave_out_intervals() {
+  for (const size_t i : std::vector(searched_)) {
+    const bool is_often = values_[i].visits >= often * std::max<uint64_t>(1, values_[i].runs);
+    if (!is_often || holding_[i] >= own_[i] || runs_.over()) continue;
+    Setting restored = holding_;
+    restored[i] = own_[i];
+    const auto never = [](const Outcome&) { return false; };
+    if (!runs_.run(restored, LoadLevel::idle, runs_to_compare, never)) return;
+    const double saved = runs_.counted(restored, LoadLevel::idle).run_time.median -
+                         runs_.counted(holding_, LoadLevel::idle).run_time.median;
+    if (saved >= worthwhile * profile_.run_time.median + least_saved_ms) continue;
+    holding_ = restored;
+    std::erase(searched_, i);
+    report_.values[i].reason = "a shorter one made the test no faster: it only looks more often";
   }
 }
 
 // Failures that stay when the values go up may be the test's own, and are looked for the longer the
 // more often that happens.
 BalanceSearch::Settled BalanceSearch::settle() {
-  start_settling();
+  final_ = target();
   for (int step = 1; final_ != ceiling_; ++step) {
     const Verdict verdict = check(final_, LoadLevel::idle, confirming());
     if (verdict == Verdict::undecided) return Settled::no;
-    if (verdict == Verdict::holds) break;
+    if (verdict == Verdict::holds) {
+      refine(target());
+      break;
+    }
     if (!was_raised() && fails_by_itself(LoadLevel::idle, step * base_runs_in_doubt))
       return Settled::flaky_after_all;
     if (runs_.over()) return Settled::no;
@@ -277,8 +316,23 @@ BalanceSearch::Settled BalanceSearch::settle() {
       if (is_changed(i)) brackets_[i].fails = final_[i];
     climb(final_, step_up);
   }
-  note_needs();
   return Settled::yes;
+}
+
+// With the times of all these runs it is known better what is needed. Longer than what holds needs
+// no new proof; what would be much shorter does.
+void BalanceSearch::refine(const Setting& target) {
+  const Setting held = final_;
+  bool is_lowered = false;
+  for (const size_t i : searched_) {
+    const bool is_much = held[i] > scaled(target[i], step_up) && is_changed(i);
+    is_lowered = is_lowered || is_much;
+    if (target[i] > held[i] || is_much) final_[i] = target[i];
+  }
+  if (!is_lowered) return;
+  RateCheck::Limits limits = confirming();
+  limits.refused = std::max(refused_at_load, limits.refused);
+  if (check(final_, LoadLevel::idle, limits) != Verdict::holds) final_ = held;
 }
 
 void BalanceSearch::note_needs() {

@@ -33,6 +33,7 @@ class BalanceSearch {
   void balance_all();
   void leave_out_watchdogs();
   bool is_watchdog(size_t value);
+  void leave_out_intervals();
   bool measure_base(LoadLevel load);
   void choose_at_once();
   void raise();
@@ -45,7 +46,8 @@ class BalanceSearch {
   // Whether the values that were located, a little longer, hold.
   enum class Settled { yes, no, flaky_after_all };
   Settled settle();
-  void start_settling();
+  Setting target();
+  void refine(const Setting& target);
   bool fails_by_itself(LoadLevel load, int runs);
   void climb(Setting& setting, double step) const;
   void hold_at(LoadLevel load);
@@ -57,6 +59,7 @@ class BalanceSearch {
   Verdict check(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
   Verdict check_once(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
   bool was_disturbed(const Setting& setting, LoadLevel load);
+  bool is_measured(size_t value) const;
   RateCheck::Limits confirming() const;
   std::string text_of(const Setting& setting) const;
   bool was_raised() const { return ceiling_ != own_; }

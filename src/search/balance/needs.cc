@@ -80,10 +80,11 @@ Timed timed(const KeptRun& run, const TimeValue& value, size_t number) {
     result.moments.emplace(MomentName{*thread, site, nth, false}, event.enter);
     if (event.unfinished) continue;
     result.moments.emplace(MomentName{*thread, site, nth, true}, event.exit);
-    if (site == wait_site && nth <= most_visits)
-      result.waits.emplace(
-          WaitName{*thread, nth},
-          Waited{event.enter, event.exit, asked_in(run, number, value, event.value)});
+    if (site != wait_site || nth > most_visits) continue;
+    const Duration asked = asked_in(run, number, value, event.value);
+    // A timer is set at once, and is over when it goes off.
+    const Duration over = value.group == "timer" ? event.enter + asked : event.exit;
+    result.waits.emplace(WaitName{*thread, nth}, Waited{event.enter, over, asked});
   }
   for (const TracedThread& thread : run.trace->threads)
     if (thread.ended > Duration::zero())
