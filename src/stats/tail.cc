@@ -12,6 +12,7 @@ constexpr double sharpest = -1;
 constexpr double heaviest = 0.5;
 constexpr double nearly_none = 1e-6;
 constexpr size_t enough_for_an_end = 30;
+constexpr size_t at_the_end = 5;
 constexpr double sharp_end = 0.05;
 
 struct Pareto {
@@ -50,7 +51,7 @@ bool ends_sharply(const std::vector<double>& sorted) {
   const size_t count = sorted.size();
   if (count < enough_for_an_end) return false;
   const double largest = sorted.back();
-  return largest - sorted[count - 3] <= sharp_end * (largest - sorted[count / 2]);
+  return largest - sorted[count - at_the_end] <= sharp_end * (largest - sorted[count / 2]);
 }
 
 }  // namespace

@@ -17,9 +17,9 @@ using namespace std::chrono_literals;
 
 constexpr double finest_ratio = 1.03;
 constexpr Duration finest = 200us;
-constexpr double margin_by_time = 1.03;   // above what was located and estimated
-constexpr double margin_by_count = 1.04;  // above what was located
-constexpr double step_up = 1.05;          // when the margin was not enough
+constexpr double margin_by_time = 1.03;    // above what was measured
+constexpr double margin_otherwise = 1.04;  // when that varies, or only passes and failures tell
+constexpr double step_up = 1.05;           // when the margin was not enough
 constexpr double step_at_load = 1.15;
 constexpr int enough_for_a_tail = 100;
 constexpr int base_runs = 10;
@@ -274,7 +274,7 @@ Setting BalanceSearch::target() {
       target[i] = needed->at_tolerance;
     else if (needed)
       target[i] = std::max(target[i], needed->longest);
-    target[i] = scaled(target[i], needed ? margin_by_time : margin_by_count);
+    target[i] = scaled(target[i], is_measured(i) ? margin_by_time : margin_otherwise);
     target[i] = std::min(round_up(target[i]), ceiling_[i]);
   }
   return target;
