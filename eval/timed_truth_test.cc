@@ -97,7 +97,7 @@ TEST(TimedZoo, Has_enough_thresholds_and_some_of_every_kind) {
   for (const std::string spread : {"fixed", "uniform", "tail", "cpu"})
     EXPECT_GE(how_many_values([&](const TimedValue& value) { return value.spread == spread; }), 1);
   for (const std::string expect : {"raise", "keep", "unneeded", "not changed"})
-    EXPECT_GE(how_many_values([&](const TimedValue& value) { return value.expect == expect; }), 2);
+    EXPECT_GE(how_many_values([&](const TimedValue& value) { return value.expect == expect; }), 1);
 }
 
 TEST(TimedTruth, Is_read_as_it_stands_in_the_file) {

@@ -143,12 +143,27 @@ class Wording {
                     setting.failures.hits == 0 ? passes_text(setting) : rate_words(setting)));
   }
 
+  // A test that passes with less time passes with more.
+  int passes_with_less(const TriedSetting& setting) const {
+    int runs = 0;
+    for (const TriedSetting& tried : report_.tried) {
+      const bool is_shorter =
+          tried.load == setting.load && tried.values != setting.values &&
+          std::ranges::equal(tried.values, setting.values, std::ranges::less_equal());
+      if (is_shorter && tried.verdict == TriedSetting::Verdict::holds && tried.failures.hits == 0)
+        runs += tried.failures.runs;
+    }
+    return runs;
+  }
+
   std::string passes_text(const TriedSetting& setting) const {
-    const int runs = setting.failures.runs;
+    const int shorter = passes_with_less(setting);
+    const int runs = setting.failures.runs + shorter;
     const double bound = upper_bound_zero_failures(runs, report_.confidence);
-    std::string text =
-        fmt::format("0 of {} failed: the rate is below {} with {} confidence", counted(runs, "run"),
-                    percent_at_most(bound), confidence_text(report_.confidence));
+    std::string text = fmt::format("0 of {} failed", counted(runs, "run"));
+    if (shorter > 0) text += fmt::format(" ({} of them with even shorter values)", shorter);
+    text += fmt::format(": the rate is below {} with {} confidence", percent_at_most(bound),
+                        confidence_text(report_.confidence));
     const std::string tolerated = tolerance_text(report_.tolerance);
     if (bound <= report_.tolerance) return text + ", within the tolerance of " + tolerated;
     if (is_estimated())

@@ -17,6 +17,10 @@ struct Bracket {
   Duration next() const;
 };
 
+// The edge is steep: near it a value is either nearly always good or often bad. A single bad run
+// may be the machine's fault.
+inline constexpr RateCheck::Limits locating{.tolerated = 0.05, .refused = 0.5, .error = 0.05};
+
 // The search for the smallest values at which a test still holds: all of them go down together, and
 // only when that fails is it found out who was to blame. A passing run is evidence for every value
 // at once.

@@ -6,6 +6,10 @@ namespace unflake {
 
 using namespace std::chrono_literals;
 
+Duration scaled(Duration value, double factor) {
+  return Duration(std::llround(static_cast<double>(value.count()) * factor));
+}
+
 Setting own_setting(const std::vector<TimeValue>& values) {
   Setting own;
   for (const TimeValue& value : values) own.push_back(value.most);

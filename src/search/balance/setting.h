@@ -10,6 +10,8 @@ namespace unflake {
 // What each of the searched values is set to, in their order.
 using Setting = std::vector<Duration>;
 
+Duration scaled(Duration value, double factor);
+
 // What the test itself asks for. Times that are computed at run time are scaled together, and the
 // longest of them stands for all.
 Setting own_setting(const std::vector<TimeValue>& values);
