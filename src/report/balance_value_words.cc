@@ -179,6 +179,7 @@ class ValueWording {
 
   void tell_source(const ValueInSource& source) {
     words_.place = one_line(fmt::format("{}:{}", source.file, source.line));
+    if (value_.change != Change::shorten && value_.change != Change::raise) return;
     if (!source.why_not.empty() || source.old_text.empty()) {
       words_.place += one_line(": not edited: " + (source.why_not.empty()
                                                        ? "no expression with this value was found"

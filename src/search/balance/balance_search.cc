@@ -127,11 +127,14 @@ BalanceSearch::Verdict BalanceSearch::check_once(const Setting& setting, LoadLev
   return check.verdict();
 }
 
+bool BalanceSearch::mostly_fails(const Setting& setting, LoadLevel load) const {
+  const Count seen = runs_.counted(setting, load).failures;
+  return seen.hits > mostly * seen.runs;
+}
+
 // A few failures among many passes may come from runs side by side.
 bool BalanceSearch::was_disturbed(const Setting& setting, LoadLevel load) {
-  const Count seen = runs_.counted(setting, load).failures;
-  if (seen.hits > mostly * seen.runs || report_.at_once == 1 || load != LoadLevel::idle)
-    return false;
+  if (mostly_fails(setting, load) || report_.at_once == 1 || load != LoadLevel::idle) return false;
   runs_.run_at_once(1);
   report_.at_once = 1;
   return true;

@@ -52,6 +52,8 @@ class BalanceSearch {
   Settled settle();
   Setting target();
   void refine(const Setting& target);
+  void forget_needs();
+  bool mostly_fails(const Setting& setting, LoadLevel load) const;
   bool fails_by_itself(LoadLevel load, int runs);
   void climb(Setting& setting, double step) const;
   void hold_at(LoadLevel load);
@@ -82,6 +84,7 @@ class BalanceSearch {
   std::vector<size_t> searched_;
   std::map<LoadLevel, OwnFailures> base_;  // what is accounted for
   std::map<LoadLevel, Setting> at_load_, fails_at_load_;
+  bool needs_are_known_ = true;
   bool raise_was_tried_ = false;
   bool is_settled_ = false;
 };

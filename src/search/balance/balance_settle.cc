@@ -79,14 +79,29 @@ BalanceSearch::Settled BalanceSearch::settle() {
       refine(target());
       break;
     }
-    if (!was_raised() && fails_by_itself(LoadLevel::idle, step * base_runs_in_doubt))
+    const bool is_doubtful = !mostly_fails(final_, LoadLevel::idle) && !was_raised();
+    if (is_doubtful && fails_by_itself(LoadLevel::idle, step * base_runs_in_doubt))
       return Settled::flaky_after_all;
     if (runs_.over()) return Settled::no;
     for (const size_t i : searched_)
       if (is_changed(i)) brackets_[i].fails = final_[i];
-    climb(final_, step_up);
+    if (step == 1 && mostly_fails(final_, LoadLevel::idle))
+      forget_needs();
+    else
+      climb(final_, step_up);
   }
   return Settled::yes;
+}
+
+// Values that held together do so no more with what was measured: they depend on each other, and so
+// do the times.
+void BalanceSearch::forget_needs() {
+  final_ = holding_;
+  for (const size_t i : searched_) {
+    report_.values[i].needed.reset();
+    final_[i] = std::min(round_up(scaled(holding_[i], margin_otherwise)), ceiling_[i]);
+  }
+  needs_are_known_ = false;
 }
 
 // With the times of all these runs it is known better what is needed. Longer than what holds needs
@@ -106,6 +121,7 @@ void BalanceSearch::refine(const Setting& target) {
 }
 
 void BalanceSearch::note_needs() {
+  if (!needs_are_known_) return;
   for (const size_t i : searched_)
     if (brackets_[i].fails || values_[i].use() == TimeUse::timeout)
       report_.values[i].needed = needed_time(values_[i], i, runs_.kept(), options_.tolerance);
@@ -126,7 +142,8 @@ void BalanceSearch::hold_at(LoadLevel load) {
     if (verdict == Verdict::undecided) return;
     if (verdict == Verdict::fails) {
       fails_at_load_[load] = setting;
-      if (!was_raised()) (void)fails_by_itself(load, base_runs_in_doubt);
+      if (!was_raised() && !mostly_fails(setting, load))
+        (void)fails_by_itself(load, base_runs_in_doubt);
       continue;
     }
     at_load_[load] = setting;

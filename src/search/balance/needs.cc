@@ -17,6 +17,7 @@ constexpr int least_passing = 10;
 constexpr size_t most_events = 5000;  // of a run that is looked at
 constexpr int most_visits = 8;        // of the wait in one run
 constexpr int models = 3;             // passing runs whose events are candidates
+constexpr double most_growth = 1.25;
 constexpr double most_errors = 0.03;  // of runs that a candidate explains wrongly
 
 double to_ms(Duration duration) {
@@ -98,6 +99,7 @@ struct Candidate {
   WaitName wait;
   int passing = 0, failing = 0, errors = 0;
   std::vector<double> needs_ms;
+  std::vector<Duration> asked;  // in the same runs
 
   double median() const { return spread_of(needs_ms).median; }
   bool is_believable() const {
@@ -107,7 +109,7 @@ struct Candidate {
 };
 
 Candidate rated(const MomentName& moment, const WaitName& wait, const std::vector<Timed>& runs) {
-  Candidate rated{moment, wait, 0, 0, 0, {}};
+  Candidate rated{moment, wait, 0, 0, 0, {}, {}};
   for (const Timed& run : runs) {
     const auto waited = run.waits.find(wait);
     if (waited == run.waits.end()) continue;
@@ -117,9 +119,10 @@ Candidate rated(const MomentName& moment, const WaitName& wait, const std::vecto
       ++rated.errors;
     else
       ++(run.failed ? rated.failing : rated.passing);
-    if (came != run.moments.end())
-      rated.needs_ms.push_back(
-          std::max(0.0, to_ms(came->second - waited->second.from - waited->second.overshoot())));
+    if (came == run.moments.end()) continue;
+    rated.asked.push_back(waited->second.asked);
+    rated.needs_ms.push_back(
+        std::max(0.0, to_ms(came->second - waited->second.from - waited->second.overshoot())));
   }
   return rated;
 }
@@ -128,6 +131,17 @@ Candidate rated(const MomentName& moment, const WaitName& wait, const std::vecto
 // seen before it, and too long a wait is no failure.
 bool is_better(const Candidate& a, const Candidate& b) {
   return std::tuple(b.errors, a.median()) > std::tuple(a.errors, b.median());
+}
+
+// What takes longer when there is more time does not say how much is needed.
+bool depends_on_asked(const Candidate& candidate) {
+  std::vector<Duration> order = candidate.asked;
+  std::ranges::sort(order);
+  std::vector<double> with_less, with_more;
+  for (size_t i = 0; i < candidate.asked.size(); ++i)
+    (candidate.asked[i] <= order[order.size() / 2] ? with_less : with_more)
+        .push_back(candidate.needs_ms[i]);
+  return spread_of(with_more).median > most_growth * spread_of(with_less).median + 1;
 }
 
 std::optional<Candidate> best_candidate(const std::vector<Timed>& runs) {
@@ -188,7 +202,7 @@ std::optional<Needed> needed_time(const TimeValue& value, size_t number,
     if (run.load == LoadLevel::idle && run.trace->events.size() <= most_events)
       seen.push_back(timed(run, value, number));
   const auto best = best_candidate(seen);
-  if (!best) return std::nullopt;
+  if (!best || depends_on_asked(*best)) return std::nullopt;
   Needed needed = described(best->needs_ms, tolerance);
   name_event(needed, best->moment, runs);
   return needed;
