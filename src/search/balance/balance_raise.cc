@@ -70,7 +70,7 @@ void BalanceSearch::take_raised(const std::vector<size_t>& members) {
   OwnFailures& base = base_[LoadLevel::idle];
   base.failures = runs_.counted(holding_, LoadLevel::idle).failures;
   for (const size_t i : members) {
-    brackets_[i] = {holding_[i], own_[i]};
+    brackets_[i] = {holding_[i], own_[i], finest(i)};
     if (std::ranges::count(searched_, i) == 0) searched_.push_back(i);
   }
 }

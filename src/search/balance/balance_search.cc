@@ -14,7 +14,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr double finest_ratio = 1.03;
-constexpr Duration finest = 200us;
+constexpr Duration finest_time = 200us;
+constexpr int finest_share = 1000;  // of what the test asks for now
 constexpr int base_runs = 10;
 constexpr int base_runs_when_flaky = 100;
 constexpr double mostly = 0.5;
@@ -45,8 +46,12 @@ BalanceSearch::BalanceSearch(BalanceRuns& runs, const BalanceOptions& options,
       ceiling_(own_),
       holding_(own_),
       final_(own_) {
-  for (size_t i = 0; i < own_.size(); ++i) brackets_[i].holds = own_[i];
+  for (size_t i = 0; i < own_.size(); ++i) brackets_[i] = {own_[i], std::nullopt, finest(i)};
   runs_.search(values_);
+}
+
+Duration BalanceSearch::finest(size_t value) const {
+  return std::max<Duration>(finest_time, own_[value] / finest_share);
 }
 
 void BalanceSearch::operator()(const std::vector<size_t>& searched) {

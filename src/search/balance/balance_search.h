@@ -10,7 +10,8 @@ namespace unflake {
 // What is known about one value: the smallest that holds and the largest that does not.
 struct Bracket {
   Duration holds{};
-  std::optional<Duration> fails;
+  std::optional<Duration> fails = std::nullopt;
+  Duration finest = std::chrono::microseconds(200);  // closer than this there is nothing to gain
 
   bool is_closed() const;
   // Where to look next: at once for none at all, then down in big steps, then in the middle.
@@ -68,6 +69,8 @@ class BalanceSearch {
   bool is_measured(size_t value) const;
   RateCheck::Limits confirming() const;
   std::string text_of(const Setting& setting) const;
+  Duration finest(size_t value) const;
+  bool can_afford(int base_runs) const;
   bool was_raised() const { return ceiling_ != own_; }
   bool is_changed(size_t value) const { return final_[value] != own_[value]; }
 

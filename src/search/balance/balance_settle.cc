@@ -46,7 +46,7 @@ void BalanceSearch::climb(Setting& setting, double step) const {
     if (setting[i] >= ceiling_[i]) continue;
     const Duration lifted =
         setting[i] == Duration::zero() ? ceiling_[i] / 8 : round_up(scaled(setting[i], step));
-    setting[i] = std::min(lifted, ceiling_[i]);
+    setting[i] = std::min(std::max(lifted, setting[i] + finest(i)), ceiling_[i]);
   }
 }
 
@@ -80,7 +80,8 @@ BalanceSearch::Settled BalanceSearch::settle() {
       break;
     }
     const bool is_doubtful = !mostly_fails(final_, LoadLevel::idle) && !was_raised();
-    if (is_doubtful && fails_by_itself(LoadLevel::idle, step * base_runs_in_doubt))
+    const int looks = step * base_runs_in_doubt;
+    if (is_doubtful && can_afford(looks) && fails_by_itself(LoadLevel::idle, looks))
       return Settled::flaky_after_all;
     if (runs_.over()) return Settled::no;
     for (const size_t i : searched_)
@@ -91,6 +92,13 @@ BalanceSearch::Settled BalanceSearch::settle() {
       climb(final_, step_up);
   }
   return Settled::yes;
+}
+
+// Runs with the test's own times may be by far the longest.
+bool BalanceSearch::can_afford(int base_runs) const {
+  const int more = base_runs - runs_.counted(own_, LoadLevel::idle).failures.runs;
+  const Duration each(static_cast<int64_t>(profile_.run_time.median * 1000));
+  return more * each < (options_.limits.budget - runs_.elapsed()) / 5;
 }
 
 // Values that held together do so no more with what was measured: they depend on each other, and so
