@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "cli/agent_command.h"
@@ -11,7 +12,6 @@
 #include "cli/listeners.h"
 #include "cli/machine_speed.h"
 #include "cli/page.h"
-#include "cli/path_from_here.h"
 #include "report/balance_html.h"
 #include "report/balance_json.h"
 #include "report/balance_text.h"
@@ -142,8 +142,8 @@ class Balance {
     if (!report) return report.error();
     const int code = tell(command_.json ? balance_json(*report)
                                         : balance_text(*report, style_, command_.verbose));
-    if (auto written = write_files(balance_html(*report), {*report}); !written)
-      return written.error();
+    const auto html = [&] { return balance_html(*report); };
+    if (auto written = write_files(html, {&*report}); !written) return written.error();
     const bool nothing = report->base.empty() && !report->interrupted && !report->out_of_budget;
     return code == 0 && nothing ? static_cast<int>(ExitCode::test_failed) : code;
   }
@@ -174,20 +174,21 @@ class Balance {
     SuiteBalance suite;
     suite.target = one_->target().name;
     const Duration began = one_->executor().elapsed();
-    std::vector<BalanceReport> reports;
     for (size_t i = 0; i < one_->choices() && one_->stop_signal() == 0; ++i) {
       one_->choose(i);
       suite.entries.push_back(balanced_entry());
-      suite.runs += suite.entries.back().report ? suite.entries.back().report->runs : 0;
-      if (const auto& report = suite.entries.back().report) reports.push_back(*report);
+      if (const auto& report = suite.entries.back().report) suite.runs += report->runs;
     }
     std::ranges::stable_sort(suite.entries, std::ranges::greater(), &SuiteBalance::Entry::saved_ms);
     suite.elapsed = one_->executor().elapsed() - began;
     suite.interrupted = one_->stop_signal() != 0;
     const int code =
         tell(command_.json ? suite_balance_json(suite) : suite_balance_text(suite, style_));
-    if (auto written = write_files(suite_balance_html(suite), reports); !written)
-      return written.error();
+    std::vector<const BalanceReport*> reports;
+    for (const SuiteBalance::Entry& entry : suite.entries)
+      if (entry.report) reports.push_back(&*entry.report);
+    const auto html = [&] { return suite_balance_html(suite); };
+    if (auto written = write_files(html, reports); !written) return written.error();
     return code;
   }
 
@@ -209,9 +210,10 @@ class Balance {
     return entry;
   }
 
-  Result<void> write_files(const std::string& html, const std::vector<BalanceReport>& reports) {
+  Result<void> write_files(const std::function<std::string()>& html,
+                           const std::vector<const BalanceReport*>& reports) {
     if (!command_.html.empty())
-      if (auto written = replace_file(command_.html, html); !written) return written.error();
+      if (auto written = replace_file(command_.html, html()); !written) return written.error();
     if (command_.patch.empty()) return {};
     const auto patch = patch_of(reports, one_->project());
     if (!patch) return patch.error();

@@ -31,9 +31,7 @@ std::string line_of(const std::string& file, int number) {
 
 // What a wait for something that must not happen is for is its length.
 bool is_worth_an_edit(const BalancedValue& value) {
-  using Change = BalancedValue::Change;
-  const bool is_changed = value.change == Change::shorten || value.change == Change::raise;
-  return is_changed && (!value.is_unneeded || value.value.group == "sleep");
+  return value.is_changed() && (!value.is_unneeded || value.value.group == "sleep");
 }
 
 void find_edit(BalancedValue& balanced, ValueInSource& source, const std::string& folder) {
@@ -79,10 +77,11 @@ void add_sources(BalanceReport& report, const Project& project,
 }
 
 // Tests may share a value: then the longest that one of them needs is it.
-Result<std::string> patch_of(const std::vector<BalanceReport>& reports, const Project& project) {
+Result<std::string> patch_of(const std::vector<const BalanceReport*>& reports,
+                             const Project& project) {
   std::map<std::pair<std::string, size_t>, const BalancedValue*> edits;
-  for (const BalanceReport& report : reports)
-    for (const BalancedValue& value : report.values) {
+  for (const BalanceReport* report : reports)
+    for (const BalancedValue& value : report->values) {
       if (!value.source || value.source->new_text.empty()) continue;
       const BalancedValue*& kept = edits[{value.source->file, value.source->offset}];
       if (!kept || kept->proposed < value.proposed) kept = &value;

@@ -13,6 +13,7 @@ void add_sources(BalanceReport& report, const Project& project,
                  const std::string& compile_commands_folder);
 
 // All edits that were found, as one patch; empty when there are none.
-Result<std::string> patch_of(const std::vector<BalanceReport>& reports, const Project& project);
+Result<std::string> patch_of(const std::vector<const BalanceReport*>& reports,
+                             const Project& project);
 
 }  // namespace unflake

@@ -48,8 +48,8 @@ Result<std::vector<LoadLevel>> parse_loads(const std::string& text) {
 Result<double> parse_scale(const std::string& text) {
   const auto factor = number_in(text.ends_with('x') ? text.substr(0, text.size() - 1) : text);
   if (factor && *factor > 0) return *factor;
-  const auto there = factor ? Result<Duration>(usage_error("")) : parse_duration(text);
-  if (!there || *there <= Duration::zero())
+  const auto there = parse_duration(text);
+  if (factor || !there || *there <= Duration::zero())
     return usage_error("this is neither a factor nor a time", "--scale " + printable(text),
                        "write 1.5, or the time that `unflake balance --benchmark` shows there");
   const Duration here = measure_machine_speed().median;

@@ -55,10 +55,7 @@ const TriedSetting* BalanceReport::final_setting(LoadLevel load) const {
 double BalanceReport::saved_ms() const {
   const TriedSetting* before = setting_at(base, LoadLevel::idle);
   const TriedSetting* after = final_setting(LoadLevel::idle);
-  const bool is_changed = std::ranges::any_of(values, [](const BalancedValue& value) {
-    return value.change == BalancedValue::Change::shorten ||
-           value.change == BalancedValue::Change::raise;
-  });
+  const bool is_changed = std::ranges::any_of(values, &BalancedValue::is_changed);
   if (!is_changed || !before || !after) return 0;
   if (!has_run_time(*before) || !has_run_time(*after)) return 0;
   return before->run_time.median - after->run_time.median;

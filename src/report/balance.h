@@ -87,6 +87,8 @@ struct BalancedValue {
   std::string reason;        // one sentence for people
   std::optional<Needed> needed;
   std::optional<ValueInSource> source;
+
+  bool is_changed() const { return change == Change::shorten || change == Change::raise; }
 };
 
 struct BalanceReport {

@@ -104,7 +104,7 @@ class Plot {
     draw_axes();
     for (const auto& at : value_.loads) draw_limit(at);
     draw_mark("now", "now", value_.value.most, top - 26);
-    if (is_changed()) draw_mark("proposed", "proposed", value_.proposed, top - 10);
+    if (value_.is_changed()) draw_mark("proposed", "proposed", value_.proposed, top - 10);
     for (const LoadLevel load : {LoadLevel::idle, LoadLevel::busy, LoadLevel::one_core})
       draw_times(load);
     for (const TriedSetting* setting : settings_) draw(*setting);
@@ -137,14 +137,9 @@ class Plot {
 
   void add_marks(std::set<Duration>& values) const {
     values.insert(value_.value.most);
-    if (is_changed()) values.insert(value_.proposed);
+    if (value_.is_changed()) values.insert(value_.proposed);
     for (const auto& limit : value_.loads)
       if (limit.fails > Duration::zero()) values.insert({limit.smallest, limit.fails});
-  }
-
-  bool is_changed() const {
-    return value_.change == BalancedValue::Change::shorten ||
-           value_.change == BalancedValue::Change::raise;
   }
 
   Duration at(const TriedSetting& setting) const { return setting.values[index_]; }

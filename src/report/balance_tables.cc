@@ -134,10 +134,7 @@ bool saves(const SuiteBalance::Entry& entry) {
 std::string values_text(const SuiteBalance::Entry& entry) {
   if (!entry.report) return "-";
   const auto& values = entry.report->values;
-  const auto changed = std::ranges::count_if(values, [](const BalancedValue& value) {
-    return value.change == BalancedValue::Change::shorten ||
-           value.change == BalancedValue::Change::raise;
-  });
+  const auto changed = std::ranges::count_if(values, &BalancedValue::is_changed);
   return fmt::format("{} of {}", changed, values.size());
 }
 

@@ -70,7 +70,7 @@ class ValueWording {
   BalancedValueWords operator()() {
     words_.index = index_;
     words_.title = one_line(fmt::format("{}. {}", index_ + 1, title_of(value_.value)));
-    words_.is_changed = value_.change == Change::shorten || value_.change == Change::raise;
+    words_.is_changed = value_.is_changed();
     words_.proposal = one_line(proposal_text());
     words_.facts = facts_of(value_.value);
     for (const auto& at : value_.loads) tell_load(at);
@@ -179,7 +179,7 @@ class ValueWording {
 
   void tell_source(const ValueInSource& source) {
     words_.place = one_line(fmt::format("{}:{}", source.file, source.line));
-    if (value_.change != Change::shorten && value_.change != Change::raise) return;
+    if (!value_.is_changed()) return;
     if (!source.why_not.empty() || source.old_text.empty()) {
       words_.place += one_line(": not edited: " + (source.why_not.empty()
                                                        ? "no expression with this value was found"

@@ -17,10 +17,6 @@ using Change = BalancedValue::Change;
 constexpr size_t most_unchanged = 20;  // values that are told of though nothing is done to them
 constexpr size_t most_headlines = 5;
 
-bool is_changed(const BalancedValue& value) {
-  return value.change == Change::shorten || value.change == Change::raise;
-}
-
 bool is_foreign(const BalancedValue& value) {
   return !value.value.is_project && value.change == Change::not_searched;
 }
@@ -51,7 +47,9 @@ class Wording {
   }
 
  private:
-  long long changed() const { return std::ranges::count_if(report_.values, is_changed); }
+  long long changed() const {
+    return std::ranges::count_if(report_.values, &BalancedValue::is_changed);
+  }
 
   std::string result_text() const {
     const long long values = static_cast<long long>(report_.values.size());
@@ -92,7 +90,7 @@ class Wording {
     size_t unchanged = 0, left_out = 0;
     for (size_t i = 0; i < report_.values.size(); ++i) {
       const BalancedValue& value = report_.values[i];
-      if (!is_changed(value) && ++unchanged > most_unchanged)
+      if (!value.is_changed() && ++unchanged > most_unchanged)
         ++left_out;
       else if (is_foreign(value))
         words_.foreign.push_back(one_line(
@@ -180,7 +178,7 @@ class Wording {
   // A value that nothing needs has no times to estimate from: of that only counting tells.
   bool is_estimated() const {
     return std::ranges::all_of(report_.values, [](const BalancedValue& value) {
-      return !is_changed(value) || (value.needed && value.needed->at_tolerance > Duration::zero());
+      return !value.is_changed() || (value.needed && value.needed->at_tolerance > Duration::zero());
     });
   }
 

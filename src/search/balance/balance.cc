@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "search/balance/balance_search.h"
 #include "util/text.h"
 

@@ -68,7 +68,7 @@ void BalanceSearch::take_raised(const std::vector<size_t>& members) {
   if (runs_.over()) return;
   holding_ = ceiling_ = raised(own_, members);
   OwnFailures& base = base_[LoadLevel::idle];
-  base.failures = runs_.counted(holding_, LoadLevel::idle).failures;
+  base.failures = runs_.failures(holding_, LoadLevel::idle);
   for (const size_t i : members) {
     brackets_[i] = {holding_[i], own_[i], finest(i)};
     if (std::ranges::count(searched_, i) == 0) searched_.push_back(i);

@@ -92,6 +92,10 @@ std::optional<ExperimentResult> BalanceRuns::look(const Plan& plan, TrialEnded::
   return result;
 }
 
+bool BalanceRuns::run(const Setting& setting, LoadLevel load, int most) {
+  return run(setting, load, most, [](const Outcome&) { return false; });
+}
+
 bool BalanceRuns::run(const Setting& setting, LoadLevel load, int most, const Enough& enough) {
   const Plan plan = plan_with(plan_, values_, setting);
   const Conditions conditions = conditions_for(load, limits_.cores);
@@ -123,8 +127,7 @@ void BalanceRuns::take(const ExperimentResult& result, const Setting& setting, L
   ++tally.failures.runs;
   tally.failures.hits += outcome.failed();
   tally.new_failures += outcome.failed() && !own_[load].signatures.contains(outcome.signature);
-  if (!outcome.failed())
-    tally.passing_ms.push_back(static_cast<double>(outcome.duration.count()) / 1000);
+  if (!outcome.failed()) tally.passing_ms.push_back(to_ms(outcome.duration));
   keep(result, setting, load);
 }
 
@@ -168,6 +171,11 @@ TriedSetting BalanceRuns::described(const Key& key, const Tally& tally) const {
   tried.run_time = spread_of(tally.passing_ms);
   tried.verdict = tally.verdict;
   return tried;
+}
+
+Count BalanceRuns::failures(const Setting& setting, LoadLevel load) const {
+  const auto found = tallies_.find({load, setting});
+  return found == tallies_.end() ? Count{} : found->second.failures;
 }
 
 TriedSetting BalanceRuns::counted(const Setting& setting, LoadLevel load) const {

@@ -34,7 +34,7 @@ class BalanceRuns {
   BalanceRuns(Executor& executor, std::shared_ptr<const Test> test, const Plan& plan,
               const BalanceLimits& limits, EventStream& events);
 
-  // The values whose settings the following runs are about; forgets what was counted before.
+  // The values whose settings the following runs are about.
   void search(const std::vector<TimeValue>& values);
 
   // One run without changed times. Nothing when the search is over.
@@ -43,6 +43,7 @@ class BalanceRuns {
   // Runs until `enough` says so or `most` were made. False: the search was over before.
   using Enough = std::function<bool(const Outcome&)>;
   bool run(const Setting& setting, LoadLevel load, int most, const Enough& enough);
+  bool run(const Setting& setting, LoadLevel load, int most);
 
   bool over() const;
   bool stopped() const { return stopped_; }
@@ -53,6 +54,7 @@ class BalanceRuns {
 
   // What the runs with this setting came to so far.
   TriedSetting counted(const Setting& setting, LoadLevel load) const;
+  Count failures(const Setting& setting, LoadLevel load) const;
   std::vector<TriedSetting> all() const;
   void judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict);
   const std::vector<KeptRun>& kept() const { return kept_; }

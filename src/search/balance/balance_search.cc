@@ -91,11 +91,10 @@ bool BalanceSearch::measure_base(LoadLevel load) {
 // Whether more failures of its own show in so many runs. One that fails by itself is measured for
 // longer.
 bool BalanceSearch::fails_by_itself(LoadLevel load, int runs) {
-  const auto never = [](const Outcome&) { return false; };
   const Count before = runs_.own(load).failures;
-  runs_.run(own_, load, runs - before.runs, never);
+  runs_.run(own_, load, runs - before.runs);
   if (runs_.own(load).failures.hits == before.hits) return false;
-  runs_.run(own_, load, base_runs_when_flaky - runs_.own(load).failures.runs, never);
+  runs_.run(own_, load, base_runs_when_flaky - runs_.own(load).failures.runs);
   base_[load] = runs_.own(load);
   return true;
 }
@@ -111,7 +110,7 @@ void BalanceSearch::choose_at_once() {
   runs_.run_at_once(most);
   std::vector<double> together;
   const bool ran = runs_.run(own_, LoadLevel::idle, 3 * most, [&](const Outcome& outcome) {
-    together.push_back(static_cast<double>(outcome.duration.count()) / 1000);
+    together.push_back(to_ms(outcome.duration));
     return outcome.failed();
   });
   const bool disturbs = spread_of(together).median > alone.upper_quartile * finest_ratio;
@@ -133,7 +132,7 @@ BalanceSearch::Verdict BalanceSearch::check_once(const Setting& setting, LoadLev
 }
 
 bool BalanceSearch::mostly_fails(const Setting& setting, LoadLevel load) const {
-  const Count seen = runs_.counted(setting, load).failures;
+  const Count seen = runs_.failures(setting, load);
   return seen.hits > mostly * seen.runs;
 }
 
@@ -151,7 +150,7 @@ BalanceSearch::Verdict BalanceSearch::check(const Setting& setting, LoadLevel lo
   if (verdict == Verdict::fails && was_disturbed(setting, load))
     verdict = check_once(setting, load, limits);
   runs_.judge(setting, load, verdict);
-  const Count seen = runs_.counted(setting, load).failures;
+  const Count seen = runs_.failures(setting, load);
   runs_.say(fmt::format("{}{}: {} of {} failed", text_of(setting),
                         load == LoadLevel::idle ? "" : ", " + std::string(to_string(load)),
                         seen.hits, seen.runs));

@@ -96,9 +96,8 @@ BalanceSearch::Settled BalanceSearch::settle() {
 
 // Runs with the test's own times may be by far the longest.
 bool BalanceSearch::can_afford(int base_runs) const {
-  const int more = base_runs - runs_.counted(own_, LoadLevel::idle).failures.runs;
-  const Duration each(static_cast<int64_t>(profile_.run_time.median * 1000));
-  return more * each < (options_.limits.budget - runs_.elapsed()) / 5;
+  const int more = base_runs - runs_.failures(own_, LoadLevel::idle).runs;
+  return more * from_ms(profile_.run_time.median) < (options_.limits.budget - runs_.elapsed()) / 5;
 }
 
 // Values that held together do so no more with what was measured: they depend on each other, and so
@@ -167,9 +166,8 @@ void BalanceSearch::measure_final() {
     if (is_changed(i)) final_[i] = round_up(scaled(final_[i], options_.scale));
   for (const size_t i : searched_)
     if (is_changed(i) && final_[i] >= own_[i] && brackets_[i].holds <= own_[i]) final_[i] = own_[i];
-  const int made = runs_.counted(final_, LoadLevel::idle).failures.runs;
-  if (final_ != own_)
-    runs_.run(final_, LoadLevel::idle, final_runs - made, [](const Outcome&) { return false; });
+  const int made = runs_.failures(final_, LoadLevel::idle).runs;
+  if (final_ != own_) runs_.run(final_, LoadLevel::idle, final_runs - made);
 }
 
 }  // namespace unflake

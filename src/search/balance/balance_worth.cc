@@ -42,8 +42,7 @@ void BalanceSearch::leave_out_intervals() {
     if (!is_often || holding_[i] >= own_[i] || runs_.over()) continue;
     Setting restored = holding_;
     restored[i] = own_[i];
-    const auto never = [](const Outcome&) { return false; };
-    if (!runs_.run(restored, LoadLevel::idle, runs_to_compare, never)) return;
+    if (!runs_.run(restored, LoadLevel::idle, runs_to_compare)) return;
     const double saved = runs_.counted(restored, LoadLevel::idle).run_time.median -
                          runs_.counted(holding_, LoadLevel::idle).run_time.median;
     if (saved >= worthwhile * profile_.run_time.median + least_saved_ms) continue;

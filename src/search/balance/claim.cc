@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 
 #include "stats/comparison.h"
 #include "util/text.h"
@@ -23,12 +23,13 @@ int number_of_looks(int most) {
   return looks;
 }
 
-// The highest rate of the other value that so many runs would have told apart from this one.
-double detectable_rate(const Count& with_from, int runs, double error) {
+// The highest rate of the other value that so many runs would have told apart from this one; none
+// when not even no failures at all would.
+std::optional<double> detectable_rate(const Count& with_from, int runs, double error) {
   for (int hits = with_from.hits; hits >= 0; --hits)
     if (fisher_more_often(with_from.hits, with_from.runs, hits, runs) <= error)
       return static_cast<double>(hits) / runs;
-  return -1;
+  return std::nullopt;
 }
 
 class Claim {
@@ -103,11 +104,8 @@ class Claim {
   }
 
   bool run_both(LoadLevel load, int wanted) {
-    const auto never = [](const Outcome&) { return false; };
-    while (runs_.counted({options_.to}, load).failures.runs < wanted) {
-      if (!runs_.run({options_.from}, load, 1, never) || !runs_.run({options_.to}, load, 1, never))
-        return false;
-    }
+    while (runs_.failures({options_.to}, load).runs < wanted)
+      if (!runs_.run({options_.from}, load, 1) || !runs_.run({options_.to}, load, 1)) return false;
     return true;
   }
 
@@ -131,9 +129,9 @@ class Claim {
   void conclude(ClaimReport::AtLoad& at, double error) {
     judge(at, error);
     if (at.answer != Answer::cannot_tell) return;
-    at.detectable = std::max(0.0, detectable_rate(at.with_from, at.with_to.runs, error));
-    const bool could_tell = detectable_rate(at.with_from, at.with_to.runs, error) >= 0;
-    if (could_tell || (at.with_from.hits == 0 && at.with_to.hits == 0))
+    const auto detectable = detectable_rate(at.with_from, at.with_to.runs, error);
+    at.detectable = detectable.value_or(0);
+    if (detectable || (at.with_from.hits == 0 && at.with_to.hits == 0))
       at.answer = at.with_to.runs >= options_.most_runs ? Answer::no_difference : at.answer;
     if (at.answer != Answer::cannot_tell) return;
     const auto more = misses_until_less_often(at.with_from.hits, at.with_from.runs, at.with_to.hits,

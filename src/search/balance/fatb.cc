@@ -29,10 +29,8 @@ void BalanceSearch::halve(size_t value) {
     Setting tried = holding_;
     tried[value] = (below + bracket.holds) / 2;
     if (tried[value] < smallest) return;
-    if (!runs_.run(tried, LoadLevel::idle, options_.fatb_runs,
-                   [](const Outcome&) { return false; }))
-      return;
-    const Count seen = runs_.counted(tried, LoadLevel::idle).failures;
+    if (!runs_.run(tried, LoadLevel::idle, options_.fatb_runs)) return;
+    const Count seen = runs_.failures(tried, LoadLevel::idle);
     runs_.say(fmt::format("{}: {} of {} failed", text_of(tried), seen.hits, seen.runs));
     runs_.judge(tried, LoadLevel::idle, seen.hits > 0 ? Verdict::fails : Verdict::holds);
     if (seen.hits > 0) {

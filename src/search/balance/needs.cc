@@ -20,14 +20,6 @@ constexpr int models = 3;             // passing runs whose events are candidate
 constexpr double most_growth = 1.25;
 constexpr double most_errors = 0.03;  // of runs that a candidate explains wrongly
 
-double to_ms(Duration duration) {
-  return static_cast<double>(duration.count()) / 1000;
-}
-
-Duration from_ms(double ms) {
-  return Duration(static_cast<int64_t>(ms * 1000));
-}
-
 // A moment of a thread that is the same in every run: begin or end of the nth call at a site, or,
 // without a site, the end of the thread.
 struct MomentName {
@@ -72,12 +64,14 @@ Timed timed(const KeptRun& run, const TimeValue& value, size_t number) {
   Timed result;
   result.failed = run.failed;
   const std::string wait_site = to_string(value.site);
+  std::vector<std::string> names;
+  for (const TracedSite& site : run.trace->sites) names.push_back(to_string(site.name));
   std::map<std::pair<uint32_t, uint32_t>, int> visits;
   for (const TracedEvent& event : run.trace->events) {
     const std::string* thread = thread_of(*run.trace, event.thread);
-    if (!thread || event.site >= run.trace->sites.size() || event.is_intervention) continue;
+    if (!thread || event.site >= names.size() || event.is_intervention) continue;
     const int nth = ++visits[{event.thread, event.site}];
-    const std::string site = to_string(run.trace->sites[event.site].name);
+    const std::string& site = names[event.site];
     result.moments.emplace(MomentName{*thread, site, nth, false}, event.enter);
     if (event.unfinished) continue;
     result.moments.emplace(MomentName{*thread, site, nth, true}, event.exit);

@@ -10,6 +10,14 @@ Duration scaled(Duration value, double factor) {
   return Duration(std::llround(static_cast<double>(value.count()) * factor));
 }
 
+double to_ms(Duration duration) {
+  return static_cast<double>(duration.count()) / 1000;
+}
+
+Duration from_ms(double ms) {
+  return Duration(static_cast<int64_t>(ms * 1000));
+}
+
 Setting own_setting(const std::vector<TimeValue>& values) {
   Setting own;
   for (const TimeValue& value : values) own.push_back(value.most);

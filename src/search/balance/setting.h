@@ -11,6 +11,8 @@ namespace unflake {
 using Setting = std::vector<Duration>;
 
 Duration scaled(Duration value, double factor);
+double to_ms(Duration duration);
+Duration from_ms(double ms);
 
 // What the test itself asks for. Times that are computed at run time are scaled together, and the
 // longest of them stands for all.

@@ -46,14 +46,18 @@ const Frame* passer_of(const Trace& trace, const TracedEvent& event) {
 // A site is where the project's code calls; the value may stand further in, in code that is not
 // the project's.
 void mark_other_code(std::vector<TimeValue>& values, const std::vector<const Trace*>& traces) {
-  for (const Trace* trace : traces)
-    for (const TracedEvent& event : trace->events) {
-      if (event.site >= trace->sites.size()) continue;
-      const auto value = std::ranges::find(values, trace->sites[event.site].name, &TimeValue::site);
-      const Frame* passer = value == values.end() ? nullptr : passer_of(*trace, event);
-      if (!passer || value->file.empty()) continue;
-      if (passer->file != value->file) value->is_project = false;
+  for (const Trace* trace : traces) {
+    std::vector<TimeValue*> by_site;
+    for (const TracedSite& site : trace->sites) {
+      const auto found = std::ranges::find(values, site.name, &TimeValue::site);
+      by_site.push_back(found == values.end() ? nullptr : &*found);
     }
+    for (const TracedEvent& event : trace->events) {
+      TimeValue* value = event.site < by_site.size() ? by_site[event.site] : nullptr;
+      const Frame* passer = value && !value->file.empty() ? passer_of(*trace, event) : nullptr;
+      if (passer && passer->file != value->file) value->is_project = false;
+    }
+  }
 }
 
 // Calls that system libraries make for themselves show in one run of their own: recording them in
@@ -77,8 +81,7 @@ void add_times(TimeProfile& profile, const std::vector<ExperimentResult>& runs) 
   for (const ExperimentResult& run : runs) {
     ++profile.failures.runs;
     profile.failures.hits += run.outcome.failed();
-    if (!run.outcome.failed())
-      passing.push_back(static_cast<double>(run.outcome.duration.count()) / 1000);
+    if (!run.outcome.failed()) passing.push_back(to_ms(run.outcome.duration));
     processor += run.process.user_cpu + run.process.system_cpu;
     wall += run.process.duration;
   }
@@ -129,7 +132,7 @@ std::string why_not_searched(const TimeValue& value, const TimeProfile& profile,
     return "it always ended early, so that a shorter one would not make the test faster";
   const Duration spent = value.spent_per_run();
   const bool is_seen = value.use() != TimeUse::not_seen;
-  const Duration run(static_cast<int64_t>(profile.run_time.median * 1000));
+  const Duration run = from_ms(profile.run_time.median);
   if (is_seen && (spent < little || spent * little_share < run))
     return fmt::format("it takes {} of a run of {}", format_duration(spent), format_duration(run));
   return "";
