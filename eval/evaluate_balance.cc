@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <map>
 #include <mutex>
 #include <thread>
 
@@ -29,7 +29,8 @@ struct EvaluateBalance {
   std::string out = "docs/EVALUATION.md";
   std::string results = "build/eval/balance.json";
   std::vector<std::string> only;
-  bool skip_fatb = false, skip_suites = false, skip_loads = false, rewrite = false, part = false;
+  bool skip_fatb = false, skip_suites = false, skip_loads = false, rewrite = false, part = false,
+       resume = false;
   bool skip_real_time = false;
   BalanceSettings settings;
 };
@@ -64,13 +65,20 @@ class BalanceEvaluation {
   }
 
   Result<void> measure_all() {
-    Watch watch(command_.source);
     command_.settings.real_time = !command_.skip_real_time && prefer_own_work(true);
     results_.settings = command_.settings;
-    const auto measured = command_.settings.jobs > 1 ? measure_side_by_side() : measure_in_turn();
-    if (!measured) return measured;
-    results_.where = watch.end();
-    return write_file(command_.results, balance_results_json(results_));
+    if (command_.resume)
+      if (auto done = take_up(); !done) return done;
+    return command_.part ? measure_here() : measure_parts();
+  }
+
+  // What an evaluation that did not end has measured.
+  Result<void> take_up() {
+    if (!fs::exists(command_.results)) return {};
+    if (auto done = load(); !done) return done;
+    if (results_.settings == command_.settings) return {};
+    return usage_error("this has measured with other settings; repeat them, or leave out --resume",
+                       command_.results);
   }
 
   std::vector<std::string> suites() const {
@@ -80,7 +88,8 @@ class BalanceEvaluation {
     return command_.settings.with_suites ? all : std::vector<std::string>();
   }
 
-  Result<void> measure_in_turn() {
+  Result<void> measure_here() {
+    Watch watch(command_.source);
     const BalanceTools tools{fs::absolute(command_.build + "/bin/unflake"),
                              fs::absolute(command_.build + "/zoo/timed"),
                              fs::absolute(command_.source + "/zoo/timed/support/config.toml")};
@@ -98,29 +107,40 @@ class BalanceEvaluation {
                  totals_of({results_.suites.back()}).measured_s,
                  totals_of({results_.suites.back()}).claimed_s);
     }
-    return {};
+    results_.where = watch.end();
+    return write_file(command_.results, balance_results_json(results_));
+  }
+
+  // Those that take longest first.
+  std::vector<std::string> parts_to_measure() const {
+    std::vector<std::string> parts = suites();
+    for (const TimedTruth& truth : truths_) parts.push_back(truth.program);
+    const auto suite_of = [](const SuiteMeasurement& one) { return one.answer.suite; };
+    std::erase_if(parts, [&](const std::string& part) {
+      return std::ranges::find(results_.programs, part, &TimedMeasurement::program) !=
+                 results_.programs.end() ||
+             std::ranges::find(results_.suites, part, suite_of) != results_.suites.end();
+    });
+    return parts;
   }
 
   // Each part is a process of its own, so that none can disturb the bookkeeping of another.
-  Result<void> measure_side_by_side() {
-    std::vector<std::string> parts = suites();  // they take longest
-    for (const TimedTruth& truth : truths_) parts.push_back(truth.program);
+  Result<void> measure_parts() {
+    const std::vector<std::string> parts = parts_to_measure();
+    Watch watch(command_.source, results_.where);
+    std::atomic<size_t> next = 0;
     std::vector<std::thread> workers;
     for (int i = 0; i < command_.settings.jobs; ++i)
       workers.emplace_back([&] {
-        for (size_t part = next_++; part < parts.size(); part = next_++) measure_part(parts[part]);
+        for (size_t part = next++; part < parts.size() && !has_failed(); part = next++)
+          keep(measure_part(parts[part]), watch);
       });
     for (std::thread& worker : workers) worker.join();
     if (error_) return *error_;
-    for (const std::string& part : parts) {
-      BalanceResults& some = parts_[part];
-      for (auto& program : some.programs) results_.programs.push_back(std::move(program));
-      for (auto& suite : some.suites) results_.suites.push_back(std::move(suite));
-    }
     return {};
   }
 
-  void measure_part(const std::string& name) {
+  Result<BalanceResults> measure_part(const std::string& name) const {
     const TempFolder folder;
     const std::string file = folder.file("results.json");
     const BalanceSettings& how = command_.settings;
@@ -142,17 +162,30 @@ class BalanceEvaluation {
     if (!how.with_loads) words.push_back("--skip-loads");
     if (!how.real_time) words.push_back("--skip-real-time");
     const auto ran = run_tool(words, folder.path(), longest_part);
-    auto measured = ran ? parse_balance_results(contents(file), name + ": " + ran->errors)
-                        : Result<BalanceResults>(ran.error());
-    const std::lock_guard lock(mutex_);
-    if (!measured) {
-      error_ = measured.error();
-      next_ = truths_.size() + std::size(frameworks);
-      return;
-    }
+    if (!ran) return ran.error();
     fmt::print("{}", ran->output);
     std::fflush(stdout);
-    parts_[name] = std::move(*measured);
+    return parse_balance_results(contents(file), name + ": " + ran->errors);
+  }
+
+  bool has_failed() {
+    const std::lock_guard lock(mutex_);
+    return error_.has_value();
+  }
+
+  // On disk at once: an evaluation takes hours, and may be ended at any time.
+  void keep(Result<BalanceResults> part, Watch& watch) {
+    const std::lock_guard lock(mutex_);
+    if (!part) {
+      error_ = part.error();
+      return;
+    }
+    for (TimedMeasurement& program : part->programs)
+      results_.programs.push_back(std::move(program));
+    for (SuiteMeasurement& suite : part->suites) results_.suites.push_back(std::move(suite));
+    results_.where = watch.end();
+    const auto written = write_file(command_.results, balance_results_json(results_));
+    if (!written) error_ = written.error();
   }
 
   static void tell(const TimedTruth& truth, const TimedMeasurement& one) {
@@ -183,10 +216,8 @@ class BalanceEvaluation {
 
   EvaluateBalance& command_;
   std::vector<TimedTruth> truths_;
+  std::mutex mutex_;  // of what follows, while parts are measured
   BalanceResults results_;
-  std::atomic<size_t> next_ = 0;
-  std::mutex mutex_;  // of what follows
-  std::map<std::string, BalanceResults> parts_;
   std::optional<Error> error_;
 };
 
@@ -208,6 +239,7 @@ void add_options(CLI::App& app, EvaluateBalance& command) {
   app.add_flag("--skip-suites", command.skip_suites, "no suite mode");
   app.add_flag("--skip-loads", command.skip_loads, "an idle machine only");
   app.add_flag("--skip-real-time", command.skip_real_time, "with the priority that others have");
+  app.add_flag("--resume", command.resume, "keep what an evaluation that was ended has measured");
   app.add_flag("--part", command.part, "write the results, and no document");
   app.add_flag("--rewrite", command.rewrite,
                "the section from the last results, without measuring");

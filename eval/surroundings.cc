@@ -50,7 +50,8 @@ std::string commit_of(const std::string& source) {
 
 }  // namespace
 
-Watch::Watch(const std::string& source) : began_(minutes_now()) {
+Watch::Watch(const std::string& source, const Surroundings& before)
+    : began_(minutes_now() - before.minutes) {
   utsname system{};
   ::uname(&system);
   surroundings_.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
@@ -60,6 +61,10 @@ Watch::Watch(const std::string& source) : began_(minutes_now()) {
   surroundings_.compiler = "compiled by g++ " __VERSION__;
   surroundings_.commit = commit_of(source);
   surroundings_.load_before = load_average();
+  if (before.commit.empty()) return;
+  surroundings_.load_before = before.load_before;
+  if (!before.commit.ends_with(surroundings_.commit))
+    surroundings_.commit = before.commit + " and then " + surroundings_.commit;
 }
 
 Surroundings Watch::end() {
@@ -82,12 +87,15 @@ std::string contents(const std::string& file) {
 }
 
 Result<void> write_file(const std::string& file, const std::string& text) {
-  std::error_code ignored;
-  fs::create_directories(fs::path(file).parent_path(), ignored);
-  std::ofstream out(file, std::ios::binary);
+  std::error_code error;
+  fs::create_directories(fs::path(file).parent_path(), error);
+  const std::string unfinished = file + ".new";
+  std::ofstream out(unfinished, std::ios::binary);
   out << text;
   out.close();
-  if (!out) return internal_error("cannot write the file", file);
+  if (!out) return internal_error("cannot write the file", unfinished);
+  fs::rename(unfinished, file, error);
+  if (error) return internal_error("cannot replace the file: " + error.message(), file);
   return {};
 }
 

@@ -13,10 +13,11 @@ struct Surroundings {
   double minutes = 0;
 };
 
-// The clock runs from the beginning until the end is noted.
+// The clock runs from the beginning until the end is noted, and goes on from what was measured
+// before.
 class Watch {
  public:
-  explicit Watch(const std::string& source);
+  explicit Watch(const std::string& source, const Surroundings& before = {});
   Surroundings end();
 
  private:
