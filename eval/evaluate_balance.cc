@@ -111,10 +111,11 @@ class BalanceEvaluation {
     return write_file(command_.results, balance_results_json(results_));
   }
 
-  // Those that take longest first.
-  std::vector<std::string> parts_to_measure() const {
-    std::vector<std::string> parts = suites();
-    for (const TimedTruth& truth : truths_) parts.push_back(truth.program);
+  // Those that take longest first. What computes is measured alone; no suite does.
+  std::vector<std::string> parts_to_measure(bool alone) const {
+    std::vector<std::string> parts = alone ? std::vector<std::string>() : suites();
+    for (const TimedTruth& truth : truths_)
+      if (truth.computes() == alone) parts.push_back(truth.program);
     const auto suite_of = [](const SuiteMeasurement& one) { return one.answer.suite; };
     std::erase_if(parts, [&](const std::string& part) {
       return std::ranges::find(results_.programs, part, &TimedMeasurement::program) !=
@@ -126,18 +127,22 @@ class BalanceEvaluation {
 
   // Each part is a process of its own, so that none can disturb the bookkeeping of another.
   Result<void> measure_parts() {
-    const std::vector<std::string> parts = parts_to_measure();
     Watch watch(command_.source, results_.where);
+    measure_parts(parts_to_measure(false), command_.settings.jobs, watch);
+    measure_parts(parts_to_measure(true), 1, watch);
+    if (error_) return *error_;
+    return {};
+  }
+
+  void measure_parts(const std::vector<std::string>& parts, int at_once, Watch& watch) {
     std::atomic<size_t> next = 0;
     std::vector<std::thread> workers;
-    for (int i = 0; i < command_.settings.jobs; ++i)
+    for (int i = 0; i < at_once; ++i)
       workers.emplace_back([&] {
         for (size_t part = next++; part < parts.size() && !has_failed(); part = next++)
           keep(measure_part(parts[part]), watch);
       });
     for (std::thread& worker : workers) worker.join();
-    if (error_) return *error_;
-    return {};
   }
 
   Result<BalanceResults> measure_part(const std::string& name) const {

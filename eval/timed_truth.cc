@@ -58,6 +58,10 @@ bool TimedTruth::is_flaky_anyway() const {
          });
 }
 
+bool TimedTruth::computes() const {
+  return std::ranges::count(values, "cpu", &TimedValue::spread) > 0;
+}
+
 Result<std::vector<TimedTruth>> read_timed_truths(const std::string& folder,
                                                   const std::vector<std::string>& only) {
   const auto names = truth_names(folder, only);

@@ -25,6 +25,8 @@ struct TimedTruth {
 
   // It fails by itself, and no value of it can change that.
   bool is_flaky_anyway() const;
+  // It keeps a processor busy, which others would notice.
+  bool computes() const;
 };
 
 // Of all NAME.toml in the folder, by name; or of those that are named.

@@ -18,6 +18,7 @@ using Visits = Intervention::Visits;
 
 constexpr Duration never = Duration::max();
 constexpr Duration call_cost = 1us;
+constexpr Duration look_cost = 100us;
 constexpr Duration exit_grace = 1s;
 
 struct Thread {
@@ -104,9 +105,18 @@ class Run {
     const bool is_exiting = threads_.front().has_ended;
     const Duration end = is_exiting ? std::min(limit_, last_delay_ends_ + exit_grace) : limit_;
     const Duration when = wakes_at(*next);
+    if (!timers_.empty() && timers_.begin()->first < std::min(when, end)) return ring();
     state_.now = std::min(when, end);
     timed_out_ = when >= limit_ && state_.now == limit_;
     if (when < end) next->resume.resume();
+  }
+
+  void ring() {
+    const auto timer = timers_.begin();
+    state_.now = std::max(state_.now, timer->first);
+    state_[timer->second + " is due"] = 1;
+    wake(timer->second, true);
+    timers_.erase(timer);
   }
 
   Pause until(Thread& self, std::function<bool()> ready, Duration deadline) {
@@ -159,6 +169,11 @@ class Run {
         if (crashed_) co_await until(self, {}, never);
       } else if (step.kind == Kind::wait || step.kind == Kind::wait_for) {
         co_await wait(self, step);
+      } else if (step.kind == Kind::sleep && step.predicate) {
+        while (!step.predicate(state_)) {
+          co_await call(self, step, never);
+          co_await pass(self, look_cost);
+        }
       } else if (is_call(step.kind)) {
         co_await call(self, step, never);
       }
@@ -232,6 +247,9 @@ class Run {
         co_await until(
             self, [&] { return state_.is_set("semaphore " + step.object); }, never);
         --state_["semaphore " + step.object];
+        break;
+      case Kind::arm:
+        timers_.emplace(state_.now + scaled(self, step.duration), step.object);
         break;
       default:
         break;
@@ -364,7 +382,7 @@ class Run {
     if (!step.object.empty())
       event.object = 0x1000 + std::hash<std::string>()(step.object) % 0xf000;
     const bool timed = step.kind == Kind::wait_for;
-    if (timed || step.kind == Kind::sleep)
+    if (timed || step.kind == Kind::sleep || step.kind == Kind::arm)
       event.value = std::chrono::nanoseconds(timed ? deadline - state_.now : step.duration).count();
     return event;
   }
@@ -446,6 +464,7 @@ class Run {
   std::mt19937_64 random_;
   State state_;
   std::map<std::string, std::vector<Thread*>> waiters_;
+  std::multimap<Duration, std::string> timers_;       // conditions by when they are due
   std::map<std::string, std::vector<size_t>> rules_;  // interventions by site
   Duration last_delay_ends_{};
   uint64_t pauses_ = 0;

@@ -87,6 +87,15 @@ Script& Script::sleep(const std::string& place, Duration duration) {
   return add_call(Step::Kind::sleep, place, "nanosleep", {.duration = duration});
 }
 
+Script& Script::poll(const std::string& place, Duration interval, Predicate predicate) {
+  return add_call(Step::Kind::sleep, place, "nanosleep",
+                  {.duration = interval, .predicate = std::move(predicate)});
+}
+
+Script& Script::arm(const std::string& place, const std::string& condition, Duration after) {
+  return add_call(Step::Kind::arm, place, "alarm", {.duration = after, .object = condition});
+}
+
 Script& Script::create(const std::string& place, const Script& thread) {
   return add_call(Step::Kind::create, place, "pthread_create", {.thread = &thread});
 }

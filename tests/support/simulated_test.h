@@ -51,7 +51,8 @@ struct Step {
     wait,
     wait_for,
     post,
-    acquire
+    acquire,
+    arm
   };
 
   Kind kind = Kind::work;
@@ -84,6 +85,10 @@ class Script {
   Script& lock(const std::string& place, const std::string& mutex);
   Script& unlock(const std::string& place, const std::string& mutex);
   Script& sleep(const std::string& place, Duration duration);
+  // Sleeps again and again until it holds.
+  Script& poll(const std::string& place, Duration interval, Predicate predicate);
+  // A timer: sets the variable "CONDITION is due" later, and wakes who waits for the condition.
+  Script& arm(const std::string& place, const std::string& condition, Duration after);
   Script& create(const std::string& place, const Script& thread);
   // Until all threads that run the script have ended.
   Script& join(const std::string& place, const Script& thread);

@@ -24,6 +24,10 @@ void BalanceSearch::write() {
     (tried.values == own_ ? report_.base : report_.tried).push_back(std::move(tried));
   }
   mark_front(report_.tried);
+  if (ran_short_ && is_settled_)
+    report_.notes.push_back(
+        "time ran short before the shortest values were located, and the rest of it was for the "
+        "proof of what held by then: a larger --budget may find shorter ones");
   report_.base_failures = by_frequency(runs_.own_headlines());
   for (const size_t i : searched_) describe(i);
 }
@@ -45,9 +49,15 @@ void BalanceSearch::describe(size_t value) {
       fails = failed->second[value];
     balanced.loads.push_back({load, setting[value], fails});
   }
-  if (balanced.change == Change::keep)
-    balanced.reason =
-        is_settled_ ? "no shorter one held" : "the search was over before it could tell";
+  if (balanced.change == Change::keep) balanced.reason = why_kept(value);
+}
+
+std::string BalanceSearch::why_kept(size_t value) const {
+  if (is_settled_) return "no shorter one held";
+  if (holding_[value] == own_[value]) return "the search was over before it could tell";
+  const Count seen = runs_.failures(holding_, LoadLevel::idle);
+  return fmt::format("the search was over before {} was proven, where {} of {} runs failed",
+                     format_duration(holding_[value]), seen.hits, seen.runs);
 }
 
 }  // namespace unflake

@@ -19,6 +19,7 @@ constexpr int finest_share = 1000;  // of what the test asks for now
 constexpr int base_runs = 10;
 constexpr int base_runs_when_flaky = 100;
 constexpr double mostly = 0.5;
+constexpr double locating_share = 0.5;  // of the time that is left; the rest is for the proof
 
 }  // namespace
 
@@ -71,6 +72,8 @@ void BalanceSearch::operator()(const std::vector<size_t>& searched) {
 
 void BalanceSearch::balance_all() {
   leave_out_watchdogs();
+  locate_until_ =
+      runs_.elapsed() + scaled(options_.limits.budget - runs_.elapsed(), locating_share);
   for (Settled settled = Settled::flaky_after_all; settled == Settled::flaky_after_all;) {
     if (base_[LoadLevel::idle].failures.hits > 0 && !std::exchange(raise_was_tried_, true)) raise();
     lower_all(searched_);
@@ -167,14 +170,19 @@ std::string BalanceSearch::text_of(const Setting& setting) const {
   return parts.empty() ? "the test's own times" : join(parts, ", ");
 }
 
+bool BalanceSearch::has_time_to_locate() const {
+  return !runs_.over() && (runs_.elapsed() < locate_until_ || holding_ == ceiling_);
+}
+
 void BalanceSearch::lower_all(std::vector<size_t> members) {
   const auto is_closed = [&](size_t i) { return brackets_[i].is_closed(); };
-  for (std::erase_if(members, is_closed); !members.empty() && !runs_.over();
+  for (std::erase_if(members, is_closed); !members.empty() && has_time_to_locate();
        std::erase_if(members, is_closed)) {
     Setting candidates = holding_;
     for (const size_t i : members) candidates[i] = brackets_[i].next();
     lower(members, candidates);
   }
+  ran_short_ = !members.empty();
 }
 
 void BalanceSearch::lower(std::span<const size_t> members, const Setting& candidates) {
@@ -189,7 +197,7 @@ void BalanceSearch::lower(std::span<const size_t> members, const Setting& candid
   } else if (verdict == Verdict::fails) {
     const size_t half = members.size() / 2;
     lower(members.first(half), candidates);
-    if (!runs_.over()) lower(members.subspan(half), candidates);
+    if (has_time_to_locate()) lower(members.subspan(half), candidates);
   }
 }
 

@@ -44,6 +44,7 @@ class BalanceSearch {
   void raise();
   void take_raised(const std::vector<size_t>& members);
   bool lowers_rate(const std::vector<size_t>& members);
+  bool has_time_to_locate() const;
   void lower_all(std::vector<size_t> members);
   void lower(std::span<const size_t> members, const Setting& candidates);
   void halve_all(const std::vector<size_t>& members);
@@ -62,6 +63,7 @@ class BalanceSearch {
   void note_needs();
   void write();
   void describe(size_t value);
+  std::string why_kept(size_t value) const;
 
   Verdict check(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
   Verdict check_once(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
@@ -87,8 +89,10 @@ class BalanceSearch {
   std::vector<size_t> searched_;
   std::map<LoadLevel, OwnFailures> base_;  // what is accounted for
   std::map<LoadLevel, Setting> at_load_, fails_at_load_;
+  Duration locate_until_{};
   bool needs_are_known_ = true;
   bool raise_was_tried_ = false;
+  bool ran_short_ = false;  // of time to locate the shortest ones
   bool is_settled_ = false;
 };
 

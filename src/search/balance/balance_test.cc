@@ -218,6 +218,82 @@ TEST(Balance, A_site_without_a_time_value_is_an_error_that_names_the_others) {
   EXPECT_THAT(report.error().next, testing::HasSubstr("main.cc:11"));
 }
 
+TEST(Balance, A_timer_that_the_test_waits_for_is_shortened) {
+  Program program;
+  Script& worker = program.thread();
+  worker.work(50ms).set("ready").lock("worker.cc:5", "done").unlock("worker.cc:6", "done");
+  program.main()
+      .create("main.cc:1", worker)
+      .arm("main.cc:2", "alarm", 200ms)
+      .wait("main.cc:3", "alarm", simulated::is_set("alarm is due"))
+      .check("main.cc:4", simulated::is_set("ready"));
+  const auto report = balanced(program);
+  const BalancedValue* value = value_at(*report, "main.cc:2");
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(value->change, Change::shorten);
+  EXPECT_GE(value->proposed, 50ms);
+  EXPECT_LE(value->proposed, 55ms);
+}
+
+TEST(Balance, A_watchdog_is_left_alone) {
+  Program program = sleeper(200ms, 50ms);
+  program.main()
+      .arm("main.cc:20", "watchdog", 30s)
+      .work(10ms)
+      .check("main.cc:21", [](const auto& state) { return !state.is_set("watchdog is due"); });
+  const auto report = balanced(program);
+  const BalancedValue* watchdog = value_at(*report, "main.cc:20");
+  ASSERT_NE(watchdog, nullptr);
+  EXPECT_EQ(watchdog->change, Change::not_searched);
+  EXPECT_EQ(watchdog->proposed, 30s);
+  EXPECT_THAT(watchdog->reason, testing::HasSubstr("nothing waits for it"));
+  EXPECT_EQ(value_at(*report, "main.cc:11")->change, Change::shorten);
+}
+
+TEST(Balance, An_interval_between_looks_is_left_alone) {
+  Program program;
+  Script& worker = program.thread();
+  worker.work(99ms).set("ready");
+  program.main().create("main.cc:1", worker).poll("main.cc:2", 2ms, simulated::is_set("ready"));
+  const auto report = balanced(program);
+  const BalancedValue* interval = value_at(*report, "main.cc:2");
+  ASSERT_NE(interval, nullptr);
+  EXPECT_EQ(interval->change, Change::not_searched);
+  EXPECT_EQ(interval->proposed, 2ms);
+  EXPECT_THAT(interval->reason, testing::HasSubstr("looks more often"));
+}
+
+TEST(Balance, A_long_interval_between_looks_is_shortened) {
+  Program program;
+  Script& worker = program.thread();
+  worker.work(105ms).set("ready");
+  program.main().create("main.cc:1", worker).poll("main.cc:2", 25ms, simulated::is_set("ready"));
+  const auto report = balanced(program);
+  EXPECT_EQ(value_at(*report, "main.cc:2")->change, Change::shorten);
+  EXPECT_GT(report->saved_ms(), 15);
+}
+
+TEST(Balance, What_held_by_half_of_the_time_is_proven_in_the_other_half) {
+  Program program;
+  for (const std::string name : {"1", "2", "3", "4", "5", "6"}) {
+    Script& worker = program.thread();
+    worker.work(100ms).set(name);
+    program.main()
+        .create("create.cc:" + name, worker)
+        .sleep("sleep.cc:" + name, 170ms)
+        .check("check.cc:" + name, simulated::is_set(name))
+        .join("join.cc:" + name, worker);
+  }
+  BalanceOptions options = at_idle();
+  options.limits.budget = 220s;
+  const auto report = balanced(program, options);
+  for (const BalancedValue& value : report->values) {
+    EXPECT_EQ(value.change, Change::shorten);
+    EXPECT_GE(value.proposed, 100ms);
+  }
+  EXPECT_THAT(report->notes, testing::Contains(testing::HasSubstr("--budget")));
+}
+
 TEST(Balance, Nothing_is_proposed_when_the_budget_is_over_too_early) {
   BalanceOptions options = at_idle();
   options.limits.budget = 4s;
@@ -225,6 +301,7 @@ TEST(Balance, Nothing_is_proposed_when_the_budget_is_over_too_early) {
   ASSERT_TRUE(report);
   EXPECT_TRUE(report->out_of_budget);
   EXPECT_EQ(value_at(*report, "main.cc:11")->proposed, 200ms);
+  EXPECT_THAT(value_at(*report, "main.cc:11")->reason, testing::HasSubstr("was over before"));
 }
 
 TEST(Balance, Stops_when_it_is_asked_to) {
