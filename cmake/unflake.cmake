@@ -18,9 +18,10 @@ else()
   target_compile_options(unflake_options INTERFACE -Werror)
 endif()
 
-# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests.
+# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests. A COLD one
+# waits for tests, disks and people, and is compiled for less than the highest speed.
 function(unflake_stage stage)
-  cmake_parse_arguments(ARG "" "" "LINK;HIDDEN;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "LINK;HIDDEN;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -29,6 +30,9 @@ function(unflake_stage stage)
   endif()
   add_library(unflake_${stage} STATIC ${sources})
   target_link_libraries(unflake_${stage} PUBLIC unflake_options ${ARG_LINK} PRIVATE ${ARG_HIDDEN})
+  if(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL Release)
+    target_compile_options(unflake_${stage} PRIVATE -O1)
+  endif()
   if(UNFLAKE_PRECOMPILED_HEADERS)
     unflake_precompile(unflake_${stage} unflake_util
       <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <fmt/format.h>)

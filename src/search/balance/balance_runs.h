@@ -56,6 +56,7 @@ class BalanceRuns {
   TriedSetting counted(const Setting& setting, LoadLevel load) const;
   Count failures(const Setting& setting, LoadLevel load) const;
   std::vector<TriedSetting> all() const;
+  void forget(const Setting& setting, LoadLevel load) { tallies_.erase({load, setting}); }
   void judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict);
   const std::vector<KeptRun>& kept() const { return kept_; }
   const OwnFailures& own(LoadLevel load) { return own_[load]; }

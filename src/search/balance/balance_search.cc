@@ -139,9 +139,15 @@ bool BalanceSearch::mostly_fails(const Setting& setting, LoadLevel load) const {
   return seen.hits > mostly * seen.runs;
 }
 
-// A few failures among many passes may come from runs side by side.
+// A few failures among many passes may come from runs side by side, which then say nothing.
 bool BalanceSearch::was_disturbed(const Setting& setting, LoadLevel load) {
   if (mostly_fails(setting, load) || report_.at_once == 1 || load != LoadLevel::idle) return false;
+  const Count seen = runs_.failures(setting, load);
+  report_.notes.push_back(fmt::format(
+      "{} of {} runs side by side failed with {}: they do not count, and all after them "
+      "were made one by one",
+      seen.hits, seen.runs, text_of(setting)));
+  runs_.forget(setting, load);
   runs_.run_at_once(1);
   report_.at_once = 1;
   return true;

@@ -122,6 +122,26 @@ TEST(Balance, Several_sleeps_are_searched_together) {
   EXPECT_TRUE(value_at(*report, "main.cc:8")->is_unneeded);
 }
 
+// Its interval is lowered along with the wait for it, and takes as long as there is time.
+TEST(Balance, Does_not_say_what_a_sleep_is_for_when_that_depends_on_another_value) {
+  Program program;
+  Script& worker = program.thread();
+  worker.sleep("worker.cc:5", 400ms)
+      .set("ready")
+      .lock("worker.cc:6", "m")
+      .unlock("worker.cc:7", "m");
+  program.main()
+      .create("main.cc:10", worker)
+      .sleep("main.cc:11", 500ms)
+      .check("main.cc:12", simulated::is_set("ready"));
+  const auto report = balanced(program);
+  for (const BalancedValue& value : report->values) {
+    EXPECT_EQ(value.change, Change::shorten);
+    EXPECT_LT(value.proposed, 10ms);
+    EXPECT_FALSE(value.needed);
+  }
+}
+
 TEST(Balance, A_time_out_that_ends_early_is_shown_and_not_searched) {
   Program program;
   Script& worker = program.thread();
@@ -324,6 +344,25 @@ TEST(Balance, Runs_that_do_not_disturb_each_other_are_made_at_once) {
   const auto report = balance(executor, simulated::test_of(program), options, events);
   EXPECT_EQ(report->at_once, 2);
   EXPECT_EQ(executor.most_at_once(), 2u);
+}
+
+TEST(Balance, Failures_that_only_runs_side_by_side_have_do_not_count) {
+  const Program program = sleeper(200ms, 50ms);
+  const auto sometimes_fails = [&](const Experiment& experiment, int nth) {
+    ExperimentResult result = simulated::run(program, experiment, nth);
+    if (nth == 90 || nth == 100) result.outcome.kind = OutcomeKind::fail;
+    return result;
+  };
+  MockExecutor executor(MockExecutor::FullTruth(sometimes_fails), 2);
+  BalanceOptions options = at_idle();
+  options.limits.at_once = 2;
+  EventStream events;
+  const auto report = balance(executor, simulated::test_of(program), options, events);
+  EXPECT_EQ(report->at_once, 1);
+  EXPECT_THAT(report->notes, testing::Contains(testing::HasSubstr("runs side by side failed")));
+  const auto proposed = std::ranges::find(report->tried, true, &TriedSetting::is_final);
+  ASSERT_NE(proposed, report->tried.end());
+  EXPECT_EQ(proposed->failures.hits, 0);
 }
 
 TEST(Balance, Takes_a_third_of_the_runs_of_the_fixed_number) {
