@@ -1,7 +1,8 @@
 #include "balance_answer.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "util/json.h"
 
 namespace unflake::eval {
 namespace {
@@ -43,7 +44,7 @@ BalanceAnswer read_entry(const json& in) {
 }
 
 json parse(const std::string& text, const char* kind) {
-  json in = json::parse(text);
+  json in = parse_json_or_throw(text);
   if (in.at("format") != "unflake-balance" || in.at("version") != 1 || in.at("kind") != kind)
     throw std::runtime_error("another format, version or kind");
   return in;

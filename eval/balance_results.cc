@@ -38,12 +38,12 @@ void from_json(const json& in, TimedMeasurement& one) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BalanceResults, settings, where, programs, suites)
 
 std::string balance_results_json(const BalanceResults& results) {
-  return json(results).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text(json(results), 1) + "\n";
 }
 
 Result<BalanceResults> parse_balance_results(const std::string& text, const std::string& path) {
   try {
-    return json::parse(text).get<BalanceResults>();
+    return parse_json_or_throw(text).get<BalanceResults>();
   } catch (const json::exception& error) {
     return usage_error(std::string("these are no results: ") + error.what(), path,
                        "measure again without --rewrite");

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "search/reproduce/strategy.h"
 #include "subprocess.h"
 #include "support/temp_folder.h"
 #include "util/base_name.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake::eval {
@@ -27,7 +27,7 @@ constexpr Duration longest_rerun = 60s;
 std::vector<json> events_in(const std::string& output) {
   std::vector<json> events;
   for (const std::string_view line : split_lines(output)) {
-    json event = json::parse(line, nullptr, false);
+    json event = parse_json(line);
     if (event.is_object()) events.push_back(std::move(event));
   }
   return events;
@@ -135,7 +135,7 @@ class Measuring {
   void replay() {
     const auto runs = std::to_string(settings_.replays);
     const ToolResult result = run({"replay", repro_, "--json", "-n", runs}, longest_replay);
-    const json answer = json::parse(result.output, nullptr, false);
+    const json answer = parse_json(result.output);
     Replays& replays = result_.replays;
     if (!answer.is_object()) {
       replays.otherwise = fmt::format("exit status {}: {}", result.status, result.errors);
@@ -153,7 +153,7 @@ class Measuring {
   void explain() {
     const ToolResult result = run(
         {"explain", repro_, "--json", "--html", folder_.file("page.html")}, longest_explanation);
-    const json answer = json::parse(result.output, nullptr, false);
+    const json answer = parse_json(result.output);
     if (!answer.is_object()) return;
     Explained& explained = result_.explained;
     if (!answer.at("causes").empty()) explained.cause = answer["causes"][0].value("cause", "");

@@ -20,12 +20,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvalSettings, replays, jobs, reruns, rerun_jo
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Results, settings, where, programs)
 
 std::string results_json(const Results& results) {
-  return json(results).dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text(json(results), 1) + "\n";
 }
 
 Result<Results> parse_results(const std::string& text, const std::string& path) {
   try {
-    return json::parse(text).get<Results>();
+    return parse_json_or_throw(text).get<Results>();
   } catch (const json::exception& error) {
     return usage_error(std::string("these are no results: ") + error.what(), path,
                        "measure again without --rewrite");

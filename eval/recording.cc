@@ -200,11 +200,11 @@ std::string recording_json(const Recording& recording) {
                        {"threads", list(trace.threads)},
                        {"sites", list(trace.sites)},
                        {"events", list(trace.events)}}}};
-  return json.dump(1) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 Result<Recording> parse_recording(const std::string& text, const std::string& path) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = parse_json(text);
   if (json.is_discarded())
     return usage_error("this is no JSON", path, "record it again with `rank_orders record`");
   std::optional<JsonField::Wrong> wrong;

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "surroundings.h"
+#include "util/json.h"
 
 namespace unflake::eval {
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "cli/history.h"
 #include "cli/options.h"
@@ -12,6 +11,7 @@
 #include "stats/intervals.h"
 #include "stats/rates.h"
 #include "suite/command.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -154,7 +154,7 @@ void print_json(Page& page, const std::vector<TestSummary>& tests) {
   Json all = Json::array();
   for (const TestSummary& test : tests) all.push_back(json_of(test));
   const Json whole = {{"format", 1}, {"tests", std::move(all)}};
-  page.print("{}\n", whole.dump(2, ' ', false, Json::error_handler_t::replace));
+  page.print("{}\n", json_text(whole, 2));
 }
 
 Result<void> show_one(Page& page, Store& store, const TestSummary& test,

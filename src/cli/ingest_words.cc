@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/options.h"
 #include "report/style.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -148,8 +148,9 @@ std::string to_json(const IngestOutcome& outcome) {
             {"passed_over", outcome.passed_over},
             {"server_away", outcome.away ? error_json(*outcome.away) : Json(nullptr)},
             {"outbox", outbox_json(outcome.flushed)}};
-  for (const std::string& line : outcome.verdict.lines) json["gate"].push_back(Json::parse(line));
-  return json.dump(2);
+  for (const std::string& line : outcome.verdict.lines)
+    json["gate"].push_back(parse_json_or_throw(line));
+  return json_text(json, 2);
 }
 
 }  // namespace unflake

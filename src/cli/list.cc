@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cli/options.h"
 #include "cli/page.h"
 #include "run/local_executor.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -45,7 +44,7 @@ void print_json(Page& page, const SelectedTests& tests) {
                       {"target", printable(tests.target.name)},
                       {"framework", to_string(tests.target.framework)},
                       {"tests", std::move(all)}};
-  page.print("{}\n", whole.dump(2, ' ', false, Json::error_handler_t::replace));
+  page.print("{}\n", json_text(whole, 2));
 }
 
 void print_lines(Page& page, const SelectedTests& tests) {

@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/quarantine_command.h"
 #include "history/clean_runs.h"
 #include "report/table.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -131,7 +131,7 @@ void print_json(Page& page, const std::vector<ListedEntry>& all) {
   Json entries = Json::array();
   for (const ListedEntry& listed : all) entries.push_back(json_of(listed));
   const Json whole{{"format", 1}, {"entries", std::move(entries)}};
-  page.print("{}\n", whole.dump(2, ' ', false, Json::error_handler_t::replace));
+  page.print("{}\n", json_text(whole, 2));
 }
 
 }  // namespace

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "report/findings.h"
 #include "stats/rates.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -97,7 +96,7 @@ std::string ReplayResult::json(const std::string& path, const Relocation& reloca
                                      {"fired", state.fired},
                                      {"added_us", state.added.count()}});
   }
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace unflake

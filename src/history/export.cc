@@ -1,8 +1,7 @@
 #include "history/export.h"
 
-#include <nlohmann/json.hpp>
-
 #include "history/spill_json.h"
+#include "util/json.h"
 
 namespace unflake {
 namespace {
@@ -66,7 +65,7 @@ class Export {
   }
 
   Result<void> write(const nlohmann::json& line) {
-    text_ = line.dump();
+    text_ = json_text(line);
     text_ += '\n';
     return take_(text_);
   }

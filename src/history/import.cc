@@ -7,9 +7,9 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "history/spill_json.h"
+#include "util/json.h"
 
 namespace unflake {
 namespace {
@@ -85,7 +85,7 @@ class Import {
   Result<void> take(const LineReader& line) {
     try {
       if (line.too_long()) return note_bad(line, "the line is too long");
-      return take(nlohmann::json::parse(line.text()), line);
+      return take(parse_json_or_throw(line.text()), line);
     } catch (const nlohmann::json::exception& exception) {
       return note_bad(line, exception.what());
     }

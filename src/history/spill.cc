@@ -6,19 +6,19 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "history/spill_json.h"
 #include "util/environment.h"
+#include "util/json.h"
 
 namespace unflake {
 Result<void> SpillFile::append(const SessionRecord& session, const RunRecord& run) {
   if (session_ != session.uuid) {
-    const Result<void> begun = file_ ? write_line(to_json(session).dump()) : create(session);
+    const Result<void> begun = file_ ? write_line(json_text(to_json(session))) : create(session);
     if (!begun) return begun;
     session_ = session.uuid;
   }
-  return write_line(to_json(run).dump());
+  return write_line(json_text(to_json(run)));
 }
 
 Result<void> SpillFile::create(const SessionRecord& session) {
@@ -28,8 +28,8 @@ Result<void> SpillFile::create(const SessionRecord& session) {
     std::filesystem::create_directories(folder, ignored);
     path_ = fmt::format("{}/spill-{}.jsonl", folder, session.uuid);
     file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    const Result<void> written =
-        file_ ? write_line(to_json(session).dump()) : internal_error(std::strerror(errno), path_);
+    const Result<void> written = file_ ? write_line(json_text(to_json(session)))
+                                       : internal_error(std::strerror(errno), path_);
     if (written) return {};
     last = written.error();
     if (file_) ::unlink(path_.c_str());

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "history/codes.h"
 #include "history/values.h"
 #include "util/capture.h"
+#include "util/json.h"
 
 namespace unflake {
 namespace {
@@ -17,15 +16,6 @@ constexpr const char* format_key = "unflake_spill";
 constexpr const char* export_key = "unflake_export";
 constexpr const char* end_key = "unflake_export_end";
 constexpr int format_version = 1;
-
-bool is_utf8(const std::string& text) {
-  try {
-    (void)json(text).dump();
-    return true;
-  } catch (const json::exception&) {
-    return false;
-  }
-}
 
 // JSON holds UTF-8 only and tests print anything, so other bytes go as {"hex": ...}.
 json text_to_json(const std::string& text) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
 #include "report/balance_svg.h"
 #include "report/balance_words.h"
 #include "report/html_text.h"
@@ -75,7 +73,7 @@ class PageOfValues {
  private:
   template <class... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::format(format, std::forward<Args>(args)...);
   }
 
   void begin(const std::string& title, const std::string& heading, const std::string& result) {

@@ -1,8 +1,7 @@
 #include "report/balance_json.h"
 
-#include <nlohmann/json.hpp>
-
 #include "stats/intervals.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -206,7 +205,7 @@ Json json_of(const SuiteBalance::Entry& entry) {
 }
 
 std::string written(const Json& json) {
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
 #include "report/balance_html.h"
@@ -10,6 +9,7 @@
 #include "report/balance_text.h"
 #include "report/balance_words.h"
 #include "report/html_text.h"
+#include "util/json.h"
 
 namespace unflake {
 namespace {
@@ -572,7 +572,7 @@ TEST(Balance_text, Hostile_names_are_made_safe) {
 TEST(Balance_JSON, Has_what_machines_read) {
   BalanceReport report = shortened_sleep();
   report.values[0].needed = delivery();
-  const auto json = nlohmann::json::parse(balance_json(report));
+  const auto json = parse_json_or_throw(balance_json(report));
   EXPECT_EQ(json["format"], "unflake-balance");
   EXPECT_EQ(json["version"], 1);
   EXPECT_EQ(json["kind"], "test");
@@ -593,7 +593,7 @@ TEST(Balance_JSON, Has_what_machines_read) {
 }
 
 TEST(Balance_JSON, Has_every_setting_with_its_interval) {
-  const auto json = nlohmann::json::parse(balance_json(shortened_sleep()));
+  const auto json = parse_json_or_throw(balance_json(shortened_sleep()));
   ASSERT_EQ(json["tried"].size(), 5u);
   const auto& failed = json["tried"][1];
   EXPECT_EQ(failed["values_us"], std::vector{20'000});
@@ -608,19 +608,18 @@ TEST(Balance_JSON, Has_every_setting_with_its_interval) {
 }
 
 TEST(Balance_JSON, Of_claims_and_suites_says_which_it_is) {
-  const auto of_claim =
-      nlohmann::json::parse(claim_json(claim(ClaimReport::Answer::no_difference)));
+  const auto of_claim = parse_json_or_throw(claim_json(claim(ClaimReport::Answer::no_difference)));
   EXPECT_EQ(of_claim["kind"], "claim");
   EXPECT_EQ(of_claim["loads"][0]["from"]["failures"], 10);
   EXPECT_EQ(of_claim["loads"][0]["answer"], "no_difference");
-  const auto of_suite = nlohmann::json::parse(suite_balance_json(suite()));
+  const auto of_suite = parse_json_or_throw(suite_balance_json(suite()));
   EXPECT_EQ(of_suite["kind"], "suite");
   EXPECT_EQ(of_suite["tests"][0]["report"]["values"][0]["proposed_us"], 42'000);
   EXPECT_TRUE(of_suite["tests"][1]["report"].is_null());
 }
 
 TEST(Balance_JSON, Hostile_names_are_valid) {
-  EXPECT_NO_THROW(nlohmann::json::parse(balance_json(hostile())));
+  EXPECT_NO_THROW(parse_json_or_throw(balance_json(hostile())));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <iterator>
-
 #include "report/cause_report.h"
 #include "report/html_text.h"
 #include "report/style.h"
@@ -59,7 +57,7 @@ class HtmlWriter {
  private:
   template <class... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::format(format, std::forward<Args>(args)...);
   }
 
   void cause(const ReportedCause& one) {

@@ -1,8 +1,8 @@
-#include <nlohmann/json.hpp>
 
 #include "report/cause_report.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -84,7 +84,7 @@ std::string cause_report_json(const CauseReport& report) {
                       {"flaky_builds", report.flaky_builds},
                       {"causes", std::move(causes)},
                       {"causes_left_out", report.causes_left_out}};
-  return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(whole, 2) + "\n";
 }
 
 }  // namespace unflake

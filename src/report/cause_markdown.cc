@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <iterator>
-
 #include "report/cause_report.h"
 #include "report/markdown_text.h"
 #include "report/style.h"
@@ -17,7 +15,7 @@ class MarkdownWriter {
 
   template <class... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::format(format, std::forward<Args>(args)...);
   }
 
   void facts(const ReportedCause& cause, Day today) {

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 
 #include "report/markdown_text.h"
 #include "report/trend_svg.h"
+#include "util/json.h"
 
 namespace unflake {
 namespace {
@@ -189,7 +189,7 @@ TEST(CauseReport, A_trend_without_days_is_empty) {
 }
 
 TEST(CauseReport, Machines_read_the_same_figures) {
-  const auto json = nlohmann::json::parse(cause_report_json(report_of({push_cause()})));
+  const auto json = parse_json_or_throw(cause_report_json(report_of({push_cause()})));
   EXPECT_EQ(json["format"], 1);
   EXPECT_EQ(json["runs"], 12'000);
   const auto& cause = json["causes"][0];
@@ -203,7 +203,7 @@ TEST(CauseReport, Machines_read_the_same_figures) {
 }
 
 TEST(CauseReport, Hostile_texts_are_valid_JSON) {
-  EXPECT_NO_THROW(nlohmann::json::parse(cause_report_json(report_of({hostile_cause()}))));
+  EXPECT_NO_THROW(parse_json_or_throw(cause_report_json(report_of({hostile_cause()}))));
 }
 
 }  // namespace

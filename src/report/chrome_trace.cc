@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "report/trace_text.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr int most_pids = 4'194'304;  // the kernel's own bound: runs do not share numbers
 
 std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 // The list of events, whoever adds to it.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
-
 #include "report/dose_svg.h"
 #include "report/html_text.h"
 #include "report/style.h"
@@ -66,7 +64,7 @@ class PageWriter {
  private:
   template <class... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::format(format, std::forward<Args>(args)...);
   }
 
   void begin() {

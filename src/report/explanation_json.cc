@@ -1,7 +1,6 @@
 #include "report/explanation_json.h"
 
-#include <nlohmann/json.hpp>
-
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -102,7 +101,7 @@ std::string explanation_json(const ExplanationReport& report) {
                {"figures", words.figures},
                {"plan", words.plan},
                {"notes", words.notes}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace unflake

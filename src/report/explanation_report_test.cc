@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "report/chrome_trace.h"
 #include "report/dose_svg.h"
 #include "report/explanation_html.h"
@@ -11,6 +9,7 @@
 #include "report/html_text.h"
 #include "report/timeline_svg.h"
 #include "support/trace_builder.h"
+#include "util/json.h"
 
 namespace unflake {
 namespace {
@@ -188,11 +187,11 @@ TEST_F(ExplanationReports, Are_made_without_any_run) {
   const ExplanationReport nothing{repro_, explanation_, nullptr, nullptr, {}, nullptr};
   EXPECT_THAT(explanation_text(nothing, Style(true)), HasSubstr("no failing run"));
   EXPECT_THAT(explanation_html(nothing), Not(HasSubstr("<svg class=\"timeline\"")));
-  EXPECT_TRUE(nlohmann::json::parse(explanation_json(nothing))["critical"].is_null());
+  EXPECT_TRUE(parse_json_or_throw(explanation_json(nothing))["critical"].is_null());
 }
 
 TEST_F(ExplanationReports, The_JSON_names_cause_and_both_points) {
-  const auto json = nlohmann::json::parse(explanation_json(report()));
+  const auto json = parse_json_or_throw(explanation_json(report()));
   EXPECT_EQ(json["causes"][0]["cause"], "async wait");
   EXPECT_EQ(json["critical"]["place"]["line"], 24);
   EXPECT_EQ(json["barrier"]["thread"], "main");
@@ -207,7 +206,7 @@ TEST_F(ExplanationReports, Two_runs_of_one_Chrome_trace_share_no_process) {
   } sink;
   write_chrome_traces({{"passing run", &passing_.trace}, {"failing run", &failing_.trace}}, sink);
   std::map<std::string, int> pids;
-  const auto json = nlohmann::json::parse(sink.text);
+  const auto json = parse_json_or_throw(sink.text);
   for (const auto& event : json["traceEvents"])
     if (event["name"] == "process_name") pids[event["args"]["name"]] = event["pid"];
   ASSERT_EQ(pids.size(), 2u);

@@ -1,12 +1,12 @@
 #include "report/json_lines.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "report/excerpt.h"
 #include "report/progress.h"
 #include "report/timestamp.h"
+#include "util/json.h"
 
 namespace unflake {
 namespace {

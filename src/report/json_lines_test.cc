@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "golden/make_events.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -16,7 +15,7 @@ using nlohmann::json;
 json written(const Event& event) {
   StringSink sink;
   JsonLines(sink).on(event);
-  return json::parse(sink.text);
+  return parse_json_or_throw(sink.text);
 }
 
 TEST(JsonLines, Are_one_line_and_one_write_per_event) {

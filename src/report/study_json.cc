@@ -1,9 +1,8 @@
 #include "report/study_json.h"
 
-#include <nlohmann/json.hpp>
-
 #include "report/timestamp.h"
 #include "stats/intervals.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -188,7 +187,7 @@ std::string study_json(const Study& study) {
       {"reoccurrences", json_of(study.reoccurrences)},
       {"claimed_fixes", list_of(study.claimed_fixes, json_of)},
       {"notes", std::move(notes)}};
-  return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(whole, 2) + "\n";
 }
 
 }  // namespace unflake

@@ -1,10 +1,9 @@
 #include <gmock/gmock.h>
 
-#include <nlohmann/json.hpp>
-
 #include "report/study_html.h"
 #include "report/study_json.h"
 #include "report/study_text.h"
+#include "util/json.h"
 
 namespace unflake {
 namespace {
@@ -124,7 +123,7 @@ TEST(Study_html, Names_of_tests_are_no_markup) {
 }
 
 TEST(Study_json, Holds_the_counts_and_the_intervals) {
-  const auto json = nlohmann::json::parse(study_json(example()));
+  const auto json = parse_json_or_throw(study_json(example()));
   EXPECT_EQ(json["format"], 1);
   EXPECT_EQ(json["prevalence"][0]["flaky_builds_of_failed"]["count"], 68);
   EXPECT_EQ(json["claimed_fixes"][0]["rate_after"], "not lower");

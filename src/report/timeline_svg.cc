@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "report/html_text.h"
 #include "report/trace_text.h"
@@ -53,7 +52,7 @@ class Drawing {
  private:
   template <class... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(timeline_.svg), format, std::forward<Args>(args)...);
+    timeline_.svg += fmt::format(format, std::forward<Args>(args)...);
   }
 
   double x_of(Duration time) const {

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -173,7 +172,7 @@ std::string trace_json(const Test& test, const ExperimentResult& result) {
   json["failures"] = failures(trace);
   json["functions"] = functions(trace);
   json.update(losses(trace));
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace unflake

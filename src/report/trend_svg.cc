@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace unflake {
 namespace {
@@ -26,11 +25,11 @@ std::string trend_svg(std::span<const int64_t> per_day, Day first_day) {
   for (size_t day = 0; day < shown.size(); ++day) {
     const Day date = first_day + std::chrono::days(skipped + day);
     const double tall = height * static_cast<double>(shown[day]) / highest;
-    fmt::format_to(std::back_inserter(svg),
-                   "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\">"
-                   "<title>{}: {}</title></rect>\n",
-                   step * static_cast<double>(day), height - std::max(tall, 1.0), step * 0.8,
-                   std::max(tall, 1.0), format_day(date), shown[day]);
+    svg += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\">"
+        "<title>{}: {}</title></rect>\n",
+        step * static_cast<double>(day), height - std::max(tall, 1.0), step * 0.8,
+        std::max(tall, 1.0), format_day(date), shown[day]);
   }
   const Day last = first_day + std::chrono::days(per_day.size() - 1);
   return svg + fmt::format(

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "suite/ctest.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -189,7 +189,7 @@ Result<std::vector<Test>> parse_ctest_json(std::string_view text, const std::str
                                            const EnvLookup& inherited) {
   const size_t start = text.find('{');
   if (start == std::string_view::npos) return usage_error("ctest printed no JSON");
-  const Json document = Json::parse(text.substr(start), nullptr, false);
+  const Json document = parse_json(text.substr(start));
   if (!document.is_object()) return usage_error("ctest printed JSON that cannot be read");
   if (const auto right = check_version(document); !right) return right.error();
   const Json& entries = member(document, "tests");

@@ -1,8 +1,7 @@
 #include "suite/gtest.h"
 
-#include <nlohmann/json.hpp>
-
 #include "suite/adapters.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -36,7 +35,7 @@ std::optional<Json> report_in(std::string_view output) {
   output.remove_prefix(start);
   const size_t end = output.find("\n}");
   if (end == std::string_view::npos) return std::nullopt;
-  Json report = Json::parse(output.substr(0, end + 2), nullptr, false);
+  Json report = parse_json(output.substr(0, end + 2));
   if (!report.is_object() || !report.contains("testsuites")) return std::nullopt;
   return report;
 }

@@ -34,14 +34,10 @@ std::optional<std::string> text_in(const json& value) {
 }  // namespace
 
 nlohmann::ordered_json text_to_json(const std::string& text) {
-  try {
-    (void)json(text).dump();
-    return text;
-  } catch (const json::exception&) {
-    std::string digits;
-    for (const char c : text) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
-    return {{"hex", digits}};
-  }
+  if (is_utf8(text)) return text;
+  std::string digits;
+  for (const char c : text) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return {{"hex", digits}};
 }
 
 void JsonField::complain(std::string what, std::string next) const {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "util/duration.h"
+#include "util/json.h"
 
 namespace unflake {
 

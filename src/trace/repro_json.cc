@@ -181,7 +181,7 @@ std::string repro_json(const Repro& repro) {
   json["passes_under_plan"] = repro.passes_under_plan;
   json["measured"] = measured(repro);
   json["found"] = found(repro);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace unflake

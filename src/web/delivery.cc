@@ -4,9 +4,9 @@
 
 #include <cctype>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "history/values.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -104,11 +104,11 @@ std::string to_json(const IngestedReport& report) {
   json["format"] = 1;
   json["known"] = report.was_known;
   json["incomplete"] = report.refused ? error_json(*report.refused) : Json(nullptr);
-  return json.dump();
+  return json_text(json);
 }
 
 Result<IngestedReport> report_from_json(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json(text);
   if (!json.is_object() || !json.contains("results"))
     return internal_error("the server's answer is not that of `unflake serve`", "",
                           "check the server's address");
@@ -124,7 +124,7 @@ Result<IngestedReport> report_from_json(const std::string& text) {
 }
 
 std::string to_json(const Error& error) {
-  return Json{{"format", 1}, {"error", error_json(error)}}.dump();
+  return json_text(Json{{"format", 1}, {"error", error_json(error)}});
 }
 
 }  // namespace unflake

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -31,7 +31,7 @@ std::optional<int64_t> number_in(std::string_view text) {
 
 // What the server says went wrong: GitHub's "message" and "errors", GitLab's "message" or "error".
 std::string explanation_in(const std::string& body) {
-  const Json answer = Json::parse(body, nullptr, false);
+  const Json answer = parse_json(body);
   if (!answer.is_object()) return "";
   std::string text;
   for (const char* name : {"message", "error", "error_description", "errors"}) {
@@ -83,8 +83,7 @@ Result<Json> ForgeRest::get_all(const std::string& path) {
 Result<Json> ForgeRest::change(const char* method, const std::string& path, const Json& body) {
   if (has_changed_ && options_.wait) options_.wait(between_changes);
   has_changed_ = true;
-  const auto response =
-      exchange(method, base_ + path, body.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const auto response = exchange(method, base_ + path, json_text(body));
   if (!response) return response.error();
   return json_of(*response);
 }
@@ -131,7 +130,7 @@ std::optional<Duration> ForgeRest::asked_to_wait(const HttpResponse& response) c
 
 Result<Json> ForgeRest::json_of(const HttpResponse& response) const {
   if (response.status < 200 || response.status > 299) return error_of(response);
-  Json json = Json::parse(response.body, nullptr, false);
+  Json json = parse_json(response.body);
   if (json.is_discarded())
     return internal_error(service_ + " answers with something that is no JSON", base_,
                           "is the address of --api the one of its REST API?");

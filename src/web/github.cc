@@ -1,5 +1,5 @@
-#include <nlohmann/json.hpp>
 
+#include "util/json.h"
 #include "util/text.h"
 #include "web/forge_rest.h"
 

@@ -1,7 +1,7 @@
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
+#include "util/json.h"
 #include "util/text.h"
 #include "web/forge_rest.h"
 

@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "history/spill.h"
+#include "util/json.h"
 #include "util/unique_fd.h"
 
 namespace unflake {
@@ -69,7 +69,7 @@ struct Letter {
 
 std::optional<Letter> read_letter(const std::string& path) {
   std::ifstream in(path);
-  const Json json = Json::parse(in, nullptr, false);
+  const Json json = parse_json(std::string(std::istreambuf_iterator<char>(in), {}));
   if (!json.is_object() || json.value("format", 0) != format_version) return std::nullopt;
   QueryFields fields;
   if (const auto found = json.find("fields"); found != json.end() && found->is_object())
@@ -114,7 +114,7 @@ Result<void> Outbox::keep(const ReportFile& file, const Delivery& delivery,
   if (const auto written = write_durably(path(name + ".xml"), *bytes); !written) return written;
   const Json letter{
       {"format", format_version}, {"server", server}, {"fields", to_fields(delivery)}};
-  const std::string text = letter.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json_text(letter, 2) + "\n";
   if (const auto written = write_durably(path(name + ".json"), bytes_of_text(text)); !written)
     return written;
   return sync_folder(folder_);

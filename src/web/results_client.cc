@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
 
+#include "util/json.h"
 #include "util/text.h"
 #include "web/http_client.h"
 
@@ -32,7 +32,7 @@ HttpRequest request_to(const ServerAccess& server, const std::string& method,
 Error error_of(const HttpResponse& response, const ServerAccess& server) {
   Error error = usage_error(fmt::format("the server answers with status {}", response.status),
                             server.url, "check the server's address and its log");
-  const auto json = nlohmann::json::parse(response.body, nullptr, false);
+  const auto json = parse_json(response.body);
   if (!json.is_object() || !json.contains("error") || !json["error"].is_object()) return error;
   const auto take = [&](const char* name, std::string& into) {
     const auto found = json["error"].find(name);

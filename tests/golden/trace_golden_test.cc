@@ -1,12 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "golden/compare.h"
 #include "golden/make_trace.h"
 #include "report/chrome_trace.h"
 #include "report/trace_json.h"
 #include "report/trace_text.h"
+#include "util/json.h"
 
 namespace unflake::testing {
 namespace {
@@ -49,12 +48,12 @@ TEST(ChromeTrace, Is_valid_JSON_whatever_the_names_are) {
   trace.threads[1].name.text = "\"\\\n\xff\xfe\x01";
   trace.failures[0].message = std::string("\0\x1b\"", 3);
   trace.processes[0].name = "\xc3";
-  const auto json = nlohmann::json::parse(chrome_text(trace));
+  const auto json = parse_json_or_throw(chrome_text(trace));
   EXPECT_EQ(json["traceEvents"].size(), 2 + 2 * 3 + 4 + 1u);
 }
 
 TEST(ChromeTrace, Is_valid_JSON_when_there_is_nothing_to_tell) {
-  EXPECT_TRUE(nlohmann::json::parse(chrome_text({}))["traceEvents"].empty());
+  EXPECT_TRUE(parse_json_or_throw(chrome_text({}))["traceEvents"].empty());
 }
 
 TEST(TraceText, Numbers_that_lead_nowhere_are_survived) {

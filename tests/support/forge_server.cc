@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
+
+#include "util/json.h"
 
 namespace unflake {
 namespace {
@@ -31,7 +32,7 @@ size_t characters(const std::string& text) {
 
 void answer(httplib::Response& response, int status, const Json& body) {
   response.status = status;
-  response.set_content(body.dump(), "application/json");
+  response.set_content(json_text(body), "application/json");
 }
 
 }  // namespace
@@ -184,7 +185,7 @@ void ForgeServer::State::github(const httplib::Request& request, httplib::Respon
     return page(request, response, events);
   }
   if (request.method == "GET") return answer(response, 200, github_json(*issue));
-  const Json body = Json::parse(request.body);
+  const Json body = parse_json_or_throw(request.body);
   if (!github_accepts(body, response)) return;
   open({0, body.at("title"), body.at("body"), true, false, {}, "", ""});
   answer(response, 201, github_json(issues.back()));
@@ -192,7 +193,7 @@ void ForgeServer::State::github(const httplib::Request& request, httplib::Respon
 
 void ForgeServer::State::change_github(const httplib::Request& request, httplib::Response& response,
                                        StoredIssue& issue) {
-  const Json body = Json::parse(request.body);
+  const Json body = parse_json_or_throw(request.body);
   if (!github_accepts(body, response)) return;
   ++changes;
   if (request.matches[3] == "/comments") {
@@ -240,7 +241,7 @@ void ForgeServer::State::gitlab(const httplib::Request& request, httplib::Respon
     return page(request, response, events);
   }
   if (request.method == "GET") return answer(response, 200, gitlab_json(*issue));
-  const Json body = Json::parse(request.body);
+  const Json body = parse_json_or_throw(request.body);
   if (!gitlab_accepts(body, response)) return;
   open({0, body.at("title"), body.at("description"), true, false, {}, "", ""});
   answer(response, 201, gitlab_json(issues.back()));
@@ -248,7 +249,7 @@ void ForgeServer::State::gitlab(const httplib::Request& request, httplib::Respon
 
 void ForgeServer::State::change_gitlab(const httplib::Request& request, httplib::Response& response,
                                        StoredIssue& issue) {
-  const Json body = Json::parse(request.body);
+  const Json body = parse_json_or_throw(request.body);
   if (!gitlab_accepts(body, response)) return;
   ++changes;
   if (request.matches[3] == "/notes") {

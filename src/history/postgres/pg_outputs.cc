@@ -15,8 +15,7 @@ constexpr size_t most_series = 100'000;
 
 std::string hexadecimal(const std::string& bytes) {
   std::string text = "\\x";
-  for (const char byte : bytes)
-    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
 
