@@ -19,6 +19,8 @@ constexpr int finest_share = 1000;  // of what the test asks for now
 constexpr int base_runs = 10;
 constexpr int base_runs_when_flaky = 100;
 constexpr double mostly = 0.5;
+constexpr double just_enough = 1.01;    // of the longest need that was seen
+constexpr double too_short = 0.985;     // of the usual one
 constexpr double locating_share = 0.5;  // of the time that is left; the rest is for the proof
 
 }  // namespace
@@ -160,10 +162,14 @@ BalanceSearch::Verdict BalanceSearch::check(const Setting& setting, LoadLevel lo
     verdict = check_once(setting, load, limits);
   runs_.judge(setting, load, verdict);
   const Count seen = runs_.failures(setting, load);
-  runs_.say(fmt::format("{}{}: {} of {} failed", text_of(setting),
-                        load == LoadLevel::idle ? "" : ", " + std::string(to_string(load)),
-                        seen.hits, seen.runs));
+  tell(setting, load, seen.hits, seen.runs);
   return verdict;
+}
+
+void BalanceSearch::tell(const Setting& setting, LoadLevel load, int64_t hits, int64_t runs) {
+  runs_.say(fmt::format("{}{}: {} of {} failed", text_of(setting),
+                        load == LoadLevel::idle ? "" : ", " + std::string(to_string(load)), hits,
+                        runs));
 }
 
 std::string BalanceSearch::text_of(const Setting& setting) const {
@@ -180,13 +186,39 @@ bool BalanceSearch::has_time_to_locate() const {
   return !runs_.over() && (runs_.elapsed() < locate_until_ || holding_ == ceiling_);
 }
 
+// Either side of what was seen to be waited for. Values that may depend on each other keep to their
+// brackets, so that they go down together.
+Duration BalanceSearch::next(size_t value) const {
+  const Bracket& bracket = brackets_[value];
+  const auto& needed = report_.values[value].needed;
+  if (searched_.size() > 1 || !needed || !bracket.fails) return bracket.next();
+  if (const Duration enough = scaled(needed->longest, just_enough);
+      enough > *bracket.fails && scaled(enough, just_enough) < bracket.holds)
+    return enough;
+  if (const Duration too_little = scaled(needed->median, too_short);
+      too_little < bracket.holds && too_little > scaled(*bracket.fails, just_enough))
+    return too_little;
+  return bracket.next();
+}
+
+// In between some runs need more and some less, and no single value is to be found there.
+bool BalanceSearch::is_located(size_t value) const {
+  const Bracket& bracket = brackets_[value];
+  if (bracket.is_closed()) return true;
+  const auto& needed = report_.values[value].needed;
+  if (searched_.size() > 1 || !needed || !bracket.fails) return false;
+  return bracket.holds <= scaled(needed->longest, just_enough * just_enough) &&
+         scaled(*bracket.fails, just_enough) >= scaled(needed->median, too_short);
+}
+
 void BalanceSearch::lower_all(std::vector<size_t> members) {
-  const auto is_closed = [&](size_t i) { return brackets_[i].is_closed(); };
-  for (std::erase_if(members, is_closed); !members.empty() && has_time_to_locate();
-       std::erase_if(members, is_closed)) {
+  const auto is_done = [&](size_t i) { return is_located(i); };
+  for (std::erase_if(members, is_done); !members.empty() && has_time_to_locate();
+       std::erase_if(members, is_done)) {
     Setting candidates = holding_;
-    for (const size_t i : members) candidates[i] = brackets_[i].next();
+    for (const size_t i : members) candidates[i] = next(i);
     lower(members, candidates);
+    note_needs();
   }
   ran_short_ = !members.empty();
 }

@@ -42,9 +42,14 @@ class BalanceSearch {
   bool measure_base(LoadLevel load);
   void choose_at_once();
   void raise();
+  void raise_at(LoadLevel load);
+  std::vector<size_t> too_short_at(LoadLevel load);
   void take_raised(const std::vector<size_t>& members);
-  bool lowers_rate(const std::vector<size_t>& members);
+  void search_also(const std::vector<size_t>& members);
+  bool lowers_rate(const std::vector<size_t>& members, LoadLevel load);
   bool has_time_to_locate() const;
+  bool is_located(size_t value) const;
+  Duration next(size_t value) const;
   void lower_all(std::vector<size_t> members);
   void lower(std::span<const size_t> members, const Setting& candidates);
   void halve_all(const std::vector<size_t>& members);
@@ -71,6 +76,7 @@ class BalanceSearch {
   bool is_measured(size_t value) const;
   RateCheck::Limits confirming() const;
   std::string text_of(const Setting& setting) const;
+  void tell(const Setting& setting, LoadLevel load, int64_t hits, int64_t runs);
   Duration finest(size_t value) const;
   bool can_afford(int base_runs) const;
   bool was_raised() const { return ceiling_ != own_; }

@@ -18,7 +18,7 @@ constexpr double wide_spread = 1.15;
 
 // Counting alone must go on for long to tell a rare failure; measured times make it shorter.
 constexpr double refused_by_count = 0.02;
-constexpr double refused_by_time = 0.03;
+constexpr double refused_by_time = 0.04;
 constexpr double refused_at_load = 0.05;
 
 }  // namespace
@@ -86,7 +86,8 @@ BalanceSearch::Settled BalanceSearch::settle() {
     if (runs_.over()) return Settled::no;
     for (const size_t i : searched_)
       if (is_changed(i)) brackets_[i].fails = final_[i];
-    if (step == 1 && mostly_fails(final_, LoadLevel::idle))
+    if (step == 1 && mostly_fails(final_, LoadLevel::idle) &&
+        check_once(final_, LoadLevel::idle, locating) == Verdict::fails)
       forget_needs();
     else
       climb(final_, step_up);
@@ -140,7 +141,9 @@ void BalanceSearch::hold_at(LoadLevel load) {
     at_load_[load] = final_;
     return;
   }
-  if (final_ == own_ || runs_.over() || !measure_base(load)) return;
+  if (runs_.over() || !measure_base(load)) return;
+  if (base_[load].failures.hits > 0 && !was_raised()) raise_at(load);
+  if (final_ == own_ && !was_raised()) return;
   if (was_raised()) base_[load] = base_[LoadLevel::idle];  // its own times are what was wrong
   RateCheck::Limits limits = confirming();
   limits.refused = std::max(refused_at_load, 4 * options_.tolerance);
@@ -165,7 +168,7 @@ void BalanceSearch::measure_final() {
   for (const size_t i : searched_)
     if (is_changed(i)) final_[i] = round_up(scaled(final_[i], options_.scale));
   for (const size_t i : searched_)
-    if (is_changed(i) && final_[i] >= own_[i] && brackets_[i].holds <= own_[i]) final_[i] = own_[i];
+    if (is_changed(i) && final_[i] >= own_[i] && ceiling_[i] == own_[i]) final_[i] = own_[i];
   const int made = runs_.failures(final_, LoadLevel::idle).runs;
   if (final_ != own_) runs_.run(final_, LoadLevel::idle, final_runs - made);
 }

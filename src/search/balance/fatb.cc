@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include "search/balance/balance_search.h"
 
 namespace unflake {
@@ -31,7 +29,7 @@ void BalanceSearch::halve(size_t value) {
     if (tried[value] < smallest) return;
     if (!runs_.run(tried, LoadLevel::idle, options_.fatb_runs)) return;
     const Count seen = runs_.failures(tried, LoadLevel::idle);
-    runs_.say(fmt::format("{}: {} of {} failed", text_of(tried), seen.hits, seen.runs));
+    tell(tried, LoadLevel::idle, seen.hits, seen.runs);
     runs_.judge(tried, LoadLevel::idle, seen.hits > 0 ? Verdict::fails : Verdict::holds);
     if (seen.hits > 0) {
       bracket.fails = tried[value];
