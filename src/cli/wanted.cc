@@ -11,7 +11,6 @@
 namespace unflake {
 namespace {
 
-constexpr size_t signature_digits = 16;
 constexpr FailureKind kinds[] = {
     FailureKind::assertion,        FailureKind::exception,
     FailureKind::signal,           FailureKind::exit_status,
@@ -20,11 +19,6 @@ constexpr FailureKind kinds[] = {
     FailureKind::thread_sanitizer, FailureKind::undefined_behaviour_sanitizer,
     FailureKind::memory_sanitizer, FailureKind::leak_sanitizer,
     FailureKind::valgrind};
-
-bool is_signature(const std::string& word) {
-  return word.size() == signature_digits &&
-         word.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
 
 std::optional<Failure> line_in(const std::string& word) {
   const size_t colon = word.rfind(':');

@@ -22,8 +22,4 @@ LifecycleEvent::Kind lifecycle_from_code(int64_t code);
 int64_t code_of(CauseRecord::State state);
 CauseRecord::State cause_state_from_code(int64_t code);
 
-inline bool is_failing(OutcomeKind kind) {
-  return kind != OutcomeKind::pass && kind != OutcomeKind::skipped;
-}
-
 }  // namespace unflake

@@ -9,6 +9,8 @@
 #include "trace/message.h"
 #include "trace/normalise.h"
 #include "util/base_name.h"
+#include "util/fnv1a.h"
+#include "util/lower_case.h"
 
 namespace unflake {
 namespace {
@@ -190,13 +192,6 @@ std::vector<std::string_view> words_in(std::string_view text) {
   return words;
 }
 
-std::string lower(std::string_view word) {
-  std::string small(word);
-  for (char& c : small)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return small;
-}
-
 std::unordered_set<std::string_view> name_parts(const TestId& test) {
   std::unordered_set<std::string_view> parts;
   for (const std::string* name : {&test.target, &test.name})
@@ -206,8 +201,7 @@ std::unordered_set<std::string_view> name_parts(const TestId& test) {
 }
 
 uint64_t hash_of(std::string_view text, uint64_t seed = 0) {
-  uint64_t value = 0xCBF29CE484222325u ^ (seed * 0x9E3779B97F4A7C15u);
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  const uint64_t value = fnv1a(text, fnv1a_start ^ (seed * 0x9E3779B97F4A7C15u));
   return value ^ (value >> 29);
 }
 
@@ -220,14 +214,15 @@ void sort_and_unite(std::vector<uint64_t>& numbers) {
 void read_words(FailureTraits& traits, const Failure& failure) {
   const auto own_names = name_parts(traits.test);
   std::unordered_set<std::string> not_telling;
-  for (const std::string_view word : words_in(traits.expression)) not_telling.insert(lower(word));
+  for (const std::string_view word : words_in(traits.expression))
+    not_telling.insert(lower_case(word));
   traits.expression_words = not_telling.size();
   const std::string said =
       normalise(said_in(std::string_view(failure.message).substr(0, most_bytes)));
   std::string before;
   for (const std::string_view word : words_in(said)) {
     if (own_names.contains(word)) continue;
-    std::string small = lower(word);
+    std::string small = lower_case(word);
     traits.shingles.push_back(hash_of(small));
     traits.shingles.push_back(hash_of(before + ' ' + small));
     if (!common_to_all().contains(small) && not_telling.insert(small).second) ++traits.telling;

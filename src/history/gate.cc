@@ -62,7 +62,7 @@ Sorted sort(std::span<const GateAttempt> attempts, std::span<const QuarantineEnt
   for (const GateAttempt& attempt : attempts) {
     if (attempt.outcome == OutcomeKind::pass) sorted.passes += attempt.runs;
     if (attempt.outcome == OutcomeKind::skipped) sorted.skips += attempt.runs;
-    if (attempt.outcome == OutcomeKind::pass || attempt.outcome == OutcomeKind::skipped) continue;
+    if (!is_failing(attempt.outcome)) continue;
     sorted.failures += attempt.runs;
     if (!sorted.headlines.try_emplace(attempt.signature, attempt.headline).second) continue;
     const auto entry = std::ranges::find(entries, attempt.signature, &QuarantineEntry::signature);

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "util/text.h"
+
 namespace unflake {
 namespace {
 
@@ -17,11 +19,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> postgres_
     {") WITHOUT ROWID", ")"},
     {") STRICT", ")"},
 }};
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-}
 
 std::string lines_for(std::string_view script, Dialect dialect) {
   std::string kept;

@@ -82,10 +82,6 @@ std::optional<TestId> test_id_from(std::string_view text) {
   return TestId{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};
 }
 
-bool is_signature(std::string_view text) {
-  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
 Result<Quarantine> parse_quarantine(std::string_view text, const std::string& path) {
   auto blocks = read_quarantine_blocks(text, path);
   if (!blocks) return blocks.error();

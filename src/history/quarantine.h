@@ -46,8 +46,6 @@ class Quarantine {
 // The two halves of `target:name`; none when it has no colon.
 std::optional<TestId> test_id_from(std::string_view text);
 
-bool is_signature(std::string_view text);  // 16 hexadecimal digits, small
-
 Result<Quarantine> parse_quarantine(std::string_view text, const std::string& path);
 
 // A file that is missing says the same as an empty one.

@@ -31,6 +31,11 @@ struct RunRecord {
   std::string output;  // of a failing run
 };
 
+// A run that failed in a way that can be told apart from others.
+inline bool has_signature(const RunRecord& run) {
+  return is_failing(run.outcome) && !run.signature.empty();
+}
+
 // A store cuts longer outputs in the middle; whoever keeps runs in memory should do it before.
 constexpr size_t longest_kept_output = 64 * 1024;
 

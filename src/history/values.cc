@@ -39,6 +39,11 @@ std::vector<std::string> split_argv(std::string_view joined) {
   return argv;
 }
 
+int64_t cut_off(const std::optional<Duration>& kept, std::chrono::system_clock::time_point now) {
+  if (!kept) return INT64_MIN;
+  return to_microseconds(now) - std::clamp<int64_t>(kept->count(), 0, INT64_MAX / 2);
+}
+
 std::string make_session_uuid() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "util/duration.h"
+
 namespace unflake {
 
 // The forms in which a history keeps what it is given.
@@ -22,6 +24,9 @@ std::chrono::system_clock::time_point to_time(int64_t microseconds);
 // Each word ends in a NUL byte, the only byte that no word can hold.
 std::string join_argv(const std::vector<std::string>& argv);
 std::vector<std::string> split_argv(std::string_view joined);
+
+// Runs from before it are not kept; the smallest number when all are.
+int64_t cut_off(const std::optional<Duration>& kept, std::chrono::system_clock::time_point now);
 
 // A name that no other session has, on any machine.
 std::string make_session_uuid();

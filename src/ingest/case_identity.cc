@@ -8,6 +8,7 @@
 
 #include "trace/ci_log/junit_log.h"
 #include "trace/scan.h"
+#include "util/fnv1a.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -123,17 +124,10 @@ std::string name_of(const ReportedCase& reported, const CaseContext& context, Ca
   return case_name(classname, reported.name, Framework::gtest);
 }
 
-// FNV-1a: stays the same for ever.
-uint64_t hash_of(std::string_view text) {
-  uint64_t value = 0xCBF29CE484222325u;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return value;
-}
-
 // Two long names that differ at their ends stay two.
 std::string bounded_part(std::string text) {
   if (text.size() <= longest_id_part) return text;
-  return fmt::format("{} #{:016x}", shorten(text, longest_id_part - 20), hash_of(text));
+  return fmt::format("{} #{:016x}", shorten(text, longest_id_part - 20), fnv1a(text));
 }
 
 }  // namespace

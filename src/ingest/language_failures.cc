@@ -6,6 +6,7 @@
 #include "trace/message.h"
 #include "trace/output_parsers.h"
 #include "trace/scan.h"
+#include "util/lower_case.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -99,10 +100,9 @@ std::string message_of(const ReportedFailure& reported, const std::string& text)
   return std::move(message).text();
 }
 
-std::string lower(std::string_view text) {
-  std::string small(text.substr(0, 400));
-  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return small;
+// Longer texts are no word of a runner.
+std::string beginning_of(std::string_view text) {
+  return lower_case(text.substr(0, 400));
 }
 
 // What runners say when they stop a test. A test's own assertion about a time-out says other
@@ -120,7 +120,8 @@ constexpr std::string_view timeout_types[] = {"timeout", "test timeout", "testti
 }  // namespace
 
 bool tells_timeout(const ReportedFailure& reported) {
-  const std::string message = lower(trim(reported.message)), type = lower(reported.type);
+  const std::string message = beginning_of(trim(reported.message)),
+                    type = beginning_of(reported.type);
   for (const std::string_view words : timeout_types)
     if (type == words || type.ends_with("." + std::string(words))) return true;
   for (const std::string_view words : timeout_messages)

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "util/text.h"
+
 namespace unflake {
 namespace {
 
@@ -17,11 +19,6 @@ constexpr std::string_view anonymous = "(anonymous namespace)";
 struct Free {
   void operator()(char* text) const { std::free(text); }
 };
-
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-}
 
 bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';

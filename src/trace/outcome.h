@@ -13,6 +13,10 @@ enum class OutcomeKind { pass, fail, crash, timeout, skipped };
 
 std::string_view to_string(OutcomeKind kind);
 
+inline bool is_failing(OutcomeKind kind) {
+  return kind != OutcomeKind::pass && kind != OutcomeKind::skipped;
+}
+
 enum class FailureKind {
   assertion,        // a framework's check, or assert()
   exception,        // uncaught, or caught by the framework around the test
@@ -46,6 +50,7 @@ struct Failure {
 
 // The part that stays the same when the same failure happens again: 16 hexadecimal digits.
 std::string signature_of(const Failure& failure);
+bool is_signature(std::string_view text);
 
 // One line for people: "server_test.cc:42: EXPECT_EQ(a, b)".
 std::string headline(const Failure& failure);
@@ -57,7 +62,7 @@ struct Outcome {
   std::string signature;          // of the first failure; empty for pass and skipped
   std::string reason;             // why it was skipped
 
-  bool failed() const { return kind != OutcomeKind::pass && kind != OutcomeKind::skipped; }
+  bool failed() const { return is_failing(kind); }
 };
 
 Outcome read_outcome(const Test& test, const ProcessResult& process);

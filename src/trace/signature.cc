@@ -6,25 +6,21 @@
 #include "trace/normalise.h"
 #include "trace/outcome.h"
 #include "trace/scan.h"
+#include "util/fnv1a.h"
 
 namespace unflake {
 namespace {
 
 constexpr size_t most_words = 400;
 
-// FNV-1a, 64 bits: the same on every machine, for ever.
 class Hash {
  public:
-  void add(std::string_view field) {
-    for (const char c : field) mix(static_cast<unsigned char>(c));
-    mix(field_end);
-  }
+  void add(std::string_view field) { value_ = fnv1a(field_end, fnv1a(field, value_)); }
   uint64_t value() const { return value_; }
 
  private:
-  static constexpr unsigned char field_end = 0xFF;
-  void mix(unsigned char byte) { value_ = (value_ ^ byte) * 0x100000001B3u; }
-  uint64_t value_ = 0xCBF29CE484222325u;
+  static constexpr std::string_view field_end = "\xFF";
+  uint64_t value_ = fnv1a_start;
 };
 
 // A test that is slow or loops runs out of time at another line of the function in every run.
@@ -49,6 +45,10 @@ std::string signature_of(const Failure& failure) {
   const std::string words = normalise(said_in(failure.message));
   hash.add(std::string_view(words).substr(0, most_words));
   return fmt::format("{:016x}", hash.value());
+}
+
+bool is_signature(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 }  // namespace unflake

@@ -240,4 +240,9 @@ std::string shorten(std::string_view text, size_t most) {
   return std::string(text.substr(0, cut)) + std::string(ellipsis);
 }
 
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
 }  // namespace unflake

@@ -40,4 +40,6 @@ size_t utf8_length(std::string_view text);
 // Cut to `most` bytes at a UTF-8 boundary, with an ellipsis where something was cut.
 std::string shorten(std::string_view text, size_t most);
 
+void replace_all(std::string& text, std::string_view from, std::string_view to);
+
 }  // namespace unflake

@@ -8,6 +8,7 @@
 #include "history/values.h"
 #include "util/json.h"
 #include "util/text.h"
+#include "web/http_client.h"
 
 namespace unflake {
 namespace {
@@ -15,17 +16,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t longest_field = 4096;
-
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const unsigned char c : text) {
-    if (std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == '~')
-      safe += static_cast<char>(c);
-    else
-      safe += fmt::format("%{:02X}", c);
-  }
-  return safe;
-}
 
 std::string field(const QueryFields& fields, const std::string& name) {
   const auto found = fields.find(name);
@@ -95,7 +85,8 @@ Delivery delivery_from(const QueryFields& fields) {
 std::string to_query(const QueryFields& fields) {
   std::string query;
   for (const auto& [name, value] : fields)
-    query += fmt::format("{}{}={}", query.empty() ? "" : "&", escaped(name), escaped(value));
+    query +=
+        fmt::format("{}{}={}", query.empty() ? "" : "&", url_encoded(name), url_encoded(value));
   return query;
 }
 

@@ -46,8 +46,6 @@ std::optional<TimePoint> forge_time(const std::string& text);
 // A member that may be missing, null or of another type.
 std::string text_at(const nlohmann::json& object, const char* name);
 
-std::string url_encoded(std::string_view text);
-
 // Of an address like https://host/owner/name/issues/7; none when it does not end so.
 std::optional<int64_t> issue_number(const std::string& url);
 

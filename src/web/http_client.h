@@ -44,4 +44,7 @@ inline constexpr size_t longest_response = 16 << 20;
 // goes nowhere else.
 Result<HttpResponse> send(const HttpRequest& request);
 
+// For a part of a path or of a query.
+std::string url_encoded(std::string_view text);
+
 }  // namespace unflake

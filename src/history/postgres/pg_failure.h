@@ -1,21 +1,17 @@
 #pragma once
 
-#include <exception>
 #include <string>
 #include <utility>
 
-#include "util/result.h"
+#include "history/attempt.h"
 
 namespace unflake {
 
-// Thrown inside this folder only: the store's methods turn it into their Result.
-struct PgFailure : std::exception {
+struct PgFailure : StoreFailure {
   // Whether the same work may succeed when it is done again.
   enum class Cure { none, repeat, reconnect, wait };
 
-  PgFailure(Error error, Cure cure) : error(std::move(error)), cure(cure) {}
-  const char* what() const noexcept override { return error.what.c_str(); }
-  Error error;
+  PgFailure(Error error, Cure cure) : StoreFailure(std::move(error)), cure(cure) {}
   Cure cure;
 };
 

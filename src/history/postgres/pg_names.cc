@@ -12,10 +12,6 @@ namespace {
 
 constexpr int64_t no_row = 0;  // of plans and signatures
 
-bool has_signature(const RunRecord& run) {
-  return is_failing(run.outcome) && !run.signature.empty();
-}
-
 void insert_signatures(PgConnection& connection,
                        const std::map<std::string, const RunRecord*>& runs) {
   std::vector<std::string> signatures, files, functions, expressions, messages;

@@ -1,6 +1,5 @@
 #include "history/postgres/pg_retention.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "history/values.h"
@@ -10,11 +9,6 @@ namespace {
 
 // So many rows of one test go in one transaction.
 constexpr int64_t rows_at_once = 100'000;
-
-int64_t cut_off(const std::optional<Duration>& kept, TimePoint now) {
-  if (!kept) return INT64_MIN;
-  return to_microseconds(now) - std::clamp<int64_t>(kept->count(), 0, INT64_MAX / 2);
-}
 
 // Never goes back: what has been forgotten stays so, whatever is kept from now on.
 void move_horizon(PgConnection& connection, int64_t project, int64_t passing, int64_t failing) {

@@ -1,11 +1,11 @@
 #include "history/postgres/postgres_store.h"
 
 #include <chrono>
-#include <exception>
 #include <random>
 #include <thread>
 #include <utility>
 
+#include "history/attempt.h"
 #include "history/postgres/pg_flakiness.h"
 #include "history/postgres/pg_fold.h"
 #include "history/postgres/pg_lifecycle.h"
@@ -20,23 +20,6 @@ namespace unflake {
 namespace {
 
 using Cure = PgFailure::Cure;
-
-// The door of this folder: no exception leaves it.
-template <class Work>
-auto attempt(Work work) -> Result<decltype(work())> {
-  try {
-    if constexpr (std::is_void_v<decltype(work())>) {
-      work();
-      return {};
-    } else {
-      return work();
-    }
-  } catch (const PgFailure& failure) {
-    return failure.error;
-  } catch (const std::exception& exception) {
-    return internal_error(std::string("the history failed: ") + exception.what());
-  }
-}
 
 // How often the same work is done again when the server asks for that, because others were in the
 // way. A lost connection is made again only once: a server that is gone is not waited for here.

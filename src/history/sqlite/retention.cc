@@ -1,6 +1,5 @@
 #include "history/sqlite/retention.h"
 
-#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -20,12 +19,6 @@ constexpr int64_t rows_at_once = 10'000;
 struct Horizon {
   int64_t passing_us = INT64_MIN, failing_us = INT64_MIN;
 };
-
-int64_t cut_off(const std::optional<Duration>& kept, TimePoint now) {
-  if (!kept) return INT64_MIN;
-  const int64_t now_us = to_microseconds(now);
-  return now_us - std::clamp<int64_t>(kept->count(), 0, INT64_MAX / 2);
-}
 
 // Never goes back: what has been forgotten stays so, whatever is kept from now on.
 Horizon move_horizon(Database& database, int64_t project, const Horizon& wanted) {

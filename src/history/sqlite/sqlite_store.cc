@@ -1,8 +1,7 @@
-#include <exception>
 #include <utility>
 
+#include "history/attempt.h"
 #include "history/sqlite/database_file.h"
-#include "history/sqlite/failure.h"
 #include "history/sqlite/flaky_reader.h"
 #include "history/sqlite/lifecycle_tables.h"
 #include "history/sqlite/reader.h"
@@ -14,23 +13,6 @@
 
 namespace unflake {
 namespace {
-
-// The door of this folder: no exception leaves it.
-template <class Work>
-auto attempt(Work work) -> Result<decltype(work())> {
-  try {
-    if constexpr (std::is_void_v<decltype(work())>) {
-      work();
-      return {};
-    } else {
-      return work();
-    }
-  } catch (const DatabaseFailure& failure) {
-    return failure.error;
-  } catch (const std::exception& exception) {
-    return internal_error(std::string("the history failed: ") + exception.what());
-  }
-}
 
 // The row of a project. One that nothing was ever recorded of has none that can be read.
 int64_t project_row(Database& database, const std::string& name) {

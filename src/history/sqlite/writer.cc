@@ -19,10 +19,6 @@ constexpr int64_t no_row = 0;  // of plans and signatures
 // the fewer there are, the less a query has to add up.
 constexpr int64_t most_fresh = 65'536;
 
-bool has_signature(const RunRecord& run) {
-  return is_failing(run.outcome) && !run.signature.empty();
-}
-
 // Of a row that is there because it has just been made sure of.
 template <class... Values>
 int64_t id_of(Database& database, const char* select, const Values&... values) {
