@@ -1,5 +1,6 @@
 #include "balance_scores.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -134,6 +135,14 @@ TEST(BalanceScores, Leave_searches_without_an_answer_out_of_the_comparison_of_ru
   times.proposal(0).answer = {};
   times.proposal(0).answer.error = "out of budget";
   EXPECT_NE(times.score("runs of a search").measured.find("over 1 programs"), std::string::npos);
+}
+
+TEST(BalanceScores, Leave_values_that_FaTB_could_not_mend_out_of_the_comparison_of_runs) {
+  Times times(2);
+  times[1].fatb->as_proposed = {13, 2, 60};
+  const std::string measured = times.score("runs of a search").measured;
+  EXPECT_THAT(measured, testing::HasSubstr("over 1 programs"));
+  EXPECT_THAT(measured, testing::HasSubstr("FaTB's value does not hold: "));
 }
 
 TEST(BalanceScores, Want_values_near_zero_that_are_not_needed) {

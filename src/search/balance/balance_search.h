@@ -73,7 +73,7 @@ class BalanceSearch {
   Verdict check(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
   Verdict check_once(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
   bool was_disturbed(const Setting& setting, LoadLevel load);
-  bool is_measured(size_t value) const;
+  bool is_measured(size_t value, double spread) const;
   RateCheck::Limits confirming() const;
   std::string text_of(const Setting& setting) const;
   void tell(const Setting& setting, LoadLevel load, int64_t hits, int64_t runs);

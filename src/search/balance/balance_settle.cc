@@ -14,29 +14,34 @@ constexpr double step_at_load = 1.15;
 constexpr int enough_for_a_tail = 100;
 constexpr int base_runs_in_doubt = 30;
 constexpr int final_runs = 10;
-constexpr double wide_spread = 1.15;
+constexpr double narrow_spread = 1.05, wide_spread = 1.15;
 
 // Counting alone must go on for long to tell a rare failure; measured times make it shorter.
 constexpr double refused_by_count = 0.02;
-constexpr double refused_by_time = 0.04;
+constexpr double refused_by_time = 0.03;
+constexpr double refused_by_steady_time = 0.04;
 constexpr double refused_at_load = 0.05;
 
 }  // namespace
 
 // Whether what the value is for was seen, and takes about the same time in every run.
-bool BalanceSearch::is_measured(size_t value) const {
+bool BalanceSearch::is_measured(size_t value, double spread) const {
   const auto& needed = report_.values[value].needed;
-  return needed && needed->at_tolerance < scaled(needed->median, wide_spread);
+  return needed && needed->at_tolerance < scaled(needed->median, spread);
 }
 
 RateCheck::Limits BalanceSearch::confirming() const {
-  const bool all_measured = std::ranges::all_of(searched_, [&](size_t i) {
-    return !is_changed(i) || final_[i] == Duration::zero() || is_measured(i);
-  });
+  const auto all_measured = [&](double spread) {
+    return std::ranges::all_of(searched_, [&](size_t i) {
+      return !is_changed(i) || final_[i] == Duration::zero() || is_measured(i, spread);
+    });
+  };
   RateCheck::Limits limits;
   limits.tolerated = options_.tolerance;
-  limits.refused =
-      std::max(all_measured ? refused_by_time : refused_by_count, 4 * options_.tolerance);
+  const double refused = all_measured(narrow_spread) ? refused_by_steady_time
+                         : all_measured(wide_spread) ? refused_by_time
+                                                     : refused_by_count;
+  limits.refused = std::max(refused, 4 * options_.tolerance);
   limits.error = 1 - options_.confidence;
   return limits;
 }
@@ -62,7 +67,8 @@ Setting BalanceSearch::target() {
       target[i] = needed->at_tolerance;
     else if (needed)
       target[i] = std::max(target[i], needed->longest);
-    target[i] = scaled(target[i], is_measured(i) ? margin_by_time : margin_otherwise);
+    target[i] =
+        scaled(target[i], is_measured(i, narrow_spread) ? margin_by_time : margin_otherwise);
     target[i] = std::min(round_up(target[i]), ceiling_[i]);
   }
   return target;
