@@ -64,6 +64,8 @@ struct ValueInSource {
   std::string why_not;       // why it cannot be edited; empty: it can
   size_t offset = 0;         // of the expression in its file
   std::string caution = {};  // what else the edit changes
+
+  bool can_be_edited() const { return why_not.empty() && !old_text.empty(); }
 };
 
 struct BalancedValue {

@@ -330,6 +330,17 @@ TEST(Balance_text, The_edit_is_shown_in_its_line) {
   EXPECT_THAT(text_of(report), HasSubstr("post/post_test.cc:44: not edited: a macro makes it"));
 }
 
+TEST(Balance_text, Half_of_the_edits_are_not_what_was_measured) {
+  BalanceReport report = shortened_sleep();
+  report.values[0].source = {"post_test.cc", 44, "sleep_for(200ms);", "200ms", "42ms", ""};
+  EXPECT_THAT(text_of(report), Not(HasSubstr("measured together")));
+  report.values.push_back(report.values[0]);
+  EXPECT_THAT(text_of(report), Not(HasSubstr("measured together")));
+  report.values[1].value.site.line = 51;
+  report.values[1].source->why_not = "a macro makes it";
+  EXPECT_THAT(text_of(report), HasSubstr("the edits alone were not: change post_test.cc:51"));
+}
+
 TEST(Balance_text, The_front_has_counts_intervals_and_times) {
   const BalanceTable table = settings_table(shortened_sleep(), false);
   ASSERT_EQ(table.rows.size(), 4u);

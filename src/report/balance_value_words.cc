@@ -180,7 +180,7 @@ class ValueWording {
   void tell_source(const ValueInSource& source) {
     words_.place = one_line(fmt::format("{}:{}", source.file, source.line));
     if (!value_.is_changed()) return;
-    if (!source.why_not.empty() || source.old_text.empty()) {
+    if (!source.can_be_edited()) {
       words_.place += one_line(": not edited: " + (source.why_not.empty()
                                                        ? "no expression with this value was found"
                                                        : source.why_not));

@@ -220,6 +220,25 @@ class Wording {
       words_.notes.push_back(
           "the runs or the time that were allowed are used up: with more, smaller values may hold");
     for (const std::string& note : report_.notes) words_.notes.push_back(one_line(note));
+    tell_of_half_a_patch();
+  }
+
+  // What was proven is all of the values together.
+  void tell_of_half_a_patch() {
+    std::vector<std::string> by_hand;
+    size_t edits = 0;
+    for (const BalancedValue& value : report_.values) {
+      if (!value.is_changed()) continue;
+      if (value.source && value.source->can_be_edited())
+        ++edits;
+      else
+        by_hand.push_back(to_string(value.value.site));
+    }
+    if (edits == 0 || by_hand.empty()) return;
+    words_.notes.push_back(one_line(fmt::format(
+        "the values were measured together, and the edits alone were not: change {} too, or run "
+        "again with --site for those that you edit",
+        join(by_hand, ", "))));
   }
 
   const BalanceReport& report_;
