@@ -294,6 +294,22 @@ TEST(Balance, An_interval_between_looks_is_left_alone) {
   EXPECT_THAT(interval->reason, testing::HasSubstr("looks more often"));
 }
 
+// What is looked for comes from a wait that must be longer than an interval.
+TEST(Balance, An_interval_that_another_value_depends_on_goes_down_with_it) {
+  Program program;
+  Script& worker = program.thread();
+  worker.repeat(5, [](Script& script) { script.sleep("worker.cc:5", 40ms); }).set("done");
+  program.main()
+      .create("main.cc:10", worker)
+      .sleep("main.cc:11", 400ms)
+      .check("main.cc:12", simulated::is_set("done"));
+  const auto report = balanced(program);
+  for (const BalancedValue& value : report->values) {
+    EXPECT_EQ(value.change, Change::shorten) << value.reason;
+    EXPECT_LT(value.proposed, value.value.most / 10);
+  }
+}
+
 TEST(Balance, A_long_interval_between_looks_is_shortened) {
   Program program;
   Script& worker = program.thread();

@@ -43,6 +43,7 @@ void BalanceSearch::leave_out_intervals() {
     Setting restored = holding_;
     restored[i] = own_[i];
     if (!runs_.run(restored, LoadLevel::idle, runs_to_compare)) return;
+    if (mostly_fails(restored, LoadLevel::idle)) continue;  // others depend on it
     const double saved = runs_.counted(restored, LoadLevel::idle).run_time.median -
                          runs_.counted(holding_, LoadLevel::idle).run_time.median;
     if (saved >= worthwhile * profile_.run_time.median + least_saved_ms) continue;
