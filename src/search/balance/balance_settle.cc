@@ -128,10 +128,7 @@ void BalanceSearch::refine(const Setting& target) {
     is_lowered = is_lowered || is_much;
     if (target[i] > held[i] || is_much) final_[i] = target[i];
   }
-  if (!is_lowered) return;
-  RateCheck::Limits limits = confirming();
-  limits.refused = std::max(refused_at_load, limits.refused);
-  if (check(final_, LoadLevel::idle, limits) != Verdict::holds) final_ = held;
+  if (is_lowered && check(final_, LoadLevel::idle, confirming()) != Verdict::holds) final_ = held;
 }
 
 void BalanceSearch::note_needs() {
