@@ -186,12 +186,18 @@ bool BalanceSearch::has_time_to_locate() const {
   return !runs_.over() && (runs_.elapsed() < locate_until_ || holding_ == ceiling_);
 }
 
-// Either side of what was seen to be waited for. Values that may depend on each other keep to their
-// brackets, so that they go down together.
+// Values that may depend on each other keep to their brackets, so that they go down together; and
+// of one that is computed the need was seen in one of its visits only.
+bool BalanceSearch::can_jump(size_t value) const {
+  return searched_.size() == 1 && values_[value].is_constant() && brackets_[value].fails &&
+         report_.values[value].needed;
+}
+
+// Either side of what was seen to be waited for.
 Duration BalanceSearch::next(size_t value) const {
   const Bracket& bracket = brackets_[value];
   const auto& needed = report_.values[value].needed;
-  if (searched_.size() > 1 || !needed || !bracket.fails) return bracket.next();
+  if (!can_jump(value)) return bracket.next();
   if (const Duration enough = scaled(needed->longest, just_enough);
       enough > *bracket.fails && scaled(enough, just_enough) < bracket.holds)
     return enough;
@@ -206,7 +212,7 @@ bool BalanceSearch::is_located(size_t value) const {
   const Bracket& bracket = brackets_[value];
   if (bracket.is_closed()) return true;
   const auto& needed = report_.values[value].needed;
-  if (searched_.size() > 1 || !needed || !bracket.fails) return false;
+  if (!can_jump(value)) return false;
   return bracket.holds <= scaled(needed->longest, just_enough * just_enough) &&
          scaled(*bracket.fails, just_enough) >= scaled(needed->median, too_short);
 }
