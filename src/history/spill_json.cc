@@ -1,10 +1,9 @@
 #include "history/spill_json.h"
 
-#include <fmt/format.h>
-
 #include "history/codes.h"
 #include "history/values.h"
 #include "util/capture.h"
+#include "util/hexadecimal.h"
 #include "util/json.h"
 
 namespace unflake {
@@ -20,9 +19,7 @@ constexpr int format_version = 1;
 // JSON holds UTF-8 only and tests print anything, so other bytes go as {"hex": ...}.
 json text_to_json(const std::string& text) {
   if (is_utf8(text)) return text;
-  std::string digits;
-  for (const char c : text) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return {{"hex", digits}};
+  return {{"hex", hexadecimal(text)}};
 }
 
 int digit_of(char c) {

@@ -1,4 +1,3 @@
-
 #include "report/cause_report.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"

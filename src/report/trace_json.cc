@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "util/hexadecimal.h"
 #include "util/json.h"
 #include "util/text.h"
 
@@ -14,17 +15,11 @@ Json number_or_null(uint32_t number) {
   return number == no_index ? Json(nullptr) : Json(number);
 }
 
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
 Json images(const Trace& trace) {
   Json all = Json::array();
   for (const TracedImage& image : trace.images)
     all.push_back({{"path", printable(image.path)},
-                   {"build_id", hex(image.build_id)},
+                   {"build_id", hexadecimal(image.build_id)},
                    {"project", image.is_project}});
   return all;
 }

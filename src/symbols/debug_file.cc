@@ -6,14 +6,15 @@
 #include <filesystem>
 #include <vector>
 
+#include "util/hexadecimal.h"
+
 namespace unflake {
 namespace {
 
 constexpr std::string_view debug_root = "/usr/lib/debug";
 
 std::string build_id_path(const std::string& id) {
-  std::string hex;
-  for (const char byte : id) hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  const std::string hex = hexadecimal(id);
   return fmt::format("{}/.build-id/{}/{}.debug", debug_root, hex.substr(0, 2), hex.substr(2));
 }
 

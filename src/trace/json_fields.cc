@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "util/hexadecimal.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -35,9 +36,7 @@ std::optional<std::string> text_in(const json& value) {
 
 nlohmann::ordered_json text_to_json(const std::string& text) {
   if (is_utf8(text)) return text;
-  std::string digits;
-  for (const char c : text) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return {{"hex", digits}};
+  return {{"hex", hexadecimal(text)}};
 }
 
 void JsonField::complain(std::string what, std::string next) const {

@@ -1,4 +1,3 @@
-
 #include "util/json.h"
 #include "util/text.h"
 #include "web/forge_rest.h"

@@ -1,9 +1,8 @@
 #include "history/postgres/pg_outputs.h"
 
-#include <fmt/format.h>
-
 #include "history/store.h"
 #include "util/capture.h"
+#include "util/hexadecimal.h"
 
 namespace unflake {
 namespace {
@@ -12,12 +11,6 @@ constexpr int64_t slots = 20;
 constexpr int64_t outputs_per_test = 200;  // for the test whose every failure has another signature
 constexpr int64_t pause_us = 1'000'000;
 constexpr size_t most_series = 100'000;
-
-std::string hexadecimal(const std::string& bytes) {
-  std::string text = "\\x";
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
 
 }  // namespace
 
@@ -39,7 +32,7 @@ void PgOutputs::keep(const std::vector<KeptOutput>& outputs) {
     tests.push_back(run.test);
     signatures.push_back(run.signature);
     started.push_back(run.started_us);
-    bytes.push_back(hexadecimal(cut_middle(output, longest_kept_output)));
+    bytes.push_back("\\x" + hexadecimal(cut_middle(output, longest_kept_output)));
   }
   connection_.run(R"sql(
       WITH numbered AS (

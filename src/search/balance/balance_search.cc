@@ -188,9 +188,12 @@ bool BalanceSearch::has_time_to_locate() const {
 
 // Values that may depend on each other keep to their brackets, so that they go down together; and
 // of one that is computed the need was seen in one of its visits only.
+bool BalanceSearch::may_jump() const {
+  return searched_.size() == 1 && values_[searched_.front()].is_constant();
+}
+
 bool BalanceSearch::can_jump(size_t value) const {
-  return searched_.size() == 1 && values_[value].is_constant() && brackets_[value].fails &&
-         report_.values[value].needed;
+  return may_jump() && brackets_[value].fails && report_.values[value].needed;
 }
 
 // Either side of what was seen to be waited for.
@@ -224,7 +227,7 @@ void BalanceSearch::lower_all(std::vector<size_t> members) {
     Setting candidates = holding_;
     for (const size_t i : members) candidates[i] = next(i);
     lower(members, candidates);
-    note_needs();
+    if (may_jump()) note_needs();
   }
   ran_short_ = !members.empty();
 }

@@ -48,6 +48,7 @@ class BalanceSearch {
   void search_also(const std::vector<size_t>& members);
   bool lowers_rate(const std::vector<size_t>& members, LoadLevel load);
   bool has_time_to_locate() const;
+  bool may_jump() const;
   bool can_jump(size_t value) const;
   bool is_located(size_t value) const;
   Duration next(size_t value) const;
