@@ -53,6 +53,8 @@ struct BalanceCommand {
   bool all = false, json = false, benchmark = false, verbose = false;
 };
 
+constexpr double most_tolerance = 0.2;  // more is no tolerance, and could not be told from failing
+
 int cores() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -92,10 +94,15 @@ class Balance {
                          "give both, and --site when the test has several values");
     if (command_.from && !command_.to && command_.method != "fatb")
       return usage_error("--from needs --to", "--from", "give both");
-    const auto tolerance = parse_share(command_.tolerance, "--tolerance");
+    if (command_.from && command_.from == command_.to)
+      return usage_error("--from and --to are the same", "--to", "give two values to compare");
+    const auto tolerance = parse_share(command_.tolerance, "--tolerance", most_tolerance);
     if (!tolerance) return tolerance.error();
     const auto confidence = parse_share(command_.confidence, "--confidence");
     if (!confidence) return confidence.error();
+    if (*confidence < 0.5)
+      return usage_error("a coin is right more often", "--confidence " + command_.confidence,
+                         "give 50% or more");
     const auto loads = parse_loads(command_.loads);
     if (!loads) return loads.error();
     const auto scale = command_.scale.empty() ? Result<double>(1.0) : parse_scale(command_.scale);
@@ -164,9 +171,11 @@ class Balance {
     const auto report = check_claim(one_->executor(), one_->shared_test(), options, events_);
     if (!report) return report.error();
     const int code = tell(command_.json ? claim_json(*report) : claim_text(*report, style_));
-    const bool helps = std::ranges::any_of(report->loads, [](const ClaimReport::AtLoad& at) {
-      return at.answer == ClaimReport::Answer::fails_less;
-    });
+    const auto is_anywhere = [&](ClaimReport::Answer answer) {
+      return std::ranges::count(report->loads, answer, &ClaimReport::AtLoad::answer) > 0;
+    };
+    const bool helps = is_anywhere(ClaimReport::Answer::fails_less) &&
+                       !is_anywhere(ClaimReport::Answer::fails_more);
     return code == 0 && !helps ? static_cast<int>(ExitCode::test_failed) : code;
   }
 
@@ -179,16 +188,20 @@ class Balance {
       suite.entries.push_back(balanced_entry());
       if (const auto& report = suite.entries.back().report) suite.runs += report->runs;
     }
+    std::vector<BalanceReport*> reports;
+    for (SuiteBalance::Entry& entry : suite.entries)
+      if (entry.report) reports.push_back(&*entry.report);
+    leave_out_shared_edits(reports);
     std::ranges::stable_sort(suite.entries, std::ranges::greater(), &SuiteBalance::Entry::saved_ms);
     suite.elapsed = one_->executor().elapsed() - began;
     suite.interrupted = one_->stop_signal() != 0;
     const int code =
         tell(command_.json ? suite_balance_json(suite) : suite_balance_text(suite, style_));
-    std::vector<const BalanceReport*> reports;
+    std::vector<const BalanceReport*> ranked;
     for (const SuiteBalance::Entry& entry : suite.entries)
-      if (entry.report) reports.push_back(&*entry.report);
+      if (entry.report) ranked.push_back(&*entry.report);
     const auto html = [&] { return suite_balance_html(suite); };
-    if (auto written = write_files(html, reports); !written) return written.error();
+    if (auto written = write_files(html, ranked); !written) return written.error();
     return code;
   }
 
@@ -215,9 +228,10 @@ class Balance {
     if (!command_.html.empty())
       if (auto written = replace_file(command_.html, html()); !written) return written.error();
     if (command_.patch.empty()) return {};
-    const auto patch = patch_of(reports, one_->project());
-    if (!patch) return patch.error();
-    return replace_file(command_.patch, *patch);
+    const Patch patch = patch_of(reports, one_->project());
+    if (patch.text.empty() && !patch.left_out.empty()) return patch.left_out.front();
+    for (const Error& error : patch.left_out) (void)report_error(error);
+    return replace_file(command_.patch, patch.text);
   }
 
   static int tell(const std::string& text) {

@@ -76,21 +76,45 @@ void add_sources(BalanceReport& report, const Project& project,
   }
 }
 
+void leave_out_shared_edits(const std::vector<BalanceReport*>& reports) {
+  std::map<std::string, const BalanceReport*> kept;  // by site, a test that was not given less time
+  for (const BalanceReport* report : reports)
+    for (const BalancedValue& value : report->values)
+      if (!value.is_changed()) kept.emplace(to_string(value.value.site), report);
+  for (BalanceReport* report : reports)
+    for (BalancedValue& value : report->values) {
+      const auto other = kept.find(to_string(value.value.site));
+      if (!value.source || !value.source->can_be_edited() || other == kept.end() ||
+          value.change != BalancedValue::Change::shorten)
+        continue;
+      value.source->why_not =
+          to_string(other->second->test) + " passes it too, and was not shown to do with less";
+    }
+}
+
 // Tests may share a value: then the longest that one of them needs is it.
-Result<std::string> patch_of(const std::vector<const BalanceReport*>& reports,
-                             const Project& project) {
+Patch patch_of(const std::vector<const BalanceReport*>& reports, const Project& project) {
   std::map<std::pair<std::string, size_t>, const BalancedValue*> edits;
   for (const BalanceReport* report : reports)
     for (const BalancedValue& value : report->values) {
-      if (!value.source || value.source->new_text.empty()) continue;
+      if (!value.source || !value.source->can_be_edited()) continue;
       const BalancedValue*& kept = edits[{value.source->file, value.source->offset}];
       if (!kept || kept->proposed < value.proposed) kept = &value;
     }
-  std::vector<SourceEdit> all;
+  std::map<std::string, std::vector<SourceEdit>> files;
   for (const auto& [place, value] : edits)
-    all.push_back({fs::absolute(place.first).string(), value->source->line, place.second,
-                   value->source->old_text, value->source->new_text, value->source->caution});
-  return all.empty() ? Result<std::string>("") : unified_diff(all, project.root);
+    files[place.first].push_back({fs::absolute(place.first).string(), value->source->line,
+                                  place.second, value->source->old_text, value->source->new_text,
+                                  value->source->caution});
+  Patch patch;
+  for (const auto& [file, changes] : files) {
+    const auto diff = unified_diff(changes, project.root);
+    if (diff)
+      patch.text += *diff;
+    else
+      patch.left_out.push_back(diff.error());
+  }
+  return patch;
 }
 
 }  // namespace unflake

@@ -12,8 +12,14 @@ namespace unflake {
 void add_sources(BalanceReport& report, const Project& project,
                  const std::string& compile_commands_folder);
 
-// All edits that were found, as one patch; empty when there are none.
-Result<std::string> patch_of(const std::vector<const BalanceReport*>& reports,
-                             const Project& project);
+// Tests may share a value: one that another of them was not given less of is not edited.
+void leave_out_shared_edits(const std::vector<BalanceReport*>& reports);
+
+// All edits that were found; empty when there are none.
+struct Patch {
+  std::string text;
+  std::vector<Error> left_out;  // files that cannot stand in a patch, and why
+};
+Patch patch_of(const std::vector<const BalanceReport*>& reports, const Project& project);
 
 }  // namespace unflake

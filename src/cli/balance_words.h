@@ -8,8 +8,8 @@
 
 namespace unflake {
 
-// "0.1%" or "0.001".
-Result<double> parse_share(const std::string& text, const std::string& option);
+// "0.1%" or "0.001", at most `most`.
+Result<double> parse_share(const std::string& text, const std::string& option, double most = 1);
 
 // "idle,one-core", each once; idle, which all others are compared with, comes first.
 Result<std::vector<LoadLevel>> parse_loads(const std::string& text);

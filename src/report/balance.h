@@ -32,8 +32,9 @@ struct TriedSetting {
   int new_failures = 0;  // of these, such as runs with the test's own values did not show
   Spread run_time;       // in ms, of the runs that passed
   Verdict verdict = Verdict::undecided;
-  bool is_final = false;  // the proposed values, all together
-  bool on_front = false;  // no other setting at this load is both faster and fails less often
+  double refused_rate = 0;  // what the check was made to refuse; 0: there was none
+  bool is_final = false;    // the proposed values, all together
+  bool on_front = false;    // no other setting at this load is both faster and fails less often
 };
 
 // Sets `on_front`, for each load by itself. A setting of which no run passed has no run time and is
@@ -44,7 +45,7 @@ void mark_front(std::vector<TriedSetting>& settings);
 // early, else the moment of an event that passing runs had before the wait was over and failing
 // runs had not.
 struct Needed {
-  int runs = 0;
+  int times = 0;  // that were measured: one in a run, or one at each visit that ended early
   Duration median{}, longest{};
   Duration at_tolerance{};  // estimated: longer than this is needed as rarely as is tolerated
   // What the wait is really for; without a site the end of the thread, without a thread the wait's
@@ -82,7 +83,7 @@ struct BalancedValue {
   struct AtLoad {
     LoadLevel load = LoadLevel::idle;
     Duration smallest{};
-    Duration fails{};  // the largest one that did not hold; zero: all that were tried did
+    std::optional<Duration> fails{};  // the largest one that did not hold, if that is known
   };
   std::vector<AtLoad> loads;
   bool is_unneeded = false;  // the test passes without any time here: see docs on vacuous waits
@@ -129,7 +130,7 @@ struct ClaimReport {
     Spread time_with_from, time_with_to;  // ms
     double p_value = 1;                   // Fisher's exact test, one-sided in the direction seen
     double detectable = 1;                // no_difference: a drop to this rate would have shown
-    int more_runs = 0;                    // cannot_tell: each, if they all go on like this
+    int more_runs = 0;                    // cannot_tell: of the new value, if they all pass
     Answer answer = Answer::cannot_tell;
   };
   std::vector<AtLoad> loads;
@@ -137,6 +138,7 @@ struct ClaimReport {
   int runs = 0;
   Duration elapsed{};
   bool interrupted = false;
+  std::vector<std::string> notes;
 };
 
 struct SuiteBalance {

@@ -21,8 +21,10 @@ class ClaimWording {
   ClaimWords operator()() {
     words_.test = one_line(to_string(report_.test));
     words_.result = result_text();
-    words_.value.push_back(one_line(title_of(report_.value)));
-    for (std::string& fact : facts_of(report_.value)) words_.value.push_back(std::move(fact));
+    if (report_.value.visits > 0) {
+      words_.value.push_back(one_line(title_of(report_.value)));
+      for (std::string& fact : facts_of(report_.value)) words_.value.push_back(std::move(fact));
+    }
     for (const AtLoad& at : report_.loads) {
       tell_measured(at);
       words_.answers.push_back(fmt::format("{}: {}", to_string(at.load), answer_text(at)));
@@ -32,6 +34,7 @@ class ClaimWording {
                                        format_duration(report_.elapsed)));
     if (report_.interrupted)
       words_.notes.push_back("interrupted: this is what was known until then");
+    for (const std::string& note : report_.notes) words_.notes.push_back(one_line(note));
     return std::move(words_);
   }
 
@@ -39,6 +42,12 @@ class ClaimWording {
   bool is_everywhere(Answer answer) const {
     return std::ranges::all_of(report_.loads,
                                [&](const AtLoad& at) { return at.answer == answer; });
+  }
+
+  bool never_failed() const {
+    return std::ranges::all_of(report_.loads, [](const AtLoad& at) {
+      return at.with_from.hits == 0 && at.with_to.hits == 0;
+    });
   }
 
   std::string loads_with(Answer answer) const {
@@ -58,6 +67,8 @@ class ClaimWording {
       return fmt::format("{} makes the test fail less often ({})", change, better);
     if (is_everywhere(Answer::no_difference))
       return change + " makes no difference that shows to how often the test fails";
+    if (never_failed())
+      return change + ": the test failed with neither, so that nothing tells them apart";
     return change + ": too few runs to tell whether the test fails less often";
   }
 
@@ -85,8 +96,8 @@ class ClaimWording {
     }
     std::string text = fmt::format("cannot tell ({})", p);
     if (at.more_runs > 0)
-      text += fmt::format("; {} with each value would, if they go on like this",
-                          counted(at.more_runs, "more run"));
+      text += fmt::format("; {} with {} would, if all of them pass",
+                          counted(at.more_runs, "more run"), to_);
     return text;
   }
 

@@ -118,6 +118,7 @@ class PageOfValues {
     if (!words.old_line.empty())
       put("<pre><span class=\"old\">- {}</span><span class=\"new\">+ {}</span></pre>\n",
           html_text(words.old_line), html_text(words.new_line));
+    if (!words.caution.empty()) put("<p>{}</p>\n", html_text(words.caution));
     plot(balance_svg(report, words.index));
     put("</section>\n");
   }

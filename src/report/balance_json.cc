@@ -86,6 +86,7 @@ Json setting(const TriedSetting& one, double confidence) {
   json["new_failures"] = one.new_failures;
   add_times(json, one.run_time);
   json["verdict"] = name_of(one.verdict);
+  json["refused_rate"] = one.refused_rate > 0 ? Json(one.refused_rate) : Json(nullptr);
   json["final"] = one.is_final;
   json["on_front"] = one.on_front;
   return json;
@@ -116,21 +117,20 @@ Json json_of(const TimeValue& value) {
 Json loads(const std::vector<BalancedValue::AtLoad>& all) {
   Json list = Json::array();
   for (const auto& at : all)
-    list.push_back(
-        {{"load", to_string(at.load)},
-         {"smallest_us", at.smallest.count()},
-         {"fails_us", at.fails > Duration::zero() ? Json(at.fails.count()) : Json(nullptr)}});
+    list.push_back({{"load", to_string(at.load)},
+                    {"smallest_us", at.smallest.count()},
+                    {"fails_us", at.fails ? Json(at.fails->count()) : Json(nullptr)}});
   return list;
 }
 
 Json json_of(const std::optional<Needed>& needed) {
   if (!needed) return nullptr;
-  const bool is_own_end = needed->event == SiteName();
-  return {{"runs", needed->runs},
+  const bool has_no_site = needed->event == SiteName();
+  return {{"times", needed->times},
           {"median_us", needed->median.count()},
           {"longest_us", needed->longest.count()},
           {"at_tolerance_us", needed->at_tolerance.count()},
-          {"event", is_own_end ? Json(nullptr) : Json(text_of(to_string(needed->event)))},
+          {"event", has_no_site ? Json(nullptr) : Json(text_of(to_string(needed->event)))},
           {"event_location", text_of(needed->event_location)},
           {"event_thread", text_of(needed->event_thread)}};
 }
@@ -139,7 +139,8 @@ Json json_of(const std::optional<ValueInSource>& source) {
   if (!source) return nullptr;
   return {{"file", text_of(source->file)},         {"line", source->line},
           {"text", text_of(source->text)},         {"old_text", text_of(source->old_text)},
-          {"new_text", text_of(source->new_text)}, {"why_not", text_of(source->why_not)}};
+          {"new_text", text_of(source->new_text)}, {"why_not", text_of(source->why_not)},
+          {"caution", text_of(source->caution)}};
 }
 
 Json json_of(const BalancedValue& one) {
@@ -228,6 +229,7 @@ std::string claim_json(const ClaimReport& report) {
   json["interrupted"] = report.interrupted;
   json["loads"] = Json::array();
   for (const auto& at : report.loads) json["loads"].push_back(json_of(at, report.confidence));
+  json["notes"] = texts(report.notes);
   return written(json);
 }
 

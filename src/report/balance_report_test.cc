@@ -86,7 +86,7 @@ BalanceReport shortened_sleep() {
 
 Needed delivery() {
   Needed needed;
-  needed.runs = 160;
+  needed.times = 160;
   needed.median = 31ms;
   needed.longest = 39ms;
   needed.at_tolerance = 41ms;
@@ -185,7 +185,7 @@ TEST(Balance_text, Says_between_which_values_the_limit_lies) {
 
 TEST(Balance_text, Says_that_nothing_failed_only_when_nothing_smaller_did) {
   BalanceReport report = shortened_sleep();
-  report.values[0].loads = {{LoadLevel::idle, 20ms, 0ms}};
+  report.values[0].loads = {{LoadLevel::idle, 20ms, std::nullopt}};
   EXPECT_THAT(text_of(report), HasSubstr("20 ms held, and so did all else that was tried"));
   report.values[0].loads[0].smallest = 40ms;
   EXPECT_THAT(text_of(report), Not(HasSubstr("so did all else that was tried")));
@@ -239,6 +239,23 @@ TEST(Balance_text, An_estimate_is_not_passed_off_as_counted) {
                         "from the measured times, not from counting"));
 }
 
+TEST(Balance_text, An_estimate_is_for_the_idle_machine_and_needs_enough_times) {
+  BalanceReport report = shortened_sleep();
+  report.values[0].needed = delivery();
+  EXPECT_THAT(text_of(report), HasSubstr("proposed values, busy: 0 of 60 runs failed: the rate is "
+                                         "below 4.9 % with 95 % confidence; counting alone"));
+  report.values[0].needed->times = 12;
+  EXPECT_THAT(text_of(report), Not(HasSubstr("comes from the measured times")));
+}
+
+TEST(Balance_text, Passes_with_even_shorter_values_do_not_count_in_the_bound) {
+  BalanceReport report = shortened_sleep();
+  report.tried.push_back(setting({41ms}, {0, 500}, 88));
+  report.tried.back().verdict = TriedSetting::Verdict::holds;
+  EXPECT_THAT(text_of(report), HasSubstr("0 of 160 runs failed (nor did 500 with even shorter "
+                                         "values): the rate is below 1.9 %"));
+}
+
 TEST(Balance_text, Enough_runs_show_the_tolerance) {
   BalanceReport report = shortened_sleep();
   report.tolerance = 0.05;
@@ -277,6 +294,7 @@ TEST(Balance_text, A_test_that_is_flaky_anyway_says_how_often_and_how) {
   report.base_failures = {"post_test.cc:51: port in use", "2", "3", "4", "5", "6", "7"};
   report.tried[3].failures = {5, 160};
   report.tried[3].new_failures = 1;
+  report.tried[3].refused_rate = 0.09;
   const std::string text = text_of(report);
   for (const char* part :
        {"own values too (idle: 4 of 100 runs failed (4.0 %, 95 % interval 1.1..9.9 %)",
@@ -284,7 +302,8 @@ TEST(Balance_text, A_test_that_is_flaky_anyway_says_how_often_and_how) {
         "fails anyway: post_test.cc:51: port in use", "and in 2 more ways",
         "5 of 160 runs failed (3.1 %, 95 % interval 1.0..7.1 %)",
         "1 of them as the own values did not show",
-        "no more than the own values and the tolerance of 0.1 % explain"})
+        "not clearly more often than with the own values; 9.0 % or more would have been refused "
+        "with 95 % confidence"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 
@@ -297,7 +316,7 @@ TEST(Balance_text, Third_party_values_are_shown_and_left_alone) {
   const std::string text = text_of(report);
   EXPECT_THAT(text, HasSubstr("in third-party code\n  client.cc:71 in Client::receive: poll: asks "
                               "for 5 s; 80 visits in 40 runs"));
-  EXPECT_THAT(text, HasSubstr("--site SITE changes one, --system all"));
+  EXPECT_THAT(text, HasSubstr("--site SITE changes one"));
   report.values.erase(report.values.begin());
   EXPECT_THAT(text_of(report), HasSubstr("1 time value seen, all in third-party code"));
 }
@@ -316,6 +335,20 @@ TEST(Balance_text, A_value_that_is_kept_says_why) {
   report.values[0].reason = "190 ms did not hold";
   EXPECT_THAT(text_of(report), HasSubstr("keep 200 ms: 190 ms did not hold"));
   EXPECT_THAT(text_of(report), HasSubstr("nothing to propose: 1 time value seen, 1 tried"));
+}
+
+TEST(Balance_text, What_else_an_edit_changes_is_told) {
+  BalanceReport report = shortened_sleep();
+  ValueInSource source{"post/post_test.cc", 44, "sleep_for(kDelay);", "200ms", "42ms", ""};
+  source.caution = "`kDelay` is used at 3 other places";
+  report.values[0].source = source;
+  EXPECT_THAT(text_of(report), HasSubstr("mind: `kDelay` is used at 3 other places"));
+  EXPECT_THAT(balance_html(report), HasSubstr("is used at 3 other places"));
+  EXPECT_THAT(balance_json(report), HasSubstr("is used at 3 other places"));
+}
+
+TEST(Balance_text, Without_a_run_nothing_is_known) {
+  EXPECT_THAT(text_of(BalanceReport()), HasSubstr("nothing is known: no run was made"));
 }
 
 TEST(Balance_text, The_edit_is_shown_in_its_line) {
@@ -400,7 +433,7 @@ TEST(Balance_text, Says_how_the_runs_were_made) {
   const std::string text = text_of(report);
   for (const char* part :
        {"380 runs in 83.0 s, up to 2 at once, method sequential, tolerance 0.1 %", "interrupted:",
-        "are used up", "1.5 times what this machine needs (--scale)", "note: the machine was busy"})
+        "is used up", "1.5 times what this machine needs (--scale)", "note: the machine was busy"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 
@@ -440,8 +473,20 @@ TEST(Claim_text, Says_whether_it_helps_and_what_would_tell) {
   const auto text = [](Answer answer) { return claim_text(claim(answer), Style(false)); };
   EXPECT_THAT(text(Answer::fails_less), HasSubstr("makes the test fail less often (idle)"));
   EXPECT_THAT(text(Answer::fails_more), HasSubstr("makes the test fail more often (idle)"));
-  EXPECT_THAT(text(Answer::cannot_tell), HasSubstr("400 more runs with each value would"));
+  EXPECT_THAT(text(Answer::cannot_tell),
+              HasSubstr("400 more runs with 200 ms would, if all of them pass"));
   EXPECT_THAT(claim_text(ClaimReport(), Style(false)), HasSubstr("nothing was measured"));
+}
+
+TEST(Claim_text, Says_when_there_was_nothing_to_fix) {
+  ClaimReport report = claim(ClaimReport::Answer::cannot_tell);
+  report.loads[0].with_from = report.loads[0].with_to = {0, 320};
+  report.loads[0].more_runs = 0;
+  report.notes = {"the time was used up"};
+  const std::string text = claim_text(report, Style(false));
+  EXPECT_THAT(text, HasSubstr("the test failed with neither"));
+  EXPECT_THAT(text, HasSubstr("0 of 320 runs failed (rate below 0.94 % with 95 % confidence)"));
+  EXPECT_THAT(text, HasSubstr("note: the time was used up"));
 }
 
 SuiteBalance suite() {

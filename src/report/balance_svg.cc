@@ -138,7 +138,7 @@ class Plot {
     values.insert(value_.value.most);
     if (value_.is_changed()) values.insert(value_.proposed);
     for (const auto& limit : value_.loads)
-      if (limit.fails > Duration::zero()) values.insert({limit.smallest, limit.fails});
+      if (limit.fails) values.insert({limit.smallest, *limit.fails});
   }
 
   Duration at(const TriedSetting& setting) const { return setting.values[index_]; }
@@ -166,12 +166,12 @@ class Plot {
   }
 
   void draw_limit(const BalancedValue::AtLoad& limit) {
-    if (limit.fails <= Duration::zero() || limit.fails >= limit.smallest) return;
-    const double from = axis_.x_of(limit.fails), to = axis_.x_of(limit.smallest);
+    if (!limit.fails || *limit.fails >= limit.smallest) return;
+    const double from = axis_.x_of(*limit.fails), to = axis_.x_of(limit.smallest);
     put("<rect class=\"limit {}\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\">"
         "<title>{}: {} does not hold, {} does</title></rect>\n",
         class_of(limit.load), from, top, std::max(2.0, to - from), height, to_string(limit.load),
-        value_text(limit.fails), value_text(limit.smallest));
+        value_text(*limit.fails), value_text(limit.smallest));
   }
 
   void draw_mark(const char* kind, const char* name, Duration value, double y) {

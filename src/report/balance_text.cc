@@ -42,6 +42,7 @@ std::string value_part(const Style& style, const BalancedValueWords& words) {
   if (!words.old_line.empty())
     text += fmt::format("    {}\n    {}\n", style.paint(Tone::bad, "- " + words.old_line),
                         style.paint(Tone::good, "+ " + words.new_line));
+  if (!words.caution.empty()) text += "  " + style.paint(Tone::doubtful, words.caution) + "\n";
   return text;
 }
 

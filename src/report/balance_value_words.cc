@@ -107,8 +107,8 @@ class ValueWording {
 
   void tell_load(const BalancedValue::AtLoad& at) {
     std::string text = fmt::format("{}: {} held", to_string(at.load), value_text(at.smallest));
-    if (at.fails > Duration::zero())
-      text += fmt::format(", {} is the largest that did not", value_text(at.fails));
+    if (at.fails)
+      text += fmt::format(", {} is the largest that did not", value_text(*at.fails));
     else if (!did_something_smaller_fail(at))
       text += ", and so did all else that was tried";
     words_.evidence.push_back(text);
@@ -119,11 +119,12 @@ class ValueWording {
     std::string text = fmt::format(
         "{} came after {} in the median of {}, after {} at the latest",
         is_own_end ? "what it waits for" : fmt::format("really waits for {}: that", event_text()),
-        format_duration(needed.median), counted(needed.runs, "run"),
+        format_duration(needed.median), counted(needed.times, is_own_end ? "visit" : "run"),
         format_duration(needed.longest));
     if (needed.at_tolerance > Duration::zero())
-      text += fmt::format("; estimated from these times, {:g} % of runs need more than {}",
-                          report_.tolerance * 100, format_duration(needed.at_tolerance));
+      text += fmt::format("; estimated from these times, {:g} % of {} need more than {}",
+                          report_.tolerance * 100, is_own_end ? "visits" : "runs",
+                          format_duration(needed.at_tolerance));
     words_.evidence.push_back(one_line(text));
   }
 
@@ -170,7 +171,7 @@ class ValueWording {
                       "this version yet.",
                       event_text())));
     } else if (std::ranges::any_of(value_.loads,
-                                   [](const auto& at) { return at.fails > Duration::zero(); })) {
+                                   [](const auto& at) { return at.fails.has_value(); })) {
       words_.advice.push_back(
           "Something needs this sleep; which event it is was not seen. A wait for that event would "
           "hold on every machine, a sleep holds on those that are as fast as this one.");
@@ -194,6 +195,7 @@ class ValueWording {
     edited.replace(is_plain ? at : 0, source.old_text.size(), source.new_text);
     if (!is_plain) words_.old_line = one_line(source.old_text);
     words_.new_line = one_line(edited);
+    if (!source.caution.empty()) words_.caution = one_line("mind: " + source.caution);
   }
 
   const BalanceReport& report_;

@@ -16,6 +16,7 @@ using Change = BalancedValue::Change;
 
 constexpr size_t most_unchanged = 20;  // values that are told of though nothing is done to them
 constexpr size_t most_headlines = 5;
+constexpr int enough_to_estimate = 100;
 
 bool is_foreign(const BalancedValue& value) {
   return !value.value.is_project && value.change == Change::not_searched;
@@ -53,6 +54,7 @@ class Wording {
 
   std::string result_text() const {
     const long long values = static_cast<long long>(report_.values.size());
+    if (report_.runs == 0) return "nothing is known: no run was made";
     if (values == 0)
       return fmt::format(
           "no time value to change: in {} no call passed a time to a sleep, a timed wait, a poll, "
@@ -64,20 +66,25 @@ class Wording {
       return fmt::format("nothing to propose: {} seen, all in third-party code",
                          counted(values, "time value"));
     return fmt::format("nothing to propose: {} seen, {} tried with other times",
-                       counted(values, "time value"), searched());
+                       counted(values, "time value"), tried());
   }
 
-  long long searched() const {
-    return std::ranges::count_if(report_.values, [](const BalancedValue& value) {
-      return value.change != Change::not_searched;
-    });
+  long long tried() const {
+    long long number = 0;
+    for (size_t i = 0; i < report_.values.size(); ++i)
+      number += std::ranges::any_of(report_.tried, [&](const TriedSetting& tried) {
+        return i < tried.values.size() && tried.values[i] != report_.values[i].value.most;
+      });
+    return number;
   }
 
   std::string changed_text() const {
     const std::string what = fmt::format("{} proposed", counted(changed(), "new value"));
     const TriedSetting* after = report_.final_setting(LoadLevel::idle);
     const double saved = report_.saved_ms();
-    if (!after || after->run_time.count == 0)
+    if (!after || after->failures.runs == 0)
+      return what + "; the search was over before a run with all of them";
+    if (after->run_time.count == 0)
       return what + "; no run with all of them passed, so that nothing is known of the run time";
     const double now = after->run_time.median, before = now + saved;
     std::string text = fmt::format("{}: a run takes {} instead of {} (median, idle)", what,
@@ -99,8 +106,7 @@ class Wording {
         words_.values.push_back(words_of(report_, i));
     }
     if (!words_.foreign.empty())
-      words_.foreign.push_back(
-          "These are shown, not changed: --site SITE changes one, --system all.");
+      words_.foreign.push_back("These are shown, not changed: --site SITE changes one.");
     if (left_out > 0)
       words_.notes.push_back(fmt::format("{} that nothing was done to not shown: --json has all",
                                          counted(static_cast<long long>(left_out), "more value")));
@@ -119,9 +125,8 @@ class Wording {
     });
     words_.measured.push_back(
         is_raised ? "With more time it fails less often, and the raised values are judged by that."
-                  : fmt::format("That was accounted for: a value holds when it adds no more than "
-                                "the tolerance of {} to this.",
-                                tolerance_text(report_.tolerance)));
+                  : "That was accounted for: a value holds as long as the test does not fail "
+                    "clearly more often with it.");
     tell_headlines();
   }
 
@@ -141,7 +146,8 @@ class Wording {
                     setting.failures.hits == 0 ? passes_text(setting) : rate_words(setting)));
   }
 
-  // A test that passes with less time passes with more.
+  // A test that passes with less time passes with more; but which of the shorter ones had no
+  // failure is known only afterwards, so that they do not count in the bound.
   int passes_with_less(const TriedSetting& setting) const {
     int runs = 0;
     for (const TriedSetting& tried : report_.tried) {
@@ -155,16 +161,16 @@ class Wording {
   }
 
   std::string passes_text(const TriedSetting& setting) const {
-    const int shorter = passes_with_less(setting);
-    const int runs = setting.failures.runs + shorter;
+    const int runs = setting.failures.runs;
     const double bound = upper_bound_zero_failures(runs, report_.confidence);
     std::string text = fmt::format("0 of {} failed", counted(runs, "run"));
-    if (shorter > 0) text += fmt::format(" ({} of them with even shorter values)", shorter);
+    if (const int shorter = passes_with_less(setting); shorter > 0)
+      text += fmt::format(" (nor did {} with even shorter values)", shorter);
     text += fmt::format(": the rate is below {} with {} confidence", percent_at_most(bound),
                         confidence_text(report_.confidence));
     const std::string tolerated = tolerance_text(report_.tolerance);
     if (bound <= report_.tolerance) return text + ", within the tolerance of " + tolerated;
-    if (is_estimated())
+    if (setting.load == LoadLevel::idle && is_estimated())
       return text + fmt::format(
                         "; the estimate of {} comes from the measured times, not from "
                         "counting",
@@ -178,7 +184,10 @@ class Wording {
   // A value that nothing needs has no times to estimate from: of that only counting tells.
   bool is_estimated() const {
     return std::ranges::all_of(report_.values, [](const BalancedValue& value) {
-      return !value.is_changed() || (value.needed && value.needed->at_tolerance > Duration::zero());
+      const auto& needed = value.needed;
+      return !value.is_changed() ||
+             (needed && needed->times >= enough_to_estimate &&
+              needed->at_tolerance > Duration::zero() && value.proposed >= needed->at_tolerance);
     });
   }
 
@@ -188,8 +197,7 @@ class Wording {
                     failures_text(setting.failures, report_.confidence), setting.new_failures);
     switch (setting.verdict) {
       case TriedSetting::Verdict::holds:
-        return text + fmt::format(": no more than the own values and the tolerance of {} explain",
-                                  tolerance_text(report_.tolerance));
+        return text + ": not clearly more often than with the own values" + refused_text(setting);
       case TriedSetting::Verdict::fails:
         return text + fmt::format(": more than the own values and the tolerance of {} explain",
                                   tolerance_text(report_.tolerance));
@@ -197,6 +205,12 @@ class Wording {
         break;
     }
     return text + ": too few runs to tell whether the new values add to it";
+  }
+
+  std::string refused_text(const TriedSetting& setting) const {
+    if (!(setting.refused_rate > 0)) return "";
+    return fmt::format("; {} or more would have been refused with {} confidence",
+                       percent(setting.refused_rate), confidence_text(report_.confidence));
   }
 
   void tell_limits() {
@@ -218,7 +232,7 @@ class Wording {
       words_.notes.push_back("interrupted: this is what was known until then");
     if (report_.out_of_budget)
       words_.notes.push_back(
-          "the runs or the time that were allowed are used up: with more, smaller values may hold");
+          "the time that was allowed is used up: a larger --budget may tell more");
     for (const std::string& note : report_.notes) words_.notes.push_back(one_line(note));
     tell_of_half_a_patch();
   }

@@ -24,6 +24,7 @@ struct BalancedValueWords {
   std::vector<std::string> advice;
   // Where the value stands in the source; the lines are empty when it was not found there.
   std::string place, old_line, new_line;
+  std::string caution;  // what else the edit changes
 };
 
 struct BalanceWords {

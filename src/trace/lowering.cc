@@ -21,9 +21,11 @@ using namespace std::chrono_literals;
 // How long a process may go on to live for the sake of a thread that a delay made late.
 constexpr std::chrono::nanoseconds exit_grace = 1s;
 
+constexpr Duration forever = std::chrono::years(100);  // and no overflow
+
 uint64_t to_ns(Duration duration) {
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count();
-  return static_cast<uint64_t>(std::max<int64_t>(0, ns));
+  const std::chrono::nanoseconds ns = std::clamp(duration, Duration::zero(), forever);
+  return static_cast<uint64_t>(ns.count());
 }
 
 Error about(const Intervention& what, std::string problem, std::string next) {

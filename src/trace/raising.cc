@@ -219,6 +219,7 @@ class Raiser {
     const RawImage& image = raw_.images[address.image];
     const NamedCode& place = code_.before(image, address.offset);
     const LearnedSite& learned = memory_.sites.learn_call(image, place, address.offset, api);
+    memory_.images.try_emplace(image.path, image);  // whosever it is, a plan may name the site
     TracedSite site{learned.name, api_facts[api].group_name, "", address.image, address.offset,
                     api};
     if (!place.frames.empty())

@@ -28,6 +28,7 @@ struct TimeValue {
   std::string file;        // as full as stacks tell it; empty: not known
   // Calls that system libraries and frameworks make for themselves are shown, not changed.
   bool is_project = true;
+  bool is_system_call = false;  // seen only because the calls of system libraries were looked at
 
   Duration least{}, most{};  // asked for
   uint64_t runs = 0;         // that came here

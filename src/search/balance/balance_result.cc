@@ -34,7 +34,6 @@ void BalanceSearch::write() {
 
 void BalanceSearch::describe(size_t value) {
   BalancedValue& balanced = report_.values[value];
-  const Bracket& bracket = brackets_[value];
   balanced.proposed = final_[value];
   balanced.is_unneeded = is_changed(value) && final_[value] == Duration::zero();
   using Change = BalancedValue::Change;
@@ -42,17 +41,25 @@ void BalanceSearch::describe(size_t value) {
     balanced.change = Change::keep;
   else
     balanced.change = final_[value] < own_[value] ? Change::shorten : Change::raise;
-  for (const auto& [load, setting] : at_load_) {
-    Duration fails =
-        load == LoadLevel::idle ? bracket.fails.value_or(Duration::zero()) : Duration::zero();
-    if (const auto failed = fails_at_load_.find(load); failed != fails_at_load_.end())
-      fails = failed->second[value];
-    balanced.loads.push_back({load, setting[value], fails});
-  }
+  for (const auto& [load, setting] : at_load_)
+    balanced.loads.push_back({load, setting[value], fails_at(load, value)});
   if (balanced.change == Change::keep) balanced.reason = why_kept(value);
 }
 
+// When several went up together it is not known which of them was too short.
+std::optional<Duration> BalanceSearch::fails_at(LoadLevel load, size_t value) const {
+  if (load == LoadLevel::idle) return brackets_[value].fails;
+  const auto failed = fails_at_load_.find(load);
+  if (failed == fails_at_load_.end()) return std::nullopt;
+  const Setting& held = at_load_.at(load);
+  const auto rose =
+      std::ranges::count_if(searched_, [&](size_t i) { return failed->second[i] != held[i]; });
+  if (rose != 1 || failed->second[value] == held[value]) return std::nullopt;
+  return failed->second[value];
+}
+
 std::string BalanceSearch::why_kept(size_t value) const {
+  if (const auto known = why_kept_.find(value); known != why_kept_.end()) return known->second;
   if (is_settled_) return "no shorter one held";
   if (holding_[value] == own_[value]) return "the search was over before it could tell";
   const Count seen = runs_.failures(holding_, LoadLevel::idle);

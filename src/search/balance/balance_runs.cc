@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "search/reproduce/trials.h"
 #include "trace/outcome.h"
 
 namespace unflake {
@@ -22,8 +23,9 @@ BalanceRuns::BalanceRuns(Executor& executor, std::shared_ptr<const Test> test, c
       events_(events),
       began_(executor.elapsed()) {}
 
-void BalanceRuns::search(const std::vector<TimeValue>& values) {
+void BalanceRuns::search(const std::vector<TimeValue>& values, bool with_system_calls) {
   values_ = values;
+  if (with_system_calls) plan_.system_calls = true;
 }
 
 bool BalanceRuns::over() const {
@@ -121,26 +123,50 @@ void BalanceRuns::take(const ExperimentResult& result, const Setting& setting, L
     error_ = usage_error(result.process.error, to_string(test_->id));
     return;
   }
-  if (outcome.kind == OutcomeKind::skipped) return;
   if (setting == own_setting(values_)) note_own(outcome, load);
-  Tally& tally = tallies_[{load, setting}];
+  Tally& tally = counts_.tallies[{load, setting}];
   ++tally.failures.runs;
-  tally.failures.hits += outcome.failed();
-  tally.new_failures += outcome.failed() && !own_[load].signatures.contains(outcome.signature);
-  if (!outcome.failed()) tally.passing_ms.push_back(to_ms(outcome.duration));
+  tally.failures.hits += is_bad(outcome);
+  tally.new_failures +=
+      is_bad(outcome) && !counts_.own[load].signatures.contains(outcome.signature);
+  if (!is_bad(outcome)) tally.passing_ms.push_back(to_ms(outcome.duration));
+  note_used(tally, result, setting);
   keep(result, setting, load);
 }
 
 void BalanceRuns::note_own(const Outcome& outcome, LoadLevel load) {
-  own_[load].add(outcome);
-  if (outcome.failed() && !outcome.failures.empty() && own_headlines_.size() < most_headlines)
-    ++own_headlines_[headline(outcome.failures.front())];
+  counts_.own[load].add(outcome);
+  if (!is_bad(outcome) || counts_.own_headlines.size() >= most_headlines) return;
+  if (!outcome.failures.empty())
+    ++counts_.own_headlines[headline(outcome.failures.front())];
+  else if (outcome.kind == OutcomeKind::skipped)
+    ++counts_.own_headlines["the test was skipped"];
+}
+
+// The changed values are the last interventions of the plan, in their order.
+void BalanceRuns::note_used(Tally& tally, const ExperimentResult& result,
+                            const Setting& setting) const {
+  tally.used.resize(setting.size());
+  if (!result.trace) return;
+  size_t number = plan_.interventions.size();
+  for (size_t i = 0; i < setting.size(); ++i) {
+    if (!is_set(values_[i], setting[i])) continue;
+    const auto& seen = result.trace->interventions;
+    tally.used[i] += number < seen.size() && seen[number].fired > 0;
+    ++number;
+  }
 }
 
 void BalanceRuns::keep(const ExperimentResult& result, const Setting& setting, LoadLevel load) {
   if (!result.trace || kept_events_ >= most_kept_events) return;
   kept_events_ += result.trace->events.size();
-  kept_.push_back({result.trace, result.outcome.failed(), load, setting});
+  kept_.push_back({result.trace, is_bad(result.outcome), load, setting});
+  counts_.kept = kept_.size();
+}
+
+void BalanceRuns::go_back_to(Counts counts) {
+  counts_ = std::move(counts);
+  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(counts_.kept), kept_.end());
 }
 
 void BalanceRuns::tell(const Plan& plan, const Conditions& conditions,
@@ -154,7 +180,7 @@ void BalanceRuns::tell(const Plan& plan, const Conditions& conditions,
   told.conditions = conditions;
   told.result = result;
   told.hit = result.outcome.failed();
-  told.fired = true;
+  told.fired = has_fired(plan, result);
   events_.emit(std::move(told));
 }
 
@@ -170,28 +196,40 @@ TriedSetting BalanceRuns::described(const Key& key, const Tally& tally) const {
   tried.new_failures = tally.new_failures;
   tried.run_time = spread_of(tally.passing_ms);
   tried.verdict = tally.verdict;
+  tried.refused_rate = tally.refused_rate;
   return tried;
 }
 
 Count BalanceRuns::failures(const Setting& setting, LoadLevel load) const {
-  const auto found = tallies_.find({load, setting});
-  return found == tallies_.end() ? Count{} : found->second.failures;
+  const auto found = counts_.tallies.find({load, setting});
+  return found == counts_.tallies.end() ? Count{} : found->second.failures;
 }
 
 TriedSetting BalanceRuns::counted(const Setting& setting, LoadLevel load) const {
   const Key key{load, setting};
-  const auto found = tallies_.find(key);
-  return described(key, found == tallies_.end() ? Tally{} : found->second);
+  const auto found = counts_.tallies.find(key);
+  return described(key, found == counts_.tallies.end() ? Tally{} : found->second);
 }
 
 std::vector<TriedSetting> BalanceRuns::all() const {
   std::vector<TriedSetting> all;
-  for (const auto& [key, tally] : tallies_) all.push_back(described(key, tally));
+  for (const auto& [key, tally] : counts_.tallies) all.push_back(described(key, tally));
   return all;
 }
 
-void BalanceRuns::judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict) {
-  tallies_[{load, setting}].verdict = verdict;
+int BalanceRuns::used(const Setting& setting, LoadLevel load, size_t value) const {
+  const auto found = counts_.tallies.find({load, setting});
+  return found == counts_.tallies.end() || value >= found->second.used.size()
+             ? 0
+             : found->second.used[value];
+}
+
+void BalanceRuns::judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict,
+                        double refused_rate) {
+  const auto found = counts_.tallies.find({load, setting});
+  if (found == counts_.tallies.end()) return;  // no run of it was made
+  found->second.verdict = verdict;
+  found->second.refused_rate = refused_rate;
 }
 
 }  // namespace unflake

@@ -34,8 +34,9 @@ class BalanceRuns {
   BalanceRuns(Executor& executor, std::shared_ptr<const Test> test, const Plan& plan,
               const BalanceLimits& limits, EventStream& events);
 
-  // The values whose settings the following runs are about.
-  void search(const std::vector<TimeValue>& values);
+  // The values whose settings the following runs are about. What system libraries ask for
+  // themselves is changed only where it is looked for.
+  void search(const std::vector<TimeValue>& values, bool with_system_calls = false);
 
   // One run without changed times. Nothing when the search is over.
   std::optional<ExperimentResult> look(const Plan& plan, TrialEnded::Purpose purpose);
@@ -56,28 +57,42 @@ class BalanceRuns {
   TriedSetting counted(const Setting& setting, LoadLevel load) const;
   Count failures(const Setting& setting, LoadLevel load) const;
   std::vector<TriedSetting> all() const;
-  void forget(const Setting& setting, LoadLevel load) { tallies_.erase({load, setting}); }
-  void judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict);
+  // In how many of them the value was asked for, and changed.
+  int used(const Setting& setting, LoadLevel load, size_t value) const;
+  void judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict,
+             double refused_rate);
   const std::vector<KeptRun>& kept() const { return kept_; }
-  const OwnFailures& own(LoadLevel load) { return own_[load]; }
-  const std::map<std::string, int>& own_headlines() const { return own_headlines_; }
+  const OwnFailures& own(LoadLevel load) { return counts_.own[load]; }
+  const std::map<std::string, int>& own_headlines() const { return counts_.own_headlines; }
   void say(const std::string& text);
   void run_at_once(int number) { limits_.at_once = number; }
 
- private:
   struct Tally {
     Count failures;
     int new_failures = 0;
     std::vector<double> passing_ms;
+    std::vector<int> used;  // runs in which the changed time was asked for, for each value
     TriedSetting::Verdict verdict = TriedSetting::Verdict::undecided;
+    double refused_rate = 0;
   };
   using Key = std::pair<LoadLevel, Setting>;
+  struct Counts {
+    std::map<Key, Tally> tallies;
+    std::map<LoadLevel, OwnFailures> own;
+    std::map<std::string, int> own_headlines;
+    size_t kept = 0;
+  };
+  // To go back to when the runs after it turn out to say nothing.
+  const Counts& counts() const { return counts_; }
+  void go_back_to(Counts counts);
 
+ private:
   Experiment experiment(const Plan& plan, const Conditions& conditions,
                         Duration extra = Duration::zero()) const;
   Duration longer_by(const Setting& setting) const;
   void take(const ExperimentResult& result, const Setting& setting, LoadLevel load);
   void note_own(const Outcome& outcome, LoadLevel load);
+  void note_used(Tally& tally, const ExperimentResult& result, const Setting& setting) const;
   void keep(const ExperimentResult& result, const Setting& setting, LoadLevel load);
   void tell(const Plan& plan, const Conditions& conditions, const ExperimentResult& result,
             TrialEnded::Purpose purpose);
@@ -87,14 +102,12 @@ class BalanceRuns {
 
   Executor& executor_;
   const std::shared_ptr<const Test> test_;
-  const Plan plan_;
+  Plan plan_;
   BalanceLimits limits_;
   EventStream& events_;
   const Duration began_;
   std::vector<TimeValue> values_;
-  std::map<Key, Tally> tallies_;
-  std::map<LoadLevel, OwnFailures> own_;
-  std::map<std::string, int> own_headlines_;
+  Counts counts_;
   std::vector<KeptRun> kept_;
   size_t kept_events_ = 0;
   Duration longest_{};  // of the runs that ended by themselves

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "stats/comparison.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -50,7 +51,7 @@ BalanceSearch::BalanceSearch(BalanceRuns& runs, const BalanceOptions& options,
       holding_(own_),
       final_(own_) {
   for (size_t i = 0; i < own_.size(); ++i) brackets_[i] = {own_[i], std::nullopt, finest(i)};
-  runs_.search(values_);
+  runs_.run_at_once(1);
 }
 
 Duration BalanceSearch::finest(size_t value) const {
@@ -59,14 +60,16 @@ Duration BalanceSearch::finest(size_t value) const {
 
 void BalanceSearch::operator()(const std::vector<size_t>& searched) {
   searched_ = searched;
+  runs_.search(values_,
+               std::ranges::any_of(searched_, [&](size_t i) { return values_[i].is_system_call; }));
   if (measure_base(LoadLevel::idle)) {
     choose_at_once();
     if (options_.fatb)
       halve_all(searched_);
     else
       balance_all();
-    if (is_settled_)
-      for (const LoadLevel load : options_.loads) hold_at(load);
+    if (is_settled_) leave_out_unused();
+    if (is_settled_) hold_at_all_loads();
     measure_final();
   }
   write();
@@ -96,9 +99,11 @@ bool BalanceSearch::measure_base(LoadLevel load) {
 // Whether more failures of its own show in so many runs. One that fails by itself is measured for
 // longer.
 bool BalanceSearch::fails_by_itself(LoadLevel load, int runs) {
-  const Count before = runs_.own(load).failures;
-  runs_.run(own_, load, runs - before.runs);
-  if (runs_.own(load).failures.hits == before.hits) return false;
+  const BalanceRuns::Counts before = runs_.counts();
+  const Count seen = runs_.own(load).failures;
+  runs_.run(own_, load, runs - seen.runs);
+  if (runs_.own(load).failures.hits == seen.hits) return false;
+  if (was_disturbed(own_, load, before)) return fails_by_itself(load, runs);
   runs_.run(own_, load, base_runs_when_flaky - runs_.own(load).failures.runs);
   base_[load] = runs_.own(load);
   return true;
@@ -107,22 +112,23 @@ bool BalanceSearch::fails_by_itself(LoadLevel load, int runs) {
 // Company must not show: not in how the test ends, and not in how long it takes.
 void BalanceSearch::choose_at_once() {
   const int most = options_.limits.at_once;
-  runs_.run_at_once(1);
   report_.at_once = 1;
   if (most < 2 || profile_.processor_share * most > mostly) return;
   if (base_[LoadLevel::idle].failures.hits > 0) return;
+  BalanceRuns::Counts alone_only = runs_.counts();
   const Spread alone = runs_.counted(own_, LoadLevel::idle).run_time;
   runs_.run_at_once(most);
   std::vector<double> together;
   const bool ran = runs_.run(own_, LoadLevel::idle, 3 * most, [&](const Outcome& outcome) {
     together.push_back(to_ms(outcome.duration));
-    return outcome.failed();
+    return is_bad(outcome);
   });
   const bool disturbs = spread_of(together).median > alone.upper_quartile * finest_ratio;
   if (ran && !disturbs && runs_.own(LoadLevel::idle).failures.hits == 0) {
     report_.at_once = most;
     return;
   }
+  runs_.go_back_to(std::move(alone_only));
   runs_.run_at_once(1);
 }
 
@@ -133,7 +139,18 @@ BalanceSearch::Verdict BalanceSearch::check_once(const Setting& setting, LoadLev
     check.add(outcome);
     return check.verdict() != Verdict::undecided;
   });
-  return check.verdict();
+  const bool is_worse = check.verdict() == Verdict::holds && fails_clearly_more(setting, load);
+  const Verdict verdict = is_worse ? Verdict::fails : check.verdict();
+  runs_.judge(setting, load, verdict, check.refused_rate());
+  return verdict;
+}
+
+// Of a test that fails by itself: an increase too small for the check may show when all is counted.
+bool BalanceSearch::fails_clearly_more(const Setting& setting, LoadLevel load) const {
+  const auto base = base_.find(load);
+  if (base == base_.end() || base->second.failures.hits == 0) return false;
+  const Count seen = runs_.failures(setting, load), own = base->second.failures;
+  return fisher_more_often(seen.hits, seen.runs, own.hits, own.runs) <= 1 - options_.confidence;
 }
 
 bool BalanceSearch::mostly_fails(const Setting& setting, LoadLevel load) const {
@@ -142,14 +159,15 @@ bool BalanceSearch::mostly_fails(const Setting& setting, LoadLevel load) const {
 }
 
 // A few failures among many passes may come from runs side by side, which then say nothing.
-bool BalanceSearch::was_disturbed(const Setting& setting, LoadLevel load) {
+bool BalanceSearch::was_disturbed(const Setting& setting, LoadLevel load,
+                                  BalanceRuns::Counts before) {
   if (mostly_fails(setting, load) || report_.at_once == 1 || load != LoadLevel::idle) return false;
   const Count seen = runs_.failures(setting, load);
   report_.notes.push_back(fmt::format(
       "{} of {} runs side by side failed with {}: they do not count, and all after them "
       "were made one by one",
       seen.hits, seen.runs, text_of(setting)));
-  runs_.forget(setting, load);
+  runs_.go_back_to(std::move(before));
   runs_.run_at_once(1);
   report_.at_once = 1;
   return true;
@@ -157,10 +175,10 @@ bool BalanceSearch::was_disturbed(const Setting& setting, LoadLevel load) {
 
 BalanceSearch::Verdict BalanceSearch::check(const Setting& setting, LoadLevel load,
                                             const RateCheck::Limits& limits) {
+  BalanceRuns::Counts before = runs_.counts();
   Verdict verdict = check_once(setting, load, limits);
-  if (verdict == Verdict::fails && was_disturbed(setting, load))
+  if (verdict == Verdict::fails && was_disturbed(setting, load, std::move(before)))
     verdict = check_once(setting, load, limits);
-  runs_.judge(setting, load, verdict);
   const Count seen = runs_.failures(setting, load);
   tell(setting, load, seen.hits, seen.runs);
   return verdict;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -43,6 +44,7 @@ class BalanceSearch {
   void choose_at_once();
   void raise();
   void raise_at(LoadLevel load);
+  std::vector<size_t> may_be_raised() const;
   std::vector<size_t> too_short_at(LoadLevel load);
   void take_raised(const std::vector<size_t>& members);
   void search_also(const std::vector<size_t>& members);
@@ -64,8 +66,15 @@ class BalanceSearch {
   void forget_needs();
   bool mostly_fails(const Setting& setting, LoadLevel load) const;
   bool fails_by_itself(LoadLevel load, int runs);
-  void climb(Setting& setting, double step) const;
-  void hold_at(LoadLevel load);
+  void climb(Setting& setting, double step, bool with_unneeded) const;
+  void leave_out_unused();
+  void hold_at_all_loads();
+  // What became of the values at a load.
+  enum class Held { yes, no, not_tried };
+  Held hold_at(LoadLevel load);
+  Held climb_at(LoadLevel load);
+  void let_go_of_unneeded(Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
+  void scale_for_other_machine();
   void measure_final();
   void note_needs();
   void write();
@@ -74,15 +83,21 @@ class BalanceSearch {
 
   Verdict check(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
   Verdict check_once(const Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
-  bool was_disturbed(const Setting& setting, LoadLevel load);
+  bool fails_clearly_more(const Setting& setting, LoadLevel load) const;
+  bool was_disturbed(const Setting& setting, LoadLevel load, BalanceRuns::Counts before);
   bool is_measured(size_t value, double spread) const;
   RateCheck::Limits confirming() const;
   std::string text_of(const Setting& setting) const;
+  std::string places_text(const std::vector<size_t>& members) const;
+  std::optional<Duration> fails_at(LoadLevel load, size_t value) const;
   void tell(const Setting& setting, LoadLevel load, int64_t hits, int64_t runs);
   Duration finest(size_t value) const;
   bool can_afford(int base_runs) const;
   bool was_raised() const { return ceiling_ != own_; }
   bool is_changed(size_t value) const { return final_[value] != own_[value]; }
+  long changed() const {
+    return std::ranges::count_if(searched_, [&](size_t i) { return is_changed(i); });
+  }
 
   BalanceRuns& runs_;
   const BalanceOptions& options_;
@@ -102,6 +117,7 @@ class BalanceSearch {
   bool raise_was_tried_ = false;
   bool ran_short_ = false;  // of time to locate the shortest ones
   bool is_settled_ = false;
+  std::map<size_t, std::string> why_kept_;
 };
 
 }  // namespace unflake

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "search/balance/balance_search.h"
 #include "search/balance/needs.h"
 #include "search/balance/round_up.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -46,9 +49,14 @@ RateCheck::Limits BalanceSearch::confirming() const {
   return limits;
 }
 
-void BalanceSearch::climb(Setting& setting, double step) const {
+// All that are needed go up together; that nothing needs the others is doubted last.
+void BalanceSearch::climb(Setting& setting, double step, bool with_unneeded) const {
+  const bool is_any_needed = std::ranges::any_of(searched_, [&](size_t i) {
+    return setting[i] > Duration::zero() && setting[i] < ceiling_[i];
+  });
   for (const size_t i : searched_) {
     if (setting[i] >= ceiling_[i]) continue;
+    if (setting[i] == Duration::zero() && is_any_needed && !with_unneeded) continue;
     const Duration lifted =
         setting[i] == Duration::zero() ? ceiling_[i] / 8 : round_up(scaled(setting[i], step));
     setting[i] = std::min(std::max(lifted, setting[i] + finest(i)), ceiling_[i]);
@@ -63,7 +71,7 @@ Setting BalanceSearch::target() {
   for (const size_t i : searched_) {
     if (target[i] == ceiling_[i] || target[i] == Duration::zero()) continue;
     const auto& needed = report_.values[i].needed;
-    if (needed && needed->runs >= enough_for_a_tail)
+    if (needed && needed->times >= enough_for_a_tail)
       target[i] = needed->at_tolerance;
     else if (needed)
       target[i] = std::max(target[i], needed->longest);
@@ -86,17 +94,18 @@ BalanceSearch::Settled BalanceSearch::settle() {
       break;
     }
     const bool is_doubtful = !mostly_fails(final_, LoadLevel::idle) && !was_raised();
+    const bool was_known = base_[LoadLevel::idle].failures.hits > 0;
     const int looks = step * base_runs_in_doubt;
-    if (is_doubtful && can_afford(looks) && fails_by_itself(LoadLevel::idle, looks))
+    if (is_doubtful && can_afford(looks) && fails_by_itself(LoadLevel::idle, looks) && !was_known)
       return Settled::flaky_after_all;
     if (runs_.over()) return Settled::no;
     for (const size_t i : searched_)
-      if (is_changed(i)) brackets_[i].fails = final_[i];
+      if (is_changed(i) && changed() == 1) brackets_[i].fails = final_[i];
     if (step == 1 && mostly_fails(final_, LoadLevel::idle) &&
         check_once(final_, LoadLevel::idle, locating) == Verdict::fails)
       forget_needs();
     else
-      climb(final_, step_up);
+      climb(final_, step_up, step > 1);
   }
   return Settled::yes;
 }
@@ -128,7 +137,9 @@ void BalanceSearch::refine(const Setting& target) {
     is_lowered = is_lowered || is_much;
     if (target[i] > held[i] || is_much) final_[i] = target[i];
   }
-  if (is_lowered && check(final_, LoadLevel::idle, confirming()) != Verdict::holds) final_ = held;
+  if (!is_lowered) return;
+  const bool has_failed = runs_.counted(final_, LoadLevel::idle).verdict == Verdict::fails;
+  if (has_failed || check(final_, LoadLevel::idle, confirming()) != Verdict::holds) final_ = held;
 }
 
 void BalanceSearch::note_needs() {
@@ -138,42 +149,120 @@ void BalanceSearch::note_needs() {
       report_.values[i].needed = needed_time(values_[i], i, runs_.kept(), options_.tolerance);
 }
 
-// A busy machine makes what is waited for slower.
-void BalanceSearch::hold_at(LoadLevel load) {
-  if (load == LoadLevel::idle) {
-    at_load_[load] = final_;
+// What no run asked for was not tried, whatever became of the runs.
+void BalanceSearch::leave_out_unused() {
+  const int runs = runs_.failures(final_, LoadLevel::idle).runs;
+  for (const size_t i : searched_) {
+    if (!is_set(values_[i], final_[i]) || runs == 0) continue;
+    const int used = runs_.used(final_, LoadLevel::idle, i);
+    if (2 * used < runs)
+      report_.notes.push_back(
+          fmt::format("{} was asked for in {} of {} runs with the new values, and the others say "
+                      "nothing about it",
+                      to_string(values_[i].site), used, runs));
+    if (used > 0) continue;
+    final_[i] = own_[i];
+    why_kept_[i] = "no run with another time came to it";
+  }
+}
+
+// What fails at a load and has no longer value that was proven there is not proposed.
+void BalanceSearch::hold_at_all_loads() {
+  std::vector<std::string> not_tried;
+  for (const LoadLevel load : options_.loads) {
+    const Held held = hold_at(load);
+    if (held == Held::not_tried) not_tried.emplace_back(to_string(load));
+    if (held != Held::no) continue;
+    is_settled_ = false;
+    for (const size_t i : searched_)
+      if (is_changed(i))
+        why_kept_[i] = fmt::format(
+            "{} held when idle and not at the load `{}`, and the search was over before a longer "
+            "one was proven there",
+            format_duration(final_[i]), to_string(load));
     return;
   }
-  if (runs_.over() || !measure_base(load)) return;
+  if (!not_tried.empty() && changed() > 0)
+    report_.notes.push_back(
+        fmt::format("the search was over before the new values were tried at these loads: {}",
+                    join(not_tried, ", ")));
+}
+
+// A busy machine makes what is waited for slower.
+BalanceSearch::Held BalanceSearch::hold_at(LoadLevel load) {
+  if (load == LoadLevel::idle) {
+    at_load_[load] = final_;
+    return Held::yes;
+  }
+  if (runs_.over() || !measure_base(load)) return Held::not_tried;
   if (base_[load].failures.hits > 0 && !was_raised()) raise_at(load);
-  if (final_ == own_ && !was_raised()) return;
+  if (final_ == own_ && !was_raised()) return Held::yes;
   if (was_raised()) base_[load] = base_[LoadLevel::idle];  // its own times are what was wrong
+  return climb_at(load);
+}
+
+// What went up along with the others may not be needed after all.
+void BalanceSearch::let_go_of_unneeded(Setting& setting, LoadLevel load,
+                                       const RateCheck::Limits& limits) {
+  Setting without = setting;
+  for (const size_t i : searched_)
+    if (final_[i] == Duration::zero()) without[i] = final_[i];
+  if (without != setting && check(without, load, limits) == Verdict::holds) setting = without;
+}
+
+BalanceSearch::Held BalanceSearch::climb_at(LoadLevel load) {
   RateCheck::Limits limits = confirming();
   limits.refused = std::max(refused_at_load, 4 * options_.tolerance);
-  for (Setting setting = final_; !runs_.over(); climb(setting, step_at_load)) {
+  Setting setting = final_;
+  for (int step = 1;; ++step) {
     const Verdict verdict = setting == ceiling_ ? Verdict::holds : check(setting, load, limits);
-    if (verdict == Verdict::undecided) return;
-    if (verdict == Verdict::fails) {
-      fails_at_load_[load] = setting;
-      if (!was_raised() && !mostly_fails(setting, load))
-        (void)fails_by_itself(load, base_runs_in_doubt);
-      continue;
+    if (verdict == Verdict::undecided) break;
+    if (verdict == Verdict::holds) {
+      let_go_of_unneeded(setting, load, limits);
+      at_load_[load] = setting;
+      for (size_t i = 0; i < final_.size(); ++i) final_[i] = std::max(final_[i], setting[i]);
+      return Held::yes;
     }
-    at_load_[load] = setting;
-    for (size_t i = 0; i < final_.size(); ++i) final_[i] = std::max(final_[i], setting[i]);
-    return;
+    fails_at_load_[load] = setting;
+    if (!was_raised() && !mostly_fails(setting, load))
+      (void)fails_by_itself(load, base_runs_in_doubt);
+    climb(setting, step_at_load, step > 1);
+  }
+  return fails_at_load_.contains(load) ? Held::no : Held::not_tried;
+}
+
+// Where that is longer than what the test asks for, nothing is known of what it needs there.
+void BalanceSearch::scale_for_other_machine() {
+  for (const size_t i : searched_) {
+    if (!is_changed(i)) continue;
+    const Duration here = final_[i];
+    final_[i] = round_up(scaled(here, options_.scale));
+    if (final_[i] < own_[i] || ceiling_[i] != own_[i]) continue;
+    final_[i] = own_[i];
+    if (options_.scale > 1)
+      why_kept_[i] = fmt::format(
+          "{} held here, and {:g} times that is no shorter: it may be too short on the other "
+          "machine",
+          format_duration(here), options_.scale);
   }
 }
 
 // What the values save is measured with all of them.
 void BalanceSearch::measure_final() {
   if (!is_settled_) final_ = own_;
-  for (const size_t i : searched_)
-    if (is_changed(i)) final_[i] = round_up(scaled(final_[i], options_.scale));
-  for (const size_t i : searched_)
-    if (is_changed(i) && final_[i] >= own_[i] && ceiling_[i] == own_[i]) final_[i] = own_[i];
+  scale_for_other_machine();
+  if (final_ == own_) return;
   const int made = runs_.failures(final_, LoadLevel::idle).runs;
-  if (final_ != own_) runs_.run(final_, LoadLevel::idle, final_runs - made);
+  if (made == 0 && !options_.fatb && check(final_, LoadLevel::idle, locating) == Verdict::fails) {
+    for (const size_t i : searched_)
+      if (is_changed(i))
+        why_kept_[i] = fmt::format("{} failed when idle, though a shorter one held",
+                                   format_duration(final_[i]));
+    is_settled_ = false;
+    final_ = own_;
+    return;
+  }
+  runs_.run(final_, LoadLevel::idle, final_runs - runs_.failures(final_, LoadLevel::idle).runs);
 }
 
 }  // namespace unflake

@@ -1,51 +1,20 @@
-#include "search/balance/balance.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "search/balance/round_up.h"
-#include "support/simulated_test.h"
+#include "support/simulated_balance.h"
 
 namespace unflake {
 namespace {
 
 using namespace std::chrono_literals;
+using simulated::at_idle;
+using simulated::balanced;
 using simulated::Program;
 using simulated::Script;
+using simulated::sleeper;
+using simulated::value_at;
 using Change = BalancedValue::Change;
-
-// A worker is ready after `needs`; main sleeps and then looks.
-Program sleeper(Duration asked, Duration needs) {
-  Program program;
-  Script& worker = program.thread();
-  worker.work(needs).set("ready").lock("worker.cc:5", "done").unlock("worker.cc:6", "done");
-  program.main()
-      .create("main.cc:10", worker)
-      .sleep("main.cc:11", asked)
-      .check("main.cc:12", simulated::is_set("ready"))
-      .join("main.cc:13", worker);
-  return program;
-}
-
-BalanceOptions at_idle() {
-  BalanceOptions options;
-  options.loads = {LoadLevel::idle};
-  options.plan.agent = options.plan.events = true;
-  options.limits.budget = 24h;
-  return options;
-}
-
-Result<BalanceReport> balanced(const Program& program, const BalanceOptions& options = at_idle()) {
-  MockExecutor executor = simulated::executor_of(program);
-  EventStream events;
-  return balance(executor, simulated::test_of(program), options, events);
-}
-
-const BalancedValue* value_at(const BalanceReport& report, const std::string& place) {
-  for (const BalancedValue& value : report.values)
-    if (to_string(value.value.site).starts_with(place)) return &value;
-  return nullptr;
-}
 
 // In simulated runs with the proposed values.
 int failures_with(const Program& program, const BalanceReport& report, double times, int runs) {

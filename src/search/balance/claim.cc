@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "stats/comparison.h"
+#include "stats/intervals.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -23,12 +24,13 @@ int number_of_looks(int most) {
   return looks;
 }
 
-// The highest rate of the other value that so many runs would have told apart from this one; none
-// when not even no failures at all would.
-std::optional<double> detectable_rate(const Count& with_from, int runs, double error) {
+// The highest rate of the other value that so many runs would have told apart from this one, as
+// surely as is wanted; none when not even no failures at all would.
+std::optional<double> detectable_rate(const Count& with_from, int runs, double error,
+                                      double confidence) {
   for (int hits = with_from.hits; hits >= 0; --hits)
     if (fisher_more_often(with_from.hits, with_from.runs, hits, runs) <= error)
-      return static_cast<double>(hits) / runs;
+      return exact_interval(hits + 1, runs, 2 * confidence - 1).low;
   return std::nullopt;
 }
 
@@ -48,9 +50,11 @@ class Claim {
     runs_.say("runs with the test's own times, to find the value");
     auto profile = profile_times(runs_, options_.plan, options_.profile_runs);
     if (!profile) return profile.error();
-    if (auto found = find_value(*profile); !found) return found.error();
-    for (const LoadLevel load : options_.loads)
-      if (!runs_.over()) compare(load);
+    if (profile->is_skipped) report_.notes.push_back("the test was skipped");
+    if (!profile->is_skipped && !runs_.over()) {
+      if (auto found = find_value(*profile); !found) return found.error();
+      compare_all();
+    }
     if (runs_.error()) return *runs_.error();
     report_.runs = runs_.made();
     report_.elapsed = runs_.elapsed();
@@ -78,7 +82,7 @@ class Claim {
           known.empty() ? "the test passes no time values"
                         : "name it with --site: " + join(known, ", "));
     report_.value = chosen.front();
-    runs_.search(chosen);
+    runs_.search(chosen, chosen.front().is_system_call);
     return {};
   }
 
@@ -86,10 +90,31 @@ class Claim {
     return value.is_constant() && (value.most == options_.from || value.most == options_.to);
   }
 
+  // The loads share what time there is.
+  void compare_all() {
+    for (size_t i = 0; i < options_.loads.size(); ++i) {
+      const auto left = static_cast<int64_t>(options_.loads.size() - i);
+      until_ = runs_.elapsed() + (options_.limits.budget - runs_.elapsed()) / left;
+      if (!runs_.over())
+        compare(options_.loads[i]);
+      else if (!runs_.stopped())
+        report_.notes.push_back(
+            fmt::format("the time was used up before the load `{}`: give more "
+                        "with --budget",
+                        to_string(options_.loads[i])));
+    }
+  }
+
+  // Two directions, several looks and all loads share the error.
+  double error_of_a_look() const {
+    const auto loads = static_cast<double>(options_.loads.size());
+    return (1 - options_.confidence) / (2 * loads * number_of_looks(options_.most_runs));
+  }
+
   void compare(LoadLevel load) {
     ClaimReport::AtLoad at;
     at.load = load;
-    const double error = (1 - options_.confidence) / (2 * number_of_looks(options_.most_runs));
+    const double error = error_of_a_look();
     for (int wanted = first_look;; wanted *= 2) {
       wanted = std::min(wanted, options_.most_runs);
       if (!run_both(load, wanted)) break;
@@ -104,8 +129,15 @@ class Claim {
   }
 
   bool run_both(LoadLevel load, int wanted) {
-    while (runs_.failures({options_.to}, load).runs < wanted)
+    while (runs_.failures({options_.to}, load).runs < wanted) {
       if (!runs_.run({options_.from}, load, 1) || !runs_.run({options_.to}, load, 1)) return false;
+      if (runs_.elapsed() < until_) continue;
+      report_.notes.push_back(
+          fmt::format("the time was used up at the load `{}` after {} runs with each value: give "
+                      "more with --budget",
+                      to_string(load), runs_.failures({options_.to}, load).runs));
+      return false;
+    }
     return true;
   }
 
@@ -129,11 +161,14 @@ class Claim {
   void conclude(ClaimReport::AtLoad& at, double error) {
     judge(at, error);
     if (at.answer != Answer::cannot_tell) return;
-    const auto detectable = detectable_rate(at.with_from, at.with_to.runs, error);
+    const auto detectable =
+        detectable_rate(at.with_from, at.with_to.runs, error, options_.confidence);
     at.detectable = detectable.value_or(0);
-    if (detectable || (at.with_from.hits == 0 && at.with_to.hits == 0))
-      at.answer = at.with_to.runs >= options_.most_runs ? Answer::no_difference : at.answer;
-    if (at.answer != Answer::cannot_tell) return;
+    if (detectable && at.with_to.runs >= options_.most_runs) {
+      at.answer = Answer::no_difference;
+      return;
+    }
+    if (at.with_from.hits == 0) return;
     const auto more = misses_until_less_often(at.with_from.hits, at.with_from.runs, at.with_to.hits,
                                               at.with_to.runs, error);
     at.more_runs = static_cast<int>(std::min<int64_t>(more.value_or(0), most_more_runs));
@@ -143,6 +178,7 @@ class Claim {
   const std::shared_ptr<const Test> test_;
   BalanceRuns runs_;
   ClaimReport report_;
+  Duration until_{};
 };
 
 }  // namespace

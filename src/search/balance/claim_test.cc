@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "stats/comparison.h"
 #include "support/simulated_test.h"
 
 namespace unflake {
@@ -66,10 +69,66 @@ TEST(Claim, A_value_that_changes_nothing_is_called_that) {
   EXPECT_LT(report->loads[0].detectable, 0.2);
 }
 
-TEST(Claim, Two_values_that_never_fail_make_no_difference) {
+TEST(Claim, Two_values_that_never_fail_cannot_be_told_apart) {
   const auto report = checked(sleeper(300ms, 40ms), claim(200ms, 300ms));
-  EXPECT_EQ(report->loads[0].answer, Answer::no_difference);
+  EXPECT_EQ(report->loads[0].answer, Answer::cannot_tell);
   EXPECT_EQ(report->loads[0].with_from.runs, 320);
+  EXPECT_EQ(report->loads[0].more_runs, 0);
+}
+
+// At the rate that would have shown, it nearly always does.
+TEST(Claim, A_drop_to_the_rate_that_would_have_shown_shows) {
+  Program program = sleeper(300ms, 40ms);
+  program.failure_rate = 0.2;
+  const auto report = checked(program, claim(150ms, 300ms));
+  const double rate = report->loads[0].detectable;
+  const Count& from = report->loads[0].with_from;
+  const double error = 0.05 / (2 * 6);
+  int shown = 0;
+  std::mt19937 random(7);
+  std::binomial_distribution<int> hits(from.runs, rate);
+  for (int i = 0; i < 1000; ++i)
+    shown += fisher_more_often(from.hits, from.runs, hits(random), from.runs) <= error;
+  EXPECT_GE(shown, 930);
+}
+
+TEST(Claim, The_loads_share_the_time_and_what_is_left_out_is_told) {
+  Program program = sleeper(300ms, 40ms);
+  program.failure_rate = 0.2;
+  ClaimOptions options = claim(150ms, 300ms);
+  options.loads = {LoadLevel::idle, LoadLevel::busy, LoadLevel::one_core};
+  options.limits.budget = 60s;
+  const auto report = checked(program, options);
+  ASSERT_EQ(report->loads.size(), 3u);
+  for (const ClaimReport::AtLoad& at : report->loads) EXPECT_GE(at.with_to.runs, 10);
+  EXPECT_THAT(report->notes, testing::Contains(testing::HasSubstr("used up at the load `busy`")));
+}
+
+TEST(Claim, A_skipped_test_has_no_fix_to_check) {
+  const Program program = sleeper(300ms, 40ms);
+  const auto skipped = [&](const Experiment& experiment, int nth) {
+    ExperimentResult result = simulated::run(program, experiment, nth);
+    result.outcome.kind = OutcomeKind::skipped;
+    return result;
+  };
+  MockExecutor executor((MockExecutor::FullTruth(skipped)));
+  EventStream events;
+  const auto report =
+      check_claim(executor, simulated::test_of(program), claim(150ms, 300ms), events);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->loads.empty());
+  EXPECT_THAT(report->notes, testing::Contains("the test was skipped"));
+}
+
+TEST(Claim, Says_so_when_it_is_stopped_before_the_value_was_found) {
+  const Program program = sleeper(300ms, 40ms);
+  MockExecutor executor = simulated::executor_of(program);
+  executor.interrupt_after(0, Stopped{});
+  EventStream events;
+  const auto report =
+      check_claim(executor, simulated::test_of(program), claim(150ms, 300ms), events);
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->interrupted);
 }
 
 TEST(Claim, A_value_that_makes_it_worse_is_called_that) {

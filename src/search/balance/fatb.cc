@@ -30,7 +30,7 @@ void BalanceSearch::halve(size_t value) {
     if (!runs_.run(tried, LoadLevel::idle, options_.fatb_runs)) return;
     const Count seen = runs_.failures(tried, LoadLevel::idle);
     tell(tried, LoadLevel::idle, seen.hits, seen.runs);
-    runs_.judge(tried, LoadLevel::idle, seen.hits > 0 ? Verdict::fails : Verdict::holds);
+    runs_.judge(tried, LoadLevel::idle, seen.hits > 0 ? Verdict::fails : Verdict::holds, 0);
     if (seen.hits > 0) {
       bracket.fails = tried[value];
     } else {

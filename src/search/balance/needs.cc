@@ -164,7 +164,7 @@ std::optional<Candidate> best_candidate(const std::vector<Timed>& runs) {
 Needed described(std::vector<double> needs_ms, double tolerance) {
   Needed needed;
   const Spread spread = spread_of(needs_ms);
-  needed.runs = static_cast<int>(spread.count);
+  needed.times = static_cast<int>(spread.count);
   needed.median = from_ms(spread.median);
   needed.longest = from_ms(spread.max);
   needed.at_tolerance = from_ms(tail_quantile(std::move(needs_ms), tolerance));

@@ -8,12 +8,21 @@ namespace unflake {
 namespace {
 
 // Where a test often fails anyway, few more failures would take thousands of runs to tell.
-constexpr double least_increase = 1.5;
+constexpr double least_odds = 2;
+constexpr double most_refused = 0.99;
+
+double with_spoiled(double rate, double spoiled) {
+  return rate + (1 - rate) * spoiled;
+}
+
+double refused_above(double rate, const RateCheck::Limits& limits) {
+  const double odds = least_odds * rate / (1 - std::min(rate, most_refused));
+  return std::min(most_refused, std::max(with_spoiled(rate, limits.refused), odds / (1 + odds)));
+}
 
 SequentialTest test_above(double rate, const RateCheck::Limits& limits) {
-  const auto with = [&](double spoiled) { return rate + (1 - rate) * spoiled; };
-  const double refused = std::min(0.9, std::max(limits.refused, least_increase * rate));
-  return {with(limits.tolerated), with(refused), limits.error, limits.most_runs};
+  return {with_spoiled(rate, limits.tolerated), refused_above(rate, limits), limits.error,
+          limits.most_runs};
 }
 
 }  // namespace
@@ -24,17 +33,20 @@ double OwnFailures::rate() const {
 
 void OwnFailures::add(const Outcome& outcome) {
   ++failures.runs;
-  if (!outcome.failed()) return;
+  if (!is_bad(outcome)) return;
   ++failures.hits;
   signatures.insert(outcome.signature);
 }
 
 RateCheck::RateCheck(const OwnFailures& own, const Limits& limits)
-    : own_(own), all_(test_above(own.rate(), limits)), new_(test_above(0, limits)) {}
+    : own_(own),
+      refused_rate_(refused_above(own.rate(), limits)),
+      all_(test_above(own.rate(), limits)),
+      new_(test_above(0, limits)) {}
 
 void RateCheck::add(const Outcome& outcome) {
-  all_.add(outcome.failed());
-  new_.add(outcome.failed() && !own_.signatures.contains(outcome.signature));
+  all_.add(is_bad(outcome));
+  new_.add(is_bad(outcome) && !own_.signatures.contains(outcome.signature));
 }
 
 TriedSetting::Verdict RateCheck::verdict() const {

@@ -8,6 +8,11 @@
 
 namespace unflake {
 
+// A run that was skipped tested nothing, and is no better than one that failed.
+inline bool is_bad(const Outcome& outcome) {
+  return outcome.failed() || outcome.kind == OutcomeKind::skipped;
+}
+
 // How a test fails by itself, with the times that it asks for.
 struct OwnFailures {
   Count failures;
@@ -34,9 +39,11 @@ class RateCheck {
 
   void add(const Outcome& outcome);
   TriedSetting::Verdict verdict() const;
+  double refused_rate() const { return refused_rate_; }
 
  private:
   const OwnFailures& own_;
+  const double refused_rate_;
   SequentialTest all_;  // failures of any kind, against the rate that the test has anyway
   SequentialTest new_;  // failures that the test does not have by itself, against none
 };

@@ -37,6 +37,24 @@ TEST(RateCheck, Passes_alone_let_a_setting_hold) {
   EXPECT_EQ(check.verdict(), Verdict::holds);
 }
 
+TEST(RateCheck, Twice_the_failures_of_a_test_that_often_fails_are_refused) {
+  const OwnFailures often = own(30, 100);
+  RateCheck check(often, {.tolerated = 0.001, .refused = 0.02});
+  EXPECT_LT(check.refused_rate(), 0.6);
+  for (int i = 0; i < 1000 && check.verdict() == Verdict::undecided; ++i)
+    check.add(i % 5 < 3 ? failing("own") : passing());
+  EXPECT_EQ(check.verdict(), Verdict::fails);
+}
+
+TEST(RateCheck, A_skipped_run_is_no_better_than_one_that_failed) {
+  const OwnFailures none = own(0, 10);
+  RateCheck check(none, {});
+  Outcome skipped;
+  skipped.kind = OutcomeKind::skipped;
+  for (int i = 0; i < 100; ++i) check.add(skipped);
+  EXPECT_EQ(check.verdict(), Verdict::fails);
+}
+
 TEST(RateCheck, A_rare_failure_takes_more_passes_to_exclude) {
   const OwnFailures none = own(0, 10);
   RateCheck coarse(none, {.refused = 0.5}), fine(none, {.refused = 0.02});

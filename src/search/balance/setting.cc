@@ -24,10 +24,14 @@ Setting own_setting(const std::vector<TimeValue>& values) {
   return own;
 }
 
+bool is_set(const TimeValue& value, Duration to) {
+  return to != value.most && value.most > Duration::zero();
+}
+
 Plan plan_with(Plan base, const std::vector<TimeValue>& values, const Setting& setting) {
   for (size_t i = 0; i < values.size(); ++i) {
     const TimeValue& value = values[i];
-    if (setting[i] == value.most || value.most <= Duration::zero()) continue;
+    if (!is_set(value, setting[i])) continue;
     Intervention scaled;
     scaled.site = value.site;
     scaled.executable = value.executable;

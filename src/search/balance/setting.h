@@ -18,6 +18,9 @@ Duration from_ms(double ms);
 // longest of them stands for all.
 Setting own_setting(const std::vector<TimeValue>& values);
 
+// Whether a run with this is other than one with the test's own time.
+bool is_set(const TimeValue& value, Duration to);
+
 // A plan under which the test is given these times instead of its own.
 Plan plan_with(Plan base, const std::vector<TimeValue>& values, const Setting& setting);
 

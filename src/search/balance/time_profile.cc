@@ -15,9 +15,27 @@ constexpr Duration little = 1ms;
 constexpr int runs_to_call_it_broken = 15;
 constexpr int little_share = 100;  // a hundredth of the run
 
+std::string without_climbs(std::string path) {
+  while (path.starts_with("../")) path.erase(0, 3);
+  return path;
+}
+
+bool is_same_file(const std::string& one, const std::string& other) {
+  return ("/" + one).ends_with("/" + other) || ("/" + other).ends_with("/" + one);
+}
+
+// As the site is written, with as many of the folders before it and as little after the line as is
+// liked.
 bool is_named_by(const TimeValue& value, const std::string& word) {
-  const std::string site = to_string(value.site);
-  return site == word || site.starts_with(word + ":");
+  const SiteName& site = value.site;
+  const std::string text = to_string(site);
+  if (text == word || text.starts_with(word + ":")) return true;
+  const auto wanted = parse_site(word);
+  if (!wanted || wanted->file.empty() || wanted->line != site.line || wanted->image != site.image)
+    return false;
+  const bool is_same_call = wanted->api == site.api && wanted->nth == site.nth;
+  return (wanted->api.empty() || is_same_call) &&
+         is_same_file(wanted->file, value.file.empty() ? site.file : without_climbs(value.file));
 }
 
 std::vector<const Trace*> traces_of(const std::vector<ExperimentResult>& runs) {
@@ -70,8 +88,10 @@ Result<void> add_other_code(BalanceRuns& runs, const Plan& plan, std::vector<Tim
   const Trace* trace = run->trace.get();
   for (TimeValue& value : time_values({&trace, 1}))
     if (!value.is_project &&
-        std::ranges::find(values, value.site, &TimeValue::site) == values.end())
+        std::ranges::find(values, value.site, &TimeValue::site) == values.end()) {
+      value.is_system_call = true;
       values.push_back(std::move(value));
+    }
   return {};
 }
 

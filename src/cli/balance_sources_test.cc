@@ -1,0 +1,87 @@
+#include "cli/balance_sources.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "support/temp_folder.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using Change = BalancedValue::Change;
+
+constexpr const char* source_text = "void wait() {\n  sleep_for(200ms);\n}\n";
+
+// A report about the sleep of `source_text`, which is line 2 of this file.
+BalanceReport report_of(const std::string& test, const std::string& file, Change change) {
+  BalanceReport report;
+  report.test = {"suite", test};
+  BalancedValue value;
+  value.value.site.file = "helper.cc";
+  value.value.site.line = 2;
+  value.value.site.api = "nanosleep";
+  value.value.most = 200ms;
+  value.change = change;
+  value.proposed = change == Change::shorten ? 54ms : 200ms;
+  if (change == Change::shorten)
+    value.source = ValueInSource{file, 2, "sleep_for(200ms);", "200ms", "54ms", "", 26};
+  report.values.push_back(std::move(value));
+  return report;
+}
+
+Project project_at(const std::string& root) {
+  Project project;
+  project.root = root;
+  return project;
+}
+
+std::string source_in(const TempFolder& folder, const std::string& name) {
+  std::ofstream(folder.file(name)) << source_text;
+  return folder.file(name);
+}
+
+class BalanceSources : public testing::Test {
+ protected:
+  const TempFolder folder_;
+  const std::string file_ = source_in(folder_, "helper.cc");
+};
+
+TEST_F(BalanceSources, What_all_tests_can_do_with_is_edited) {
+  BalanceReport one = report_of("One", file_, Change::shorten);
+  BalanceReport two = report_of("Two", file_, Change::shorten);
+  two.values[0].proposed = 80ms;
+  two.values[0].source->new_text = "80ms";
+  leave_out_shared_edits({&one, &two});
+  const Patch patch = patch_of({&one, &two}, project_at(folder_.path()));
+  EXPECT_THAT(patch.text, HasSubstr("+  sleep_for(80ms);"));
+  EXPECT_THAT(patch.text, Not(HasSubstr("54ms")));
+  EXPECT_THAT(patch.left_out, IsEmpty());
+}
+
+TEST_F(BalanceSources, What_another_test_was_not_shown_to_do_with_is_not_edited) {
+  BalanceReport one = report_of("One", file_, Change::shorten);
+  BalanceReport two = report_of("Two", file_, Change::keep);
+  leave_out_shared_edits({&one, &two});
+  EXPECT_THAT(one.values[0].source->why_not, HasSubstr("suite:Two passes it too"));
+  EXPECT_THAT(patch_of({&one, &two}, project_at(folder_.path())).text, IsEmpty());
+}
+
+TEST_F(BalanceSources, A_file_that_cannot_be_patched_does_not_spoil_the_others) {
+  const TempFolder elsewhere;
+  const std::string other = source_in(elsewhere, "other.cc");
+  const BalanceReport one = report_of("One", file_, Change::shorten);
+  const BalanceReport two = report_of("Two", other, Change::shorten);
+  const Patch patch = patch_of({&one, &two}, project_at(folder_.path()));
+  EXPECT_THAT(patch.text, HasSubstr("+  sleep_for(54ms);"));
+  ASSERT_EQ(patch.left_out.size(), 1u);
+  EXPECT_THAT(patch.left_out[0].where, HasSubstr("other.cc"));
+}
+
+}  // namespace
+}  // namespace unflake
