@@ -288,6 +288,15 @@ TEST(Balance_text, A_wait_that_nothing_needs_may_look_for_what_must_not_happen) 
   EXPECT_THAT(text, Not(HasSubstr("unflake repair")));
 }
 
+TEST(Balance_text, A_timer_that_nothing_needs_is_not_to_be_set_to_never) {
+  BalanceReport report = shortened_sleep();
+  report.values[0].value.group = "timer";
+  report.values[0].proposed = 0ms;
+  report.values[0].is_unneeded = true;
+  EXPECT_THAT(text_of(report), HasSubstr("over at once instead of 200 ms"));
+  EXPECT_THAT(text_of(report), HasSubstr("In the source 0 means never"));
+}
+
 TEST(Balance_text, A_test_that_is_flaky_anyway_says_how_often_and_how) {
   BalanceReport report = shortened_sleep();
   report.base = {setting({200ms}, {4, 100}, 400)};

@@ -62,6 +62,11 @@ std::string room_text(const TimeValue& value) {
   return text;
 }
 
+// Where a call of the system takes 0 for never.
+bool is_never_when_zero(const TimeValue& value) {
+  return value.group == "timer" || value.site.api == "setsockopt";
+}
+
 class ValueWording {
  public:
   ValueWording(const BalanceReport& report, size_t index)
@@ -87,7 +92,7 @@ class ValueWording {
     switch (value_.change) {
       case Change::shorten:
       case Change::raise:
-        return fmt::format("{}{} instead of {}{}", value_text(value_.proposed),
+        return fmt::format("{}{} instead of {}{}", proposed_text(),
                            value_.value.is_constant() ? "" : " for the longest, in proportion,",
                            now, reason);
       case Change::keep:
@@ -96,6 +101,11 @@ class ValueWording {
         break;
     }
     return fmt::format("{}, left as it is{}", now, reason);
+  }
+
+  std::string proposed_text() const {
+    const bool is_over_at_once = value_.is_unneeded && is_never_when_zero(value_.value);
+    return is_over_at_once ? "over at once" : value_text(value_.proposed);
   }
 
   bool did_something_smaller_fail(const BalancedValue::AtLoad& at) const {
@@ -140,7 +150,11 @@ class ValueWording {
   }
 
   void tell_advice() {
-    if (value_.is_unneeded)
+    if (value_.is_unneeded && is_never_when_zero(value_.value))
+      words_.advice.push_back(
+          "The test passes when this is over at once: either nothing needs it, or it gives "
+          "something time that must NOT happen. In the source 0 means never: write a short time.");
+    else if (value_.is_unneeded)
       words_.advice.push_back(
           "The test passes with no time here at all: either nothing needs it, and it can go, or it "
           "gives something time that must NOT happen, and then a shorter wait looks less closely.");
