@@ -3,6 +3,9 @@
 option(UNFLAKE_PRECOMPILED_HEADERS "Precompile the standard library's headers" ON)
 set(CMAKE_PCH_WARN_INVALID OFF)
 
+# Off there too: what changes often is compiled by itself.
+option(UNFLAKE_TOGETHER "Compile several sources of a stage at once" ON)
+
 set(UNFLAKE_SANITIZE "" CACHE STRING "Sanitizers for everything that is built, as for -fsanitize=")
 
 add_library(unflake_options INTERFACE)
@@ -18,10 +21,18 @@ else()
   target_compile_options(unflake_options INTERFACE -Werror)
 endif()
 
+# Eight sources at a time take about half the time that they take one by one. Names that only one
+# file knows must then differ from those of its neighbours.
+function(unflake_compile_together target)
+  if(UNFLAKE_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
+
 # A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests. A COLD one
 # waits for tests, disks and people, and is compiled for less than the highest speed.
 function(unflake_stage stage)
-  cmake_parse_arguments(ARG "COLD" "" "LINK;HIDDEN;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "COLD;TOGETHER" "" "LINK;HIDDEN;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -30,6 +41,9 @@ function(unflake_stage stage)
   endif()
   add_library(unflake_${stage} STATIC ${sources})
   target_link_libraries(unflake_${stage} PUBLIC unflake_options ${ARG_LINK} PRIVATE ${ARG_HIDDEN})
+  if(ARG_TOGETHER)
+    unflake_compile_together(unflake_${stage})
+  endif()
   if(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL Release)
     target_compile_options(unflake_${stage} PRIVATE -O1)
   endif()
@@ -64,7 +78,7 @@ endfunction()
 # The unit tests that stand beside a stage's code, as one binary. SANITIZED ones are a part of `make
 # test` with sanitizers only, and built on demand without: each test is compiled once.
 function(unflake_stage_tests stage)
-  cmake_parse_arguments(ARG "SANITIZED" "" "" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZED;TOGETHER" "" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cc
     ${CMAKE_SOURCE_DIR}/src/${stage}/*/*_test.cc)
   if(NOT sources)
@@ -74,6 +88,9 @@ function(unflake_stage_tests stage)
   target_link_libraries(${stage}_test PRIVATE unflake_${stage} GTest::gtest_main GTest::gmock)
   target_include_directories(${stage}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   unflake_compile_test(${stage}_test)
+  if(ARG_TOGETHER)
+    unflake_compile_together(${stage}_test)
+  endif()
   add_dependencies(unit_tests ${stage}_test)
   add_test(NAME ${stage} COMMAND ${stage}_test)
   set_tests_properties(${stage} PROPERTIES LABELS unit)

@@ -10,8 +10,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const TestId push{"server_test", "Server.Push"};
-const std::string known(16, '1'), other(16, '2');
+const TestId quarantined_push{"server_test", "Server.Push"};
+const std::string known_failure(16, '1'), other_failure(16, '2');
 
 Day day(const char* text) {
   return *parse_day(text);
@@ -19,8 +19,8 @@ Day day(const char* text) {
 
 QuarantineEntry entry(const char* expires = "2026-03-31") {
   QuarantineEntry one;
-  one.test = push;
-  one.signature = known;
+  one.test = quarantined_push;
+  one.signature = known_failure;
   one.failure = "server_test.cc:42: a == b";
   one.owner = "@net";
   one.issue = "https://example.com/7";
@@ -40,7 +40,7 @@ GateAttempt failed(const std::string& signature, bool sanitizer = false) {
 GateDecision decide(const std::vector<GateAttempt>& attempts,
                     const std::vector<QuarantineEntry>& entries = {entry()},
                     const char* today = "2026-03-11") {
-  return Gate(Quarantine(entries), day(today)).decide(push, attempts);
+  return Gate(Quarantine(entries), day(today)).decide(quarantined_push, attempts);
 }
 
 TEST(Gate, Lets_pass_what_passed_or_was_skipped) {
@@ -50,59 +50,63 @@ TEST(Gate, Lets_pass_what_passed_or_was_skipped) {
 }
 
 TEST(Gate, Calls_a_test_that_failed_always_failed) {
-  const GateDecision decision = decide({failed(other), failed(other)}, {});
+  const GateDecision decision = decide({failed(other_failure), failed(other_failure)}, {});
   EXPECT_EQ(decision.kind, GateKind::failed);
   EXPECT_THAT(decision.text, HasSubstr("failed in all of 2 runs"));
   EXPECT_THAT(decision.next, IsEmpty());
 }
 
 TEST(Gate, Calls_an_unknown_failure_of_a_test_that_also_passed_new) {
-  const GateDecision decision = decide({failed(other), passed()}, {});
+  const GateDecision decision = decide({failed(other_failure), passed()}, {});
   EXPECT_EQ(decision.kind, GateKind::flaky_new);
-  EXPECT_THAT(decision.unknown, ElementsAre(other));
-  EXPECT_THAT(decision.next,
-              ElementsAre("unflake quarantine add server_test:Server.Push --signature " + other,
-                          "unflake reproduce server_test:Server.Push --failure " + other));
+  EXPECT_THAT(decision.unknown, ElementsAre(other_failure));
+  EXPECT_THAT(
+      decision.next,
+      ElementsAre("unflake quarantine add server_test:Server.Push --signature " + other_failure,
+                  "unflake reproduce server_test:Server.Push --failure " + other_failure));
 }
 
 TEST(Gate, Does_not_propose_to_reproduce_what_was_not_run_here) {
   const Gate gate(Quarantine({entry()}), day("2026-04-11"), RunsMade::elsewhere);
-  EXPECT_THAT(gate.decide(push, std::vector{failed(known), passed()}).next,
+  EXPECT_THAT(gate.decide(quarantined_push, std::vector{failed(known_failure), passed()}).next,
               ElementsAre(HasSubstr("unflake quarantine add")));
   const Gate early(Quarantine({entry()}), day("2026-03-11"), RunsMade::elsewhere);
-  EXPECT_THAT(early.decide(push, std::vector{failed(other), passed()}).next, IsEmpty());
+  EXPECT_THAT(early.decide(quarantined_push, std::vector{failed(other_failure), passed()}).next,
+              IsEmpty());
 }
 
 TEST(Gate, Counts_the_runs_that_an_attempt_stands_for) {
-  GateAttempt passes = passed(), failures = failed(other);
+  GateAttempt passes = passed(), failures = failed(other_failure);
   passes.runs = 40;
   failures.runs = 2;
   EXPECT_THAT(decide({passes, failures}, {}).text, HasSubstr("failed in 2 of 42 runs"));
 }
 
 TEST(Gate, Lets_a_known_failure_pass_and_says_until_when_and_whose_it_is) {
-  const GateDecision decision = decide({failed(known), passed()});
+  const GateDecision decision = decide({failed(known_failure), passed()});
   EXPECT_EQ(decision.kind, GateKind::flaky_known);
-  EXPECT_THAT(decision.known, ElementsAre(known));
+  EXPECT_THAT(decision.known, ElementsAre(known_failure));
   EXPECT_EQ(decision.text,
             "failed in 1 of 2 runs; in quarantine until 2026-03-31 (20 days left), owner @net, "
             "https://example.com/7");
-  EXPECT_EQ(decide({failed(known), failed(known)}).kind, GateKind::quarantined);
+  EXPECT_EQ(decide({failed(known_failure), failed(known_failure)}).kind, GateKind::quarantined);
 }
 
 TEST(Gate, Fails_a_quarantined_test_that_fails_in_another_way_and_names_both) {
-  for (const auto& attempts : std::vector<std::vector<GateAttempt>>{
-           {failed(other)}, {failed(known), failed(other)}, {failed(other), passed()}}) {
+  for (const auto& attempts :
+       std::vector<std::vector<GateAttempt>>{{failed(other_failure)},
+                                             {failed(known_failure), failed(other_failure)},
+                                             {failed(other_failure), passed()}}) {
     const GateDecision decision = decide(attempts);
     EXPECT_EQ(decision.kind, GateKind::other_signature);
     EXPECT_TRUE(fails_build(decision.kind));
-    EXPECT_THAT(decision.text, HasSubstr(known + " (server_test.cc:42: a == b)"));
-    EXPECT_THAT(decision.text, HasSubstr(other + " (server_test.cc:50: c == d)"));
+    EXPECT_THAT(decision.text, HasSubstr(known_failure + " (server_test.cc:42: a == b)"));
+    EXPECT_THAT(decision.text, HasSubstr(other_failure + " (server_test.cc:50: c == d)"));
   }
 }
 
 TEST(Gate, Fails_what_has_expired_and_says_what_to_do) {
-  const GateDecision decision = decide({failed(known), passed()}, {entry()}, "2026-04-01");
+  const GateDecision decision = decide({failed(known_failure), passed()}, {entry()}, "2026-04-01");
   EXPECT_EQ(decision.kind, GateKind::expired);
   EXPECT_THAT(decision.text, HasSubstr("began 2026-03-01 and expired after 2026-03-31"));
   EXPECT_THAT(decision.next.back(), HasSubstr("--days 30"));
@@ -110,7 +114,8 @@ TEST(Gate, Fails_what_has_expired_and_says_what_to_do) {
 }
 
 TEST(Gate, Holds_on_the_last_day) {
-  EXPECT_EQ(decide({failed(known), passed()}, {entry()}, "2026-03-31").kind, GateKind::flaky_known);
+  EXPECT_EQ(decide({failed(known_failure), passed()}, {entry()}, "2026-03-31").kind,
+            GateKind::flaky_known);
 }
 
 TEST(Gate, An_expired_entry_does_not_matter_to_a_test_that_passes) {
@@ -118,11 +123,12 @@ TEST(Gate, An_expired_entry_does_not_matter_to_a_test_that_passes) {
 }
 
 TEST(Gate, Another_failure_beside_an_expired_entry_is_new_flakiness) {
-  EXPECT_EQ(decide({failed(other), passed()}, {entry()}, "2026-05-01").kind, GateKind::flaky_new);
+  EXPECT_EQ(decide({failed(other_failure), passed()}, {entry()}, "2026-05-01").kind,
+            GateKind::flaky_new);
 }
 
 TEST(Gate, A_sanitizers_report_is_a_defect_though_other_runs_passed) {
-  const GateDecision decision = decide({failed(other, true), passed()}, {});
+  const GateDecision decision = decide({failed(other_failure, true), passed()}, {});
   EXPECT_EQ(decision.kind, GateKind::failed);
   EXPECT_TRUE(decision.sanitizer);
   EXPECT_THAT(decision.text, HasSubstr("a defect, not a flake"));
@@ -130,21 +136,22 @@ TEST(Gate, A_sanitizers_report_is_a_defect_though_other_runs_passed) {
 
 TEST(Gate, Knows_each_failure_of_a_test_for_itself) {
   QuarantineEntry second = entry("2026-03-20");
-  second.signature = other;
-  const GateDecision decision = decide({failed(known), failed(other)}, {entry(), second});
+  second.signature = other_failure;
+  const GateDecision decision =
+      decide({failed(known_failure), failed(other_failure)}, {entry(), second});
   EXPECT_EQ(decision.kind, GateKind::quarantined);
-  EXPECT_THAT(decision.known, ElementsAre(known, other));
+  EXPECT_THAT(decision.known, ElementsAre(known_failure, other_failure));
   EXPECT_EQ(decision.until, "2026-03-20");
 }
 
 TEST(Gate, Reads_attempts_from_outcomes) {
   Outcome outcome;
   outcome.kind = OutcomeKind::crash;
-  outcome.signature = known;
+  outcome.signature = known_failure;
   outcome.failures.resize(2);
   outcome.failures[1].kind = FailureKind::thread_sanitizer;
   const GateAttempt attempt = gate_attempt_of(outcome);
-  EXPECT_EQ(attempt.signature, known);
+  EXPECT_EQ(attempt.signature, known_failure);
   EXPECT_TRUE(attempt.sanitizer);
 }
 
@@ -191,8 +198,8 @@ TEST(QuarantineCare, Says_what_clean_runs_prove) {
 LifecycleEvent event(LifecycleEvent::Kind kind, const char* at, const char* commit = "") {
   LifecycleEvent one;
   one.kind = kind;
-  one.test = push;
-  one.signature = known;
+  one.test = quarantined_push;
+  one.signature = known_failure;
   one.at = day(at);
   one.commit = commit;
   return one;
@@ -203,11 +210,11 @@ TEST(QuarantineCare, Tells_the_past_of_a_failure_that_comes_back) {
   const std::vector<LifecycleEvent> events = {event(Kind::lifted, "2026-03-20", "abc123"),
                                               event(Kind::quarantined, "2026-03-01"),
                                               event(Kind::report_opened, "2026-03-02")};
-  EXPECT_EQ(past_quarantine(events, push, known),
+  EXPECT_EQ(past_quarantine(events, quarantined_push, known_failure),
             "was quarantined 2026-03-01..2026-03-20, lifted as fixed by abc123");
-  EXPECT_EQ(past_quarantine(events, push, other), "");
-  EXPECT_EQ(past_quarantine(events, {"server_test", "x"}, known), "");
-  EXPECT_EQ(past_quarantine(std::span(events).subspan(1), push, known), "");
+  EXPECT_EQ(past_quarantine(events, quarantined_push, other_failure), "");
+  EXPECT_EQ(past_quarantine(events, {"server_test", "x"}, known_failure), "");
+  EXPECT_EQ(past_quarantine(std::span(events).subspan(1), quarantined_push, known_failure), "");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace unflake {
 namespace {
 
-constexpr int most_levels = 64;
+constexpr int most_nested = 64;
 
 class Evaluator {
  public:
@@ -21,7 +21,7 @@ class Evaluator {
       : unit_(unit), uses_(uses), caller_(caller) {}
 
   TimeExpression evaluate(CXCursor cursor) {
-    if (level_ >= most_levels) return computed(cursor);
+    if (level_ >= most_nested) return computed(cursor);
     ++level_;
     TimeExpression value = evaluate_kind(cursor);
     --level_;

@@ -1,5 +1,6 @@
 #include "report/balance_json.h"
 
+#include "report/excerpt.h"
 #include "stats/intervals.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -12,8 +13,6 @@ using Json = nlohmann::ordered_json;
 Json head(const char* kind) {
   return {{"format", "unflake-balance"}, {"version", 1}, {"kind", kind}};
 }
-
-constexpr size_t longest_text = 4096;
 
 std::string text_of(std::string_view text) {
   return printable(shorten(text, longest_text));

@@ -23,5 +23,6 @@ std::string printable_output(const ProcessResult& process, size_t most);
 
 // Any other text of a test, made safe in the same way and cut at its end.
 std::string bounded_text(std::string_view text, size_t most);
+inline constexpr size_t longest_text = 4 * 1024;  // in what programs read
 
 }  // namespace unflake

@@ -14,7 +14,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int format_version = 1;  // goes up when a reader of the old format would misread the new
-constexpr size_t longest_text = 4 * 1024;
 constexpr size_t longest_output = 64 * 1024;
 constexpr size_t most_failures = 10;
 

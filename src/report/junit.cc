@@ -9,8 +9,7 @@ namespace unflake {
 namespace {
 
 constexpr size_t most_failures_of_a_test = 10;
-constexpr size_t longest_text = 4 * 1024;
-constexpr size_t longest_output = 16 * 1024;
+constexpr size_t longest_output_in_xml = 16 * 1024;
 constexpr size_t most_output = 64 * 1024 * 1024;  // of a session, in memory until its end
 
 std::string details_of(const Outcome& outcome) {
@@ -72,7 +71,7 @@ void JunitReport::keep_failure(JunitCase& found, const RunEnded& run) {
   if (found.failures.size() == most_failures_of_a_test) return;
   JunitFailure failure = failure_of(run);
   if (output_kept_ < most_output)
-    failure.output = printable_output(run.result.process, longest_output);
+    failure.output = printable_output(run.result.process, longest_output_in_xml);
   output_kept_ += failure.output.size();
   found.failures.push_back(std::move(failure));
 }

@@ -9,8 +9,6 @@
 namespace unflake {
 namespace {
 
-constexpr size_t longest_name = 1000;
-
 // Where a framework's own name separates the suite from the test; npos: it does not.
 size_t end_of_suite(const Test& test) {
   if (test.framework == Framework::gtest) return test.id.name.find('.');

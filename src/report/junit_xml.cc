@@ -14,8 +14,6 @@
 namespace unflake {
 namespace {
 
-constexpr size_t longest_name = 1000;
-
 struct Totals {
   int tests = 0;
   int failures = 0;

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-ForgeIssue issue_of(const Json& json) {
+ForgeIssue github_issue(const Json& json) {
   ForgeIssue issue;
   if (json.contains("number") && json["number"].is_number_integer()) issue.number = json["number"];
   issue.url = text_at(json, "html_url");
@@ -18,7 +18,7 @@ ForgeIssue issue_of(const Json& json) {
   return issue;
 }
 
-HttpHeaders headers_for(const ForgeOptions& options) {
+HttpHeaders github_headers(const ForgeOptions& options) {
   HttpHeaders headers{{"Accept", "application/vnd.github+json"},
                       {"X-GitHub-Api-Version", "2022-11-28"}};
   if (!options.token.empty()) headers.emplace_back("Authorization", "Bearer " + options.token);
@@ -28,7 +28,7 @@ HttpHeaders headers_for(const ForgeOptions& options) {
 class Github : public Forge {
  public:
   explicit Github(const ForgeOptions& options)
-      : rest_("GitHub", options.api + "/repos/" + options.repository, headers_for(options),
+      : rest_("GitHub", options.api + "/repos/" + options.repository, github_headers(options),
               options) {}
 
   ForgeLimits limits() const override { return {256, 65536}; }
@@ -39,7 +39,7 @@ class Github : public Forge {
     if (!all) return all.error();
     std::vector<ForgeIssue> issues;
     for (const Json& one : *all)
-      if (!one.contains("pull_request")) issues.push_back(issue_of(one));
+      if (!one.contains("pull_request")) issues.push_back(github_issue(one));
     return issues;
   }
 
@@ -49,7 +49,7 @@ class Github : public Forge {
     const auto found = rest_.get("/issues/" + std::to_string(*number));
     if (!found) return found.error();
     if (!*found || text_at(**found, "html_url") != url) return std::optional<ForgeIssue>();
-    return std::optional(issue_of(**found));
+    return std::optional(github_issue(**found));
   }
 
   Result<std::string> closing_commit(int64_t number) override {
@@ -65,7 +65,7 @@ class Github : public Forge {
     const auto made = rest_.change("POST", "/issues",
                                    {{"title", title}, {"body", body}, {"labels", {issue_label}}});
     if (!made) return made.error();
-    return issue_of(*made);
+    return github_issue(*made);
   }
 
   Result<void> rewrite(int64_t number, const std::string& body) override {

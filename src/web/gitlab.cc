@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-ForgeIssue issue_of(const Json& json) {
+ForgeIssue gitlab_issue(const Json& json) {
   ForgeIssue issue;
   if (json.contains("iid") && json["iid"].is_number_integer()) issue.number = json["iid"];
   issue.url = text_at(json, "web_url");
@@ -20,7 +20,7 @@ ForgeIssue issue_of(const Json& json) {
   return issue;
 }
 
-HttpHeaders headers_for(const ForgeOptions& options) {
+HttpHeaders gitlab_headers(const ForgeOptions& options) {
   if (options.token.empty()) return {};
   return {{options.is_job_token ? "JOB-TOKEN" : "PRIVATE-TOKEN", options.token}};
 }
@@ -29,7 +29,7 @@ class Gitlab : public Forge {
  public:
   explicit Gitlab(const ForgeOptions& options)
       : rest_("GitLab", options.api + "/projects/" + url_encoded(options.repository),
-              headers_for(options), options) {}
+              gitlab_headers(options), options) {}
 
   ForgeLimits limits() const override { return {255, 1'048'576}; }
 
@@ -38,7 +38,7 @@ class Gitlab : public Forge {
                                    url_encoded(issue_label));
     if (!all) return all.error();
     std::vector<ForgeIssue> issues;
-    for (const Json& one : *all) issues.push_back(issue_of(one));
+    for (const Json& one : *all) issues.push_back(gitlab_issue(one));
     return issues;
   }
 
@@ -48,7 +48,7 @@ class Gitlab : public Forge {
     const auto found = rest_.get("/issues/" + std::to_string(*number));
     if (!found) return found.error();
     if (!*found || text_at(**found, "web_url") != url) return std::optional<ForgeIssue>();
-    return std::optional(issue_of(**found));
+    return std::optional(gitlab_issue(**found));
   }
 
   // Servers that are too old to tell leave the commit out.
@@ -66,7 +66,7 @@ class Gitlab : public Forge {
     const auto made = rest_.change(
         "POST", "/issues", {{"title", title}, {"description", body}, {"labels", issue_label}});
     if (!made) return made.error();
-    return issue_of(*made);
+    return gitlab_issue(*made);
   }
 
   Result<void> rewrite(int64_t number, const std::string& body) override {

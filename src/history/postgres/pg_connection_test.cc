@@ -12,10 +12,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-PostgresServer& server() {
-  return PostgresServer::shared();
-}
-
 Error error_of(const std::function<void()>& work) {
   try {
     work();
@@ -31,12 +27,12 @@ Error error_of_connecting(const std::string& url) {
 }
 
 void terminate(int64_t backend) {
-  server().execute("postgres",
-                   "SELECT pg_terminate_backend(" + std::to_string(backend) + ", 10000)");
+  PostgresServer::shared().execute(
+      "postgres", "SELECT pg_terminate_backend(" + std::to_string(backend) + ", 10000)");
 }
 
 TEST(PgConnection, Gives_back_every_kind_of_value) {
-  PgConnection connection(server().url_of("postgres"), 5s);
+  PgConnection connection(PostgresServer::shared().url_of("postgres"), 5s);
   const std::string any_bytes("a\0\xff\\\"',{}\x1a", 10);
   const std::vector<std::string> texts = {any_bytes, "", "NULL"};
   const PgRows rows = connection.run(
@@ -54,7 +50,7 @@ TEST(PgConnection, Gives_back_every_kind_of_value) {
 }
 
 TEST(PgConnection, Is_made_again_by_the_call_after_the_one_that_lost_it) {
-  PgConnection connection(server().url_of("postgres"), 5s);
+  PgConnection connection(PostgresServer::shared().url_of("postgres"), 5s);
   terminate(connection.run("SELECT pg_backend_pid()").integer(0, 0));
   EXPECT_THAT(error_of([&] { connection.run("SELECT 1"); }).what, HasSubstr("connection"));
   EXPECT_EQ(connection.run("SELECT 1").integer(0, 0), 1);
@@ -62,7 +58,7 @@ TEST(PgConnection, Is_made_again_by_the_call_after_the_one_that_lost_it) {
 }
 
 TEST(PgConnection, Does_not_go_on_with_half_a_transaction_when_it_was_lost) {
-  PgConnection connection(server().url_of("postgres"), 5s);
+  PgConnection connection(PostgresServer::shared().url_of("postgres"), 5s);
   {
     PgTransaction transaction(connection);
     terminate(connection.run("SELECT pg_backend_pid()").integer(0, 0));
@@ -74,7 +70,7 @@ TEST(PgConnection, Does_not_go_on_with_half_a_transaction_when_it_was_lost) {
 }
 
 TEST(PgConnection, Rolls_back_what_was_not_committed) {
-  const std::string url = server().new_database();
+  const std::string url = PostgresServer::shared().new_database();
   PgConnection connection(url, 5s);
   connection.execute("CREATE TABLE t (i BIGINT)");
   {
@@ -85,20 +81,20 @@ TEST(PgConnection, Rolls_back_what_was_not_committed) {
 }
 
 TEST(PgConnection, Says_what_to_do_about_a_wrong_password_and_does_not_show_it) {
-  server().execute("postgres",
-                   "DROP ROLE IF EXISTS locked; CREATE ROLE locked LOGIN PASSWORD 'right'");
-  std::string url = server().url_of("postgres", "locked:wr0ng");
+  PostgresServer::shared().execute(
+      "postgres", "DROP ROLE IF EXISTS locked; CREATE ROLE locked LOGIN PASSWORD 'right'");
+  std::string url = PostgresServer::shared().url_of("postgres", "locked:wr0ng");
   const Error error = error_of_connecting(url);
   EXPECT_THAT(error.what, HasSubstr("password"));
   EXPECT_THAT(error.next, HasSubstr("PGPASSWORD"));
   EXPECT_EQ(error.kind, ErrorKind::usage);
   EXPECT_THAT(to_string(error), Not(HasSubstr("wr0ng")));
-  EXPECT_THAT(error_of_connecting(server().url_of("postgres", "locked")).what,
+  EXPECT_THAT(error_of_connecting(PostgresServer::shared().url_of("postgres", "locked")).what,
               HasSubstr("asks for a password"));
 }
 
 TEST(PgConnection, Says_what_to_do_about_a_missing_database) {
-  const Error error = error_of_connecting(server().url_of("missing"));
+  const Error error = error_of_connecting(PostgresServer::shared().url_of("missing"));
   EXPECT_THAT(error.what, HasSubstr("no such database"));
   EXPECT_THAT(error.next, HasSubstr("createdb"));
 }

@@ -12,10 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-PostgresServer& server() {
-  return PostgresServer::shared();
-}
-
 Error error_of_opening(const std::string& url) {
   const auto store = open_store({url}, 5s);
   if (!store) return store.error();
@@ -42,15 +38,17 @@ class PostgresStoreTest : public testing::Test {
   }
 
   static void SetUpTestSuite() {
-    server().execute("postgres",
-                     "DO $$ BEGIN CREATE ROLE guest LOGIN;"
-                     " EXCEPTION WHEN duplicate_object THEN NULL; END $$");
+    PostgresServer::shared().execute("postgres",
+                                     "DO $$ BEGIN CREATE ROLE guest LOGIN;"
+                                     " EXCEPTION WHEN duplicate_object THEN NULL; END $$");
   }
 
-  void execute(const std::string& sql) const { server().execute(database_, sql); }
-  std::string url_of(const std::string& user) const { return server().url_of(database_, user); }
+  void execute(const std::string& sql) const { PostgresServer::shared().execute(database_, sql); }
+  std::string url_of(const std::string& user) const {
+    return PostgresServer::shared().url_of(database_, user);
+  }
 
-  std::string url_ = server().new_database();
+  std::string url_ = PostgresServer::shared().new_database();
   std::string database_ =
       url_.substr(url_.find("/test_") + 1, url_.find('?') - url_.find("/test_") - 1);
 };
@@ -124,11 +122,12 @@ TEST_F(PostgresStoreTest, Finds_a_history_that_was_made_anew_under_it) {
 }
 
 TEST(EmptyPostgresDatabase, Has_no_history_to_read) {
-  EXPECT_EQ(error_of_reading(server().new_namespace()).what, "there is no history yet");
+  EXPECT_EQ(error_of_reading(PostgresServer::shared().new_namespace()).what,
+            "there is no history yet");
 }
 
 TEST(PostgresServerCheck, Refuses_old_versions_and_other_encodings) {
-  const PgConnection connection(server().url_of("postgres"), 5s);
+  const PgConnection connection(PostgresServer::shared().url_of("postgres"), 5s);
   EXPECT_NO_THROW(check_server(connection, 130000, "UTF8"));
   EXPECT_THROW(check_server(connection, 120022, "UTF8"), PgFailure);
   EXPECT_THROW(check_server(connection, 150000, "LATIN1"), PgFailure);

@@ -88,7 +88,7 @@ Timed timed(const KeptRun& run, const TimeValue& value, size_t number) {
 }
 
 // How well "it came before the wait was over" tells passing from failing runs.
-struct Candidate {
+struct AwaitedMoment {
   MomentName moment;
   WaitName wait;
   int passing = 0, failing = 0, errors = 0;
@@ -102,8 +102,9 @@ struct Candidate {
   }
 };
 
-Candidate rated(const MomentName& moment, const WaitName& wait, const std::vector<Timed>& runs) {
-  Candidate rated{moment, wait, 0, 0, 0, {}, {}};
+AwaitedMoment rated(const MomentName& moment, const WaitName& wait,
+                    const std::vector<Timed>& runs) {
+  AwaitedMoment rated{moment, wait, 0, 0, 0, {}, {}};
   for (const Timed& run : runs) {
     const auto waited = run.waits.find(wait);
     if (waited == run.waits.end()) continue;
@@ -123,11 +124,11 @@ Candidate rated(const MomentName& moment, const WaitName& wait, const std::vecto
 
 // Fewest errors; of equals the latest, because what the test needs may come after the call that is
 // seen before it, and too long a wait is no failure.
-bool is_better(const Candidate& a, const Candidate& b) {
+bool is_better(const AwaitedMoment& a, const AwaitedMoment& b) {
   return std::tuple(b.errors, a.median()) > std::tuple(a.errors, b.median());
 }
 
-bool grows_beyond(Duration edge, const Candidate& candidate) {
+bool grows_beyond(Duration edge, const AwaitedMoment& candidate) {
   std::vector<double> with_less, with_more;
   for (size_t i = 0; i < candidate.asked.size(); ++i)
     (candidate.asked[i] <= edge ? with_less : with_more).push_back(candidate.needs_ms[i]);
@@ -136,15 +137,15 @@ bool grows_beyond(Duration edge, const Candidate& candidate) {
 
 // What takes longer when there is more time does not say how much is needed. Most runs are near the
 // shortest time, and only a few have what the test asks for by itself.
-bool depends_on_asked(const Candidate& candidate) {
+bool depends_on_asked(const AwaitedMoment& candidate) {
   std::vector<Duration> order = candidate.asked;
   std::ranges::sort(order);
   return grows_beyond(order[order.size() / 2], candidate) ||
          grows_beyond(order.back() / 2, candidate);
 }
 
-std::optional<Candidate> best_candidate(const std::vector<Timed>& runs) {
-  std::optional<Candidate> best;
+std::optional<AwaitedMoment> best_candidate(const std::vector<Timed>& runs) {
+  std::optional<AwaitedMoment> best;
   std::map<std::pair<WaitName, MomentName>, bool> seen;
   int looked = 0;
   for (const Timed& model : runs) {
@@ -153,7 +154,7 @@ std::optional<Candidate> best_candidate(const std::vector<Timed>& runs) {
       for (const auto& [moment, at] : model.moments) {
         if (moment.thread == wait.thread || at < span.from || at > span.to) continue;
         if (!seen.emplace(std::pair(wait, moment), true).second) continue;
-        Candidate candidate = rated(moment, wait, runs);
+        AwaitedMoment candidate = rated(moment, wait, runs);
         if (candidate.is_believable() && (!best || is_better(candidate, *best)))
           best = std::move(candidate);
       }
