@@ -33,6 +33,11 @@ mode_t mode_of(int flags, va_list arguments) {
   return has_mode(flags) ? static_cast<mode_t>(va_arg(arguments, unsigned)) : 0;
 }
 
+// The time-outs of the two directions are two things: reads know the plain descriptor.
+uint64_t timed_direction(int socket, int option) {
+  return word(socket) | (option == SO_SNDTIMEO ? uint64_t{1} << 32 : 0);
+}
+
 }  // namespace
 
 PLAIN_HOOK(int, connect, (int socket, const sockaddr* peer, socklen_t size), (socket, peer, size),
@@ -152,7 +157,8 @@ HOOK(int, setsockopt, (int socket, int level, int option, const void* value, soc
   const bool is_time = level == SOL_SOCKET && (option == SO_RCVTIMEO || option == SO_SNDTIMEO) &&
                        size == sizeof(timeval) && value != nullptr;
   const int64_t time = is_time ? within(static_cast<const timeval*>(value)) : -1;
-  Visit visit(Api::setsockopt, CALLER, {word(socket), time});
+  Visit visit(Api::setsockopt, CALLER,
+              {is_time ? timed_direction(socket, option) : word(socket), time});
   timeval other;
   if (is_time && time > 0 && visit.other_time() >= 0) {
     other = to_timeval(time_to_arm(visit.other_time()));
