@@ -246,6 +246,39 @@ TEST(TimeValues, A_timer_that_could_be_read_has_run_out) {
   EXPECT_EQ(value.spent, 40ms);
 }
 
+TEST(TimeValues, A_timer_that_is_polled_before_it_is_read_takes_its_time) {
+  auto run = one_thread();
+  run.call("main", timer_site, 0, 0, 5).asks_for(50);
+  run.call("main", poll_site, 1, 50);
+  run.call("main", read_site, 50.1, 50.102, 5).returns(8);
+  const auto all = values_of(run);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].use(), TimeUse::wait);
+  EXPECT_EQ(all[0].spent, 50ms);
+}
+
+TEST(TimeValues, A_timer_that_is_read_late_takes_no_more_than_its_time) {
+  auto run = one_thread();
+  run.call("main", timer_site, 0, 0, 5).asks_for(50);
+  run.call("main", read_site, 900, 900.002, 5).returns(8);
+  EXPECT_EQ(value_of(run).spent, 50ms);
+}
+
+TEST(TimeValues, All_reads_of_an_interval_count_until_it_is_stopped) {
+  auto run = one_thread();
+  run.call("main", timer_site, 0, 0, 5).asks_for(50);
+  run.call("main", read_site, 10, 50, 5).returns(8);
+  run.call("main", read_site, 60, 60.001, 5).returns(-1);
+  run.call("main", read_site, 100.1, 100.101, 5).returns(8);
+  run.call("main", timer_site, 120, 120, 5).asks_for(0);
+  run.call("main", read_site, 150, 200, 5).returns(8);
+  const TimeValue value = value_of(run);
+  EXPECT_EQ(value.visits, 1u);
+  EXPECT_EQ(value.ran_out, 1u);
+  EXPECT_EQ(value.ended_early, 0u);
+  EXPECT_EQ(value.spent, 40ms + 50ms);
+}
+
 TEST(TimeValues, A_timer_that_is_stopped_before_its_time_has_ended_early) {
   auto run = one_thread();
   run.call("main", timer_site, 0, 0, 5).asks_for(50);

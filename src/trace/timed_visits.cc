@@ -45,6 +45,15 @@ Duration length_of(const TracedEvent& event) {
   return event.unfinished ? Duration{} : std::max(Duration{}, event.exit - event.enter);
 }
 
+// Most programs poll a timer's file and read it when it is ready: the read itself takes no time,
+// and where they waited is not known.
+Duration spent_on_timer(Duration since, const TracedEvent& read, int64_t asked_ns) {
+  const Duration blocked = length_of(read);
+  const Duration whole = std::max(Duration{}, read.exit - since);
+  if (blocked >= whole / 10) return blocked;
+  return std::max(blocked, std::min(whole, std::chrono::floor<Duration>(nanoseconds(asked_ns))));
+}
+
 // The waits of one thread at one site until one of them has run out.
 struct OpenWait {
   size_t visit = 0;
@@ -160,18 +169,20 @@ class VisitReader {
     if (!judged) add(set, {});
   }
 
-  // A timer has run out when it could be read. One that is set again, or closed, before its time
-  // has ended early.
+  // A timer has run out when it could be read, and one with an interval is read again and again.
+  // One that is set again, or closed, before its time has ended early.
   void judge_timer(const TracedEvent& set, const Events& reads, const TracedEvent* last) {
     TimedVisit* visit = add(set, {});
     if (visit == nullptr) return;
+    Duration since = set.enter;
     for (const TracedEvent* read : reads) {
       if (read->unfinished || read->result <= 0) continue;
       visit->end = End::ran_out;
-      visit->spent = length_of(*read);
+      visit->spent += spent_on_timer(since, *read, set.value);
       visit->length = std::max(Duration{}, read->exit - set.enter);
-      return;
+      since = read->exit;
     }
+    if (visit->end == End::ran_out) return;
     if (last == nullptr || ns(last->enter - set.enter) >= set.value) return;
     visit->end = End::early;
     visit->length = std::max(Duration{}, last->enter - set.enter);

@@ -14,8 +14,8 @@ struct TimedVisit {
   uint32_t thread = no_index;  // that asked; as the event has it
   int64_t asked_ns = 0;        // more than none, less than forever
   End end = End::not_known;
-  Duration length{};  // until it was over
-  Duration spent{};   // of that in calls that waited
+  Duration length{};  // until it was over; of an interval, for the last time
+  Duration spent{};   // of that waiting
 };
 
 // All of one run. A wait that was made again for the rest of its time is one visit. What a call
