@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -69,6 +70,9 @@ struct ChangedWait {
   bool is_span;
 };
 
+// A loop may go on with several.
+constexpr size_t changed_waits_at_most = 4;
+
 // Of a clock, by the C++ library; see agent/library_looks.h.
 struct ForeseenLooks {
   int64_t told_ns;
@@ -83,15 +87,16 @@ struct ThreadState {
   ThreadExtra* extra;
   uint64_t name;
   uint64_t thread_class;
-  ChangedWait changed_wait;
+  ChangedWait changed_waits[changed_waits_at_most];  // of different sites
   ForeseenLooks looks;
   uintptr_t busy;   // the frame of the agent's code that runs in this thread; 0: none does
   uint32_t number;  // in the report; none: there was no room
   uint32_t chunk;   // that events go to; none: no room for any
   uint32_t chunks_own;
   Stage stage;
-  bool was_late;  // an intervention has delayed it
-  bool aborts;    // and that is written down
+  uint8_t changed_wait_to_drop;  // next when there is no room
+  bool was_late;                 // an intervention has delayed it
+  bool aborts;                   // and that is written down
 };
 
 extern constinit thread_local ThreadState this_thread __attribute__((tls_model("initial-exec")));

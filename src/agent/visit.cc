@@ -34,6 +34,27 @@ int64_t span_until(int64_t deadline, int64_t now) {
   return deadline > now ? deadline - now : 0;
 }
 
+ChangedWait* changed_wait_at(uint16_t plan_site) {
+  for (ChangedWait& wait : this_thread.changed_waits)
+    if (wait.given > 0 && wait.plan_site == plan_site) return &wait;
+  return nullptr;
+}
+
+ChangedWait* room_for_changed_wait() {
+  for (ChangedWait& wait : this_thread.changed_waits)
+    if (wait.given <= 0) return &wait;
+  return &this_thread.changed_waits[this_thread.changed_wait_to_drop++ % changed_waits_at_most];
+}
+
+void remember(const ChangedWait& wait) {
+  ChangedWait* known = changed_wait_at(wait.plan_site);
+  *(known != nullptr ? known : room_for_changed_wait()) = wait;
+}
+
+void forget_changed_wait(uint16_t plan_site) {
+  if (ChangedWait* known = changed_wait_at(plan_site)) known->given = 0;
+}
+
 }  // namespace
 
 Visit::Visit(Api api, const Caller& caller, Subject subject) : api_(api) {
@@ -93,7 +114,7 @@ void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_wi
     const Due here = due(Position::after);
     if (here.any()) flags_ |= event_delayed;
     if (timed_out) flags_ |= event_timed_out;
-    if (timed_out && time_rule_ != nullptr) this_thread.changed_wait.given = 0;
+    if (timed_out && time_rule_ != nullptr) forget_changed_wait(plan_site_);
     if (event_ != nullptr && event_->enter_ns == entered_ns_) {  // else others have taken its room
       event_->exit_ns = now;
       event_->result = result;
@@ -109,8 +130,8 @@ void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_wi
 void Visit::change_time(const Rule& rule, const Subject& subject) {
   flags_ |= event_replaced;
   time_rule_ = &rule;
-  ChangedWait& wait = this_thread.changed_wait;
   if (continues(subject)) {
+    const ChangedWait& wait = *changed_wait_at(plan_site_);
     other_deadline_ = wait.is_span ? -1 : wait.other;
     other_time_ = wait.is_span ? wait.other : span_until(wait.other, subject.now);
     return;
@@ -120,13 +141,12 @@ void Visit::change_time(const Rule& rule, const Subject& subject) {
       rule.action == Action::scale_time ? scaled(value_, duration, ns_per_second) : duration;
   if (subject.deadline < 0) return;
   other_deadline_ = add_saturated(subject.now, other_time_);
-  wait = {subject.deadline, other_deadline_, plan_site_, false};
+  remember({subject.deadline, other_deadline_, plan_site_, false});
 }
 
 bool Visit::continues(const Subject& subject) const {
-  const ChangedWait& wait = this_thread.changed_wait;
-  if (wait.given <= 0 || wait.plan_site != plan_site_) return false;
-  return wait.given == (wait.is_span ? subject.value : subject.deadline);
+  const ChangedWait* wait = changed_wait_at(plan_site_);
+  return wait != nullptr && wait->given == (wait->is_span ? subject.value : subject.deadline);
 }
 
 int64_t Visit::changed(int64_t span) const {
@@ -140,7 +160,7 @@ int64_t Visit::changed(int64_t span) const {
 int64_t Visit::rest_to_tell(int64_t rest, int64_t grain) const {
   if (time_rule_ == nullptr || rest <= 0 || other_time_ <= 0 || value_ <= 0) return rest;
   const int64_t told = scaled(rest, value_, other_time_) / grain * grain;
-  this_thread.changed_wait = {told, rest, plan_site_, true};
+  if (Guard guard; guard) remember({told, rest, plan_site_, true});
   return told;
 }
 

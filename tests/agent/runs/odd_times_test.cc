@@ -17,6 +17,12 @@ TimeValue value_at(const ExperimentResult& profile, const char* function, const 
   return {};
 }
 
+Intervention scaled(Intervention intervention, Duration second) {
+  intervention.action = Intervention::Action::scale_time;
+  intervention.duration = second;
+  return intervention;
+}
+
 TEST(OddTimes, The_time_outs_of_a_sockets_two_directions_are_not_confused) {
   const ExperimentResult profile = AgentRuns({"odd_times", "both_timeouts"}).profile();
   const TimeValue receive = value_at(profile, "set_receive_timeout", "setsockopt");
@@ -25,6 +31,17 @@ TEST(OddTimes, The_time_outs_of_a_sockets_two_directions_are_not_confused) {
   const TimeValue send = value_at(profile, "set_send_timeout", "setsockopt");
   EXPECT_EQ(send.least, 7s);
   EXPECT_EQ(send.use(), TimeUse::not_seen);
+}
+
+TEST(OddTimes, A_wait_that_is_made_again_goes_on_although_another_changed_wait_was_in_between) {
+  AgentRuns runs({"odd_times", "pauses", "5"});
+  const ExperimentResult known = runs.profile();
+  runs.pass({"pauses", "20000"});
+  const ExperimentResult result = runs.intervene({
+      scaled(at(known, "wait_with_pauses", "pthread_cond_clockwait"), 10ms),
+      scaled(at(known, "pause_shortly", "nanosleep"), 500ms),
+  });
+  EXPECT_EQ(result.process.output.text(), "shorter\n");
 }
 
 }  // namespace
