@@ -57,7 +57,8 @@ HOOK(int, usleep, (useconds_t time)) {
   return visit.leave(result, result == 0);
 }
 
-// The plan's time may be less than a second.
+// The plan's time may be less than a second. What is left is told as libc does: in whole seconds,
+// and what is less than one is lost. Else a loop that sleeps for the rest would never end.
 HOOK(unsigned, sleep, (unsigned time)) {
   Visit visit(Api::sleep, CALLER, {0, time * ns_per_second});
   if (visit.other_time() < 0) {
@@ -66,9 +67,8 @@ HOOK(unsigned, sleep, (unsigned time)) {
   }
   timespec other = to_timespec(visit.other_time());
   const int result = real::nanosleep(&other, &other);
-  const int64_t rest = result != 0 ? visit.rest_to_tell(to_ns(other)) : 0;
-  return visit.leave(static_cast<unsigned>((rest + ns_per_second - 1) / ns_per_second),
-                     result == 0);
+  const int64_t rest = result != 0 ? visit.rest_to_tell(to_ns(other), ns_per_second) : 0;
+  return visit.leave(static_cast<unsigned>(rest / ns_per_second), result == 0);
 }
 
 HOOK(int, thrd_sleep, (const timespec* time, timespec* rest)) {

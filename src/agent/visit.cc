@@ -160,7 +160,9 @@ int64_t Visit::changed(int64_t span) const {
 int64_t Visit::rest_to_tell(int64_t rest, int64_t grain) const {
   if (time_rule_ == nullptr || rest <= 0 || other_time_ <= 0 || value_ <= 0) return rest;
   const int64_t told = scaled(rest, value_, other_time_) / grain * grain;
-  if (Guard guard; guard) remember({told, rest, plan_site_, true});
+  Guard guard;
+  if (guard && told > 0) remember({told, rest, plan_site_, true});
+  if (guard && told == 0) forget_changed_wait(plan_site_);
   return told;
 }
 

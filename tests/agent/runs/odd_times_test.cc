@@ -44,5 +44,13 @@ TEST(OddTimes, A_wait_that_is_made_again_goes_on_although_another_changed_wait_w
   EXPECT_EQ(result.process.output.text(), "shorter\n");
 }
 
+TEST(OddTimes, A_sleep_of_whole_seconds_that_is_interrupted_again_and_again_ends) {
+  AgentRuns runs({"odd_times", "interrupted_seconds", "0"});
+  const ExperimentResult known = runs.profile();
+  runs.pass({"interrupted_seconds", "2000"});
+  const Intervention change = scaled(at(known, "sleep_for_the_rest", "sleep"), 250ms);
+  EXPECT_EQ(runs.intervene({change}).process.output.text(), "ended\n");
+}
+
 }  // namespace
 }  // namespace unflake
