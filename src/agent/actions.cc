@@ -86,7 +86,7 @@ void add(Due& due, const Rule& rule, const Moment& moment) {
     due.delay = &rule;
   }
   if (rule.action == Action::hold && rule.other < plan().rules.count) due.hold = &rule;
-  if (rule.action == Action::replace_time) due.replace = &rule;
+  if (rule.action == Action::replace_time && !moment.has_wrong_time) due.replace = &rule;
   if (rule.action == Action::scale_time && moment.has_time) due.scale = &rule;
 }
 

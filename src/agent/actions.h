@@ -12,6 +12,7 @@ struct Moment {
   protocol::Position position;
   uint64_t visit;         // of this thread at this site, from 0
   bool has_time = false;  // the call was given one that is not zero
+  bool has_wrong_time = false;
 };
 
 // Whether rules other than a change of the time value are due. Counts this visit for all of them,

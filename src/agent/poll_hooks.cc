@@ -17,6 +17,13 @@ uint64_t first_descriptor(const pollfd* descriptors, nfds_t count) {
   return count > 0 && descriptors != nullptr ? word(descriptors[0].fd) : 0;
 }
 
+// select() takes more microseconds than a second has.
+int64_t within_select(const timeval* time) {
+  if (time == nullptr) return -1;
+  if (time->tv_sec < 0 || time->tv_usec < 0) return wrong_time;
+  return to_ns({time->tv_sec, time->tv_usec * 1000});
+}
+
 int ms_to_pass(const Visit& visit, int given) {
   return visit.other_time() < 0 ? given : to_ms(visit.other_time());
 }
@@ -58,7 +65,7 @@ HOOK(int, __ppoll_chk,
 
 // Linux writes the rest of the time into the caller's variable.
 HOOK(int, select, (int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* time)) {
-  Visit visit(Api::select, CALLER, {word(count), within(time)});
+  Visit visit(Api::select, CALLER, {word(count), within_select(time)});
   if (visit.other_time() < 0) {
     const int result = real::select(count, readable, writable, special, time);
     return visit.leave(result, result == 0);

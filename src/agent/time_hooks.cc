@@ -113,9 +113,15 @@ clockid_t clock_meant(int64_t moment) {
 
 int64_t first_time(int flags, const itimerspec* given) {
   if (given == nullptr) return -1;
-  const int64_t first = to_ns(given->it_value);
+  if (!is_right(given->it_interval)) return wrong_time;
+  const int64_t first = within(&given->it_value);
   if ((flags & TIMER_ABSTIME) == 0 || first <= 0) return first;
   return until(0, clock_meant(first), &given->it_value).value;
+}
+
+int64_t first_time(const itimerval* given) {
+  if (given == nullptr) return -1;
+  return is_right(given->it_interval) ? within(&given->it_value) : wrong_time;
 }
 
 int64_t interval_to_arm(const Visit& visit, int64_t interval) {
@@ -153,7 +159,7 @@ HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, iti
 }
 
 HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
-  const int64_t time = value != nullptr ? within(&value->it_value) : -1;
+  const int64_t time = first_time(value);
   Visit visit(Api::setitimer, CALLER, {word(which), time});
   itimerval other;
   if (visit.other_time() >= 0 && time > 0) {

@@ -9,7 +9,7 @@
 #include "agent/visit.h"
 
 // The time values that calls are given, in all their shapes, as ns from now; -1: none, wait
-// forever.
+// forever; or wrong_time.
 namespace unflake::agent {
 
 inline uint64_t word(const volatile void* pointer) {
@@ -19,11 +19,20 @@ inline uint64_t word(int descriptor) {
   return static_cast<uint64_t>(descriptor);
 }
 
+inline bool is_right(const timespec& time) {
+  return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < ns_per_second;
+}
+inline bool is_right(const timeval& time) {
+  return time.tv_sec >= 0 && time.tv_usec >= 0 && time.tv_usec < ns_per_second / 1000;
+}
+
 inline int64_t within(const timespec* time) {
-  return time != nullptr ? to_ns(*time) : -1;
+  if (time == nullptr) return -1;
+  return is_right(*time) ? to_ns(*time) : wrong_time;
 }
 inline int64_t within(const timeval* time) {
-  return time != nullptr ? to_ns({time->tv_sec, time->tv_usec * 1000}) : -1;
+  if (time == nullptr) return -1;
+  return is_right(*time) ? to_ns({time->tv_sec, time->tv_usec * 1000}) : wrong_time;
 }
 inline int64_t within_ms(int time) {
   return time >= 0 ? time * int64_t{1'000'000} : -1;
@@ -31,6 +40,7 @@ inline int64_t within_ms(int time) {
 
 inline Subject until(uint64_t object, clockid_t clock, const timespec* deadline) {
   if (deadline == nullptr) return {object};
+  if (!is_right(*deadline)) return {object, wrong_time};
   const int64_t end = to_ns(*deadline);
   const auto now = static_cast<int64_t>(now_ns(clock));
   return {object, end > now ? end - now : 0, end, now};

@@ -71,7 +71,7 @@ Visit::Visit(Api api, const Caller& caller, Subject subject) : api_(api) {
 }
 
 void Visit::enter_site(const Caller& caller, const Subject& subject) {
-  value_ = subject.value;
+  value_ = subject.value != wrong_time ? subject.value : -1;
   site_ = tally_->site;
   plan_site_ = tally_->plan_site;
   visit_ = count_visit(*tally_, site_);
@@ -79,7 +79,7 @@ void Visit::enter_site(const Caller& caller, const Subject& subject) {
     tally_ = nullptr;
     return;
   }
-  const Due here = due(Position::before, subject.value > 0 || continues(subject));
+  const Due here = due(Position::before, subject);
   perform(here, site_);
   if (here.any()) flags_ |= event_delayed;
   if (here.time_change() != nullptr) change_time(*here.time_change(), subject);
@@ -88,9 +88,10 @@ void Visit::enter_site(const Caller& caller, const Subject& subject) {
   if (event_ != nullptr) event_->enter_ns = entered_ns_;
 }
 
-Due Visit::due(Position position, bool has_time) const {
+Due Visit::due(Position position, const Subject& subject) const {
   if (plan_site_ == no_plan_site) return {};
-  return due_at({plan_site_, position, visit_, has_time});
+  const bool has_time = subject.value > 0 || continues(subject);
+  return due_at({plan_site_, position, visit_, has_time, subject.value == wrong_time});
 }
 
 void Visit::record_entry(const Caller& caller, const Subject& subject) {
@@ -99,7 +100,7 @@ void Visit::record_entry(const Caller& caller, const Subject& subject) {
   const uint8_t flags = flags_ | event_unfinished;
   *event_ = {.enter_ns = now_ns(),
              .object = subject.object,
-             .value = subject.value,
+             .value = value_,
              .site = site_,
              .stack = number_of_stack_at(caller),
              .api = static_cast<uint16_t>(api_),

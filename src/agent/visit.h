@@ -10,6 +10,9 @@
 
 namespace unflake::agent {
 
+// A time that the call refuses. It is no time to record or to change.
+inline constexpr int64_t wrong_time = INT64_MIN;
+
 // What a hooked call is about.
 struct Subject {
   uint64_t object = 0;  // mutex, condition variable, descriptor, thread ...
@@ -55,7 +58,7 @@ class Visit {
   void change_time(const protocol::Rule& rule, const Subject& subject);
   bool continues(const Subject& subject) const;
   void leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_with);
-  Due due(protocol::Position position, bool has_time = false) const;
+  Due due(protocol::Position position, const Subject& subject = {}) const;
 
   const protocol::Api api_;
   uint16_t plan_site_ = 0xffff;

@@ -52,5 +52,56 @@ TEST(OddTimes, A_sleep_of_whole_seconds_that_is_interrupted_again_and_again_ends
   EXPECT_EQ(runs.intervene({change}).process.output.text(), "ended\n");
 }
 
+constexpr struct {
+  const char* function;
+  const char* api;
+} wrong_calls[] = {{"long_nanosleep", "nanosleep"},
+                   {"negative_nanosleep", "nanosleep"},
+                   {"negative_seconds", "nanosleep"},
+                   {"long_clock_nanosleep", "clock_nanosleep"},
+                   {"condition_deadline", "pthread_cond_timedwait"},
+                   {"long_ppoll", "ppoll"},
+                   {"negative_select", "select"},
+                   {"receive_timeout", "setsockopt"},
+                   {"negative_interval", "setitimer"},
+                   {"timer_interval", "timer_settime"},
+                   {"timer_file_interval", "timerfd_settime"},
+                   {"timer_file_value", "timerfd_settime"}};
+
+constexpr char refusals[] =
+    "EINVAL EINVAL EINVAL EINVAL EINVAL EINVAL EINVAL EDOM EINVAL EINVAL EINVAL EINVAL ";
+
+class WrongTimes : public testing::TestWithParam<Intervention::Action> {};
+
+TEST_P(WrongTimes, Are_refused_whatever_is_planned) {
+  AgentRuns runs({"odd_times", "wrong"});
+  const ExperimentResult known = runs.profile();
+  EXPECT_EQ(known.process.output.text(), refusals);
+  std::vector<Intervention> changes;
+  for (const auto& call : wrong_calls) {
+    changes.push_back(scaled(at(known, call.function, call.api), 10ms));
+    changes.back().action = GetParam();
+  }
+  const ExperimentResult result = runs.intervene(changes);
+  EXPECT_EQ(result.process.output.text(), refusals);
+  for (const TracedIntervention& change : result.trace->interventions) EXPECT_EQ(change.fired, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(, WrongTimes,
+                         testing::Values(Intervention::Action::scale_time,
+                                         Intervention::Action::replace_time),
+                         [](const auto& info) { return info.index == 0 ? "Scaled" : "Replaced"; });
+
+TEST(OddTimes, Wrong_times_are_no_time_values) {
+  const ExperimentResult profile = AgentRuns({"odd_times", "wrong"}).profile();
+  const Trace* const runs[] = {&*profile.trace};
+  EXPECT_TRUE(time_values(runs).empty());
+}
+
+TEST(OddTimes, A_select_may_be_given_more_microseconds_than_a_second_has) {
+  const ExperimentResult profile = AgentRuns({"odd_times", "many_microseconds"}).profile();
+  EXPECT_EQ(value_at(profile, "select_with_many_microseconds", "select").least, 7s);
+}
+
 }  // namespace
 }  // namespace unflake
