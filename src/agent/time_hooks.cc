@@ -51,7 +51,7 @@ HOOK(int, clock_nanosleep, (clockid_t clock, int flags, const timespec* time, ti
 
 HOOK(int, usleep, (useconds_t time)) {
   Visit visit(Api::usleep, CALLER, {0, time * int64_t{1000}});
-  const int64_t other = visit.other_time() / 1000;
+  const int64_t other = to_us(visit.other_time());
   const auto passed = static_cast<useconds_t>(other < UINT_MAX ? other : UINT_MAX);
   const int result = real::usleep(visit.other_time() < 0 ? time : passed);
   return visit.leave(result, result == 0);
@@ -128,6 +128,17 @@ int64_t interval_to_arm(const Visit& visit, int64_t interval) {
   return interval > 0 ? time_to_arm(visit.changed(interval)) : 0;
 }
 
+// To be cancelled when somebody sets the clock, a timer must be set to a moment of that clock.
+bool is_cancelled_with_clock(int flags, const itimerspec& given) {
+  return (flags & TFD_TIMER_CANCEL_ON_SET) != 0 &&
+         clock_meant(to_ns(given.it_value)) == CLOCK_REALTIME;
+}
+
+timespec date_after(int64_t span) {
+  const auto now = static_cast<int64_t>(now_ns(CLOCK_REALTIME));
+  return to_timespec(span < INT64_MAX - now ? now + span : INT64_MAX);
+}
+
 // A timer that is switched off stays so. One that is set to a moment is asked how long it will
 // take by its own clock.
 template <class Timer, class Set, class Get>
@@ -141,8 +152,16 @@ int arm(const Visit& visit, Timer timer, int flags, const itimerspec* given, iti
   const int result = set(timer, flags, given, old);
   itimerspec left{};
   if (result != 0 || get(timer, &left) != 0 || to_ns(left.it_value) <= 0) return result;
-  other.it_value = to_timespec(time_to_arm(visit.changed(to_ns(left.it_value))));
-  return set(timer, 0, &other, nullptr);
+  const int64_t span = time_to_arm(visit.changed(to_ns(left.it_value)));
+  const bool is_date = is_cancelled_with_clock(flags, *given);
+  other.it_value = is_date ? date_after(span) : to_timespec(span);
+  return set(timer, is_date ? flags : 0, &other, nullptr);
+}
+
+// As the kernel says it: the nearest number, but not none.
+unsigned seconds_left(const timeval& time) {
+  const bool up = time.tv_sec == 0 ? time.tv_usec > 0 : time.tv_usec >= 500'000;
+  return static_cast<unsigned>(time.tv_sec + up);
 }
 
 }  // namespace
@@ -176,7 +195,7 @@ HOOK(unsigned, alarm, (unsigned seconds)) {
   const itimerval other{{0, 0}, to_timeval(time_to_arm(visit.other_time()))};
   itimerval old{};
   real::setitimer(ITIMER_REAL, &other, &old);
-  return visit.leave(static_cast<unsigned>(old.it_value.tv_sec + (old.it_value.tv_usec > 0)));
+  return visit.leave(seconds_left(old.it_value));
 }
 
 }  // namespace unflake::agent

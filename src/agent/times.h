@@ -68,16 +68,19 @@ inline void tell_rest(const Visit& visit, bool interrupted, timespec* rest) {
     *rest = to_timespec(visit.rest_to_tell(to_ns(*rest)));
 }
 
-inline timeval to_timeval(int64_t ns) {
-  return {ns / ns_per_second, ns % ns_per_second / 1000};
-}
-
 // Of a timer, or a time-out that is set for later: 0 would switch it off.
 inline int64_t time_to_arm(int64_t ns) {
   return ns > 1000 ? ns : 1000;
 }
 
 // A short time must not become none.
+inline int64_t to_us(int64_t ns) {
+  return ns / 1000 + (ns % 1000 > 0);
+}
+inline timeval to_timeval(int64_t ns) {
+  const int64_t us = to_us(ns);
+  return {us / 1'000'000, us % 1'000'000};
+}
 inline int to_ms(int64_t ns) {
   const int64_t ms = ns / 1'000'000 + (ns % 1'000'000 > 0);
   return ms < INT_MAX ? static_cast<int>(ms) : INT_MAX;

@@ -27,6 +27,11 @@ int64_t at_most_forever(__int128 ns) {
 int64_t scaled(int64_t ns, int64_t by, int64_t of) {
   return at_most_forever(static_cast<__int128>(ns) * by / of);
 }
+// What is asked for does not become none, unless the plan says so.
+int64_t scaled_by(const Rule& rule, int64_t ns) {
+  const __int128 product = static_cast<__int128>(ns) * rule.duration_ns;
+  return at_most_forever((product + ns_per_second - 1) / ns_per_second);
+}
 int64_t add_saturated(int64_t a, int64_t b) {
   return at_most_forever(static_cast<__int128>(a) + b);
 }
@@ -137,9 +142,8 @@ void Visit::change_time(const Rule& rule, const Subject& subject) {
     other_time_ = wait.is_span ? wait.other : span_until(wait.other, subject.now);
     return;
   }
-  const auto duration = static_cast<int64_t>(rule.duration_ns);
-  other_time_ =
-      rule.action == Action::scale_time ? scaled(value_, duration, ns_per_second) : duration;
+  other_time_ = rule.action == Action::scale_time ? scaled_by(rule, value_)
+                                                  : static_cast<int64_t>(rule.duration_ns);
   if (subject.deadline < 0) return;
   other_deadline_ = add_saturated(subject.now, other_time_);
   remember({subject.deadline, other_deadline_, plan_site_, false});
@@ -152,8 +156,7 @@ bool Visit::continues(const Subject& subject) const {
 
 int64_t Visit::changed(int64_t span) const {
   if (time_rule_ == nullptr || span <= 0) return span;
-  if (time_rule_->action == Action::scale_time)
-    return scaled(span, static_cast<int64_t>(time_rule_->duration_ns), ns_per_second);
+  if (time_rule_->action == Action::scale_time) return scaled_by(*time_rule_, span);
   const int64_t difference = span > value_ ? span - value_ : value_ - span;
   return difference <= value_ / 100 ? other_time_ : span;
 }

@@ -52,6 +52,32 @@ TEST(OddTimes, A_sleep_of_whole_seconds_that_is_interrupted_again_and_again_ends
   EXPECT_EQ(runs.intervene({change}).process.output.text(), "ended\n");
 }
 
+TEST(OddTimes, A_short_select_does_not_become_a_look) {
+  AgentRuns runs({"odd_times", "short_select"});
+  const ExperimentResult known = runs.profile();
+  for (const Duration second : {250'000us, 1us}) {
+    const Intervention change = scaled(at(known, "select_shortly", "select"), second);
+    EXPECT_EQ(runs.intervene({change}).process.output.text(), "waits\n");
+  }
+}
+
+TEST(OddTimes, A_changed_alarm_tells_the_seconds_of_the_one_before_as_the_kernel_does) {
+  AgentRuns runs({"odd_times", "alarms"});
+  const ExperimentResult known = runs.profile();
+  EXPECT_EQ(known.process.output.text(), "100 101 1 ");
+  const Intervention change = scaled(at(known, "set_alarm", "alarm"), 900ms);
+  EXPECT_EQ(runs.intervene({change}).process.output.text(), "100 101 1 ");
+}
+
+TEST(OddTimes, A_changed_timer_is_still_cancelled_when_the_clock_is_set) {
+  AgentRuns runs({"odd_times", "clock_set"});
+  const ExperimentResult known = runs.profile();
+  EXPECT_EQ(known.process.output.text(), "settime flags: 03\nas asked\n");
+  const Intervention change =
+      scaled(at(known, "arm_until_the_clock_is_set", "timerfd_settime"), 100ms);
+  EXPECT_EQ(runs.intervene({change}).process.output.text(), "settime flags: 03\nshorter\n");
+}
+
 constexpr struct {
   const char* function;
   const char* api;
