@@ -111,21 +111,38 @@ clockid_t clock_meant(int64_t moment) {
   return moment > today / 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
 }
 
-int64_t first_time(int flags, const itimerspec* given) {
+int64_t longer(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+int64_t time_to_first(int flags, const timespec& given) {
+  const int64_t first = to_ns(given);
+  return (flags & TIMER_ABSTIME) != 0 ? until(0, clock_meant(first), &given).value : first;
+}
+
+// A timer with an interval may begin at once.
+int64_t asked_time(int flags, const itimerspec* given) {
   if (given == nullptr) return -1;
-  if (!is_right(given->it_interval)) return wrong_time;
+  if (!is_right(given->it_value) || !is_right(given->it_interval)) return wrong_time;
+  if (to_ns(given->it_value) == 0) return 0;
+  return longer(time_to_first(flags, given->it_value), to_ns(given->it_interval));
+}
+
+int64_t asked_time(const itimerval* given) {
+  if (given == nullptr) return -1;
+  if (!is_right(given->it_value) || !is_right(given->it_interval)) return wrong_time;
   const int64_t first = within(&given->it_value);
-  if ((flags & TIMER_ABSTIME) == 0 || first <= 0) return first;
-  return until(0, clock_meant(first), &given->it_value).value;
+  return first > 0 ? longer(first, within(&given->it_interval)) : 0;
 }
 
-int64_t first_time(const itimerval* given) {
-  if (given == nullptr) return -1;
-  return is_right(given->it_interval) ? within(&given->it_value) : wrong_time;
+int64_t first_to_arm(const Visit& visit, int64_t first) {
+  return time_to_arm(visit.changed(first));
 }
 
+// More ticks than these leave the program no time for anything else.
 int64_t interval_to_arm(const Visit& visit, int64_t interval) {
-  return interval > 0 ? time_to_arm(visit.changed(interval)) : 0;
+  constexpr int64_t shortest = 200'000;
+  return longer(visit.changed(interval), interval < shortest ? interval : shortest);
 }
 
 // To be cancelled when somebody sets the clock, a timer must be set to a moment of that clock.
@@ -139,23 +156,32 @@ timespec date_after(int64_t span) {
   return to_timespec(span < INT64_MAX - now ? now + span : INT64_MAX);
 }
 
-// A timer that is switched off stays so. One that is set to a moment is asked how long it will
-// take by its own clock.
+// Asks the timer how long that is by its own clock. When the moment has passed, it has ticked.
+template <class Timer, class Set, class Get>
+int arm_until(const Visit& visit, Timer timer, int flags, const itimerspec& given,
+              timespec interval, itimerspec* old, Set set, Get get) {
+  const int64_t ticked = time_to_first(flags, given.it_value) == 0 ? to_ns(interval) : 0;
+  itimerspec other{interval, given.it_value};
+  const int result = set(timer, flags, &other, old);
+  itimerspec left{};
+  if (result != 0 || get(timer, &left) != 0 || to_ns(left.it_value) <= ticked) return result;
+  const int64_t span = first_to_arm(visit, to_ns(left.it_value));
+  const bool is_date = is_cancelled_with_clock(flags, given);
+  other.it_value = is_date ? date_after(span) : to_timespec(span);
+  return set(timer, is_date ? flags : 0, &other, nullptr);
+}
+
+// A timer that is switched off stays so.
 template <class Timer, class Set, class Get>
 int arm(const Visit& visit, Timer timer, int flags, const itimerspec* given, itimerspec* old,
         Set set, Get get) {
   if (visit.other_time() < 0 || given == nullptr || to_ns(given->it_value) <= 0)
     return set(timer, flags, given, old);
-  itimerspec other{to_timespec(interval_to_arm(visit, to_ns(given->it_interval))),
-                   to_timespec(time_to_arm(visit.other_time()))};
-  if ((flags & TIMER_ABSTIME) == 0) return set(timer, flags, &other, old);
-  const int result = set(timer, flags, given, old);
-  itimerspec left{};
-  if (result != 0 || get(timer, &left) != 0 || to_ns(left.it_value) <= 0) return result;
-  const int64_t span = time_to_arm(visit.changed(to_ns(left.it_value)));
-  const bool is_date = is_cancelled_with_clock(flags, *given);
-  other.it_value = is_date ? date_after(span) : to_timespec(span);
-  return set(timer, is_date ? flags : 0, &other, nullptr);
+  const timespec interval = to_timespec(interval_to_arm(visit, to_ns(given->it_interval)));
+  if ((flags & TIMER_ABSTIME) != 0)
+    return arm_until(visit, timer, flags, *given, interval, old, set, get);
+  const itimerspec other{interval, to_timespec(first_to_arm(visit, to_ns(given->it_value)))};
+  return set(timer, flags, &other, old);
 }
 
 // As the kernel says it: the nearest number, but not none.
@@ -167,23 +193,23 @@ unsigned seconds_left(const timeval& time) {
 }  // namespace
 
 HOOK(int, timerfd_settime, (int timer, int flags, const itimerspec* value, itimerspec* old)) {
-  Visit visit(Api::timerfd_settime, CALLER, {word(timer), first_time(flags, value)});
+  Visit visit(Api::timerfd_settime, CALLER, {word(timer), asked_time(flags, value)});
   return visit.leave(
       arm(visit, timer, flags, value, old, real::timerfd_settime, ::timerfd_gettime));
 }
 
 HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, itimerspec* old)) {
-  Visit visit(Api::timer_settime, CALLER, {word(timer), first_time(flags, value)});
+  Visit visit(Api::timer_settime, CALLER, {word(timer), asked_time(flags, value)});
   return visit.leave(arm(visit, timer, flags, value, old, real::timer_settime, ::timer_gettime));
 }
 
 HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
-  const int64_t time = first_time(value);
+  const int64_t time = asked_time(value);
   Visit visit(Api::setitimer, CALLER, {word(which), time});
   itimerval other;
   if (visit.other_time() >= 0 && time > 0) {
     other = {to_timeval(interval_to_arm(visit, within(&value->it_interval))),
-             to_timeval(time_to_arm(visit.other_time()))};
+             to_timeval(first_to_arm(visit, within(&value->it_value)))};
     value = &other;
   }
   return visit.leave(real::setitimer(which, value, old));

@@ -78,6 +78,35 @@ TEST(OddTimes, A_changed_timer_is_still_cancelled_when_the_clock_is_set) {
   EXPECT_EQ(runs.intervene({change}).process.output.text(), "settime flags: 03\nshorter\n");
 }
 
+TEST(OddTimes, An_interval_that_is_scaled_to_nothing_leaves_time_for_the_program) {
+  AgentRuns runs({"odd_times", "intervals"});
+  const ExperimentResult known = runs.profile();
+  EXPECT_EQ(known.process.output.text(), "50000000 100 50000000 50000000 ");
+  const ExperimentResult result =
+      runs.intervene({scaled(at(known, "interval_of_file", "timerfd_settime"), 0us),
+                      scaled(at(known, "interval_of_signal", "timer_settime"), 0us),
+                      scaled(at(known, "interval_of_process", "setitimer"), 0us)});
+  EXPECT_EQ(result.process.output.text(), "200 100 200 200 ");
+}
+
+TEST(OddTimes, An_interval_that_begins_at_once_is_a_time_and_can_be_changed) {
+  AgentRuns runs({"odd_times", "intervals_at_once"});
+  const ExperimentResult known = runs.profile();
+  std::vector<Intervention> changes;
+  for (const auto& [function, api] : {std::pair("arm_in_the_past", "timerfd_settime"),
+                                      {"arm_at_once", "timerfd_settime"},
+                                      {"set_process_timer_at_once", "setitimer"}}) {
+    EXPECT_EQ(value_at(known, function, api).least, 5000s);
+    changes.push_back(scaled(at(known, function, api), 500ms));
+  }
+  EXPECT_EQ(runs.intervene(changes).process.output.text(), "2500 2500 2500 ");
+  for (Intervention& change : changes) {
+    change.action = Intervention::Action::replace_time;
+    change.duration = 3000s;
+  }
+  EXPECT_EQ(runs.intervene(changes).process.output.text(), "3000 3000 3000 ");
+}
+
 constexpr struct {
   const char* function;
   const char* api;
