@@ -22,16 +22,19 @@ bool is_library_clock(const void* caller) {
          owner_of(address, image) != CodeOwner::project;
 }
 
+// The thread may be late: the plan's deadline can have passed since the wait was over.
+int64_t to_tell(const ForeseenLooks& looks, int64_t now) {
+  const bool is_past = now >= looks.given_ns;
+  const bool should_be = looks.timed_out || (is_past && now >= looks.changed_ns);
+  if (is_past == should_be) return now;
+  return should_be ? looks.given_ns + margin_ns : looks.given_ns - margin_ns;
+}
+
 }  // namespace
 
-void foresee_looks(clockid_t clock, int64_t deadline, bool timed_out, uint8_t count) {
-  const bool is_past = static_cast<int64_t>(now_ns(clock)) >= deadline;
-  if (is_past == timed_out) return;
-  ForeseenLooks& looks = this_thread.looks;
-  looks.told_ns = timed_out ? deadline + margin_ns : deadline - margin_ns;
-  looks.until_cpu_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + longest_ns;
-  looks.clock = clock;
-  looks.count = count;
+void foresee_looks(clockid_t clock, int64_t given, int64_t changed, bool timed_out, uint8_t count) {
+  this_thread.looks = {given, changed, now_ns(CLOCK_THREAD_CPUTIME_ID) + longest_ns,
+                       clock, count,   timed_out};
 }
 
 void tell_foreseen(const void* caller, clockid_t clock, timespec* time) {
@@ -39,7 +42,7 @@ void tell_foreseen(const void* caller, clockid_t clock, timespec* time) {
   const bool is_meant = clock == looks.clock && is_library_clock(caller) &&
                         now_ns(CLOCK_THREAD_CPUTIME_ID) <= looks.until_cpu_ns;
   looks.count = is_meant ? looks.count - 1 : 0;
-  if (is_meant) *time = to_timespec(looks.told_ns);
+  if (is_meant) *time = to_timespec(to_tell(looks, to_ns(*time)));
 }
 
 }  // namespace unflake::agent

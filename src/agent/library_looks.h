@@ -11,8 +11,8 @@ namespace unflake::agent {
 // compares that with the deadline that it knows. When the plan has changed the time of the wait,
 // these looks see what they would have seen with that time; nobody else's do.
 //
-// To be called when the wait is over; `deadline` is the one that the program gave, on `clock`.
-void foresee_looks(clockid_t clock, int64_t deadline, bool timed_out, uint8_t count);
+// To be called when the wait is over, with the program's deadline and the plan's on `clock`.
+void foresee_looks(clockid_t clock, int64_t given, int64_t changed, bool timed_out, uint8_t count);
 
 // At the next look of this thread, when looks are foreseen.
 void tell_foreseen(const void* caller, clockid_t clock, timespec* time);

@@ -128,7 +128,8 @@ HOOK_VERSION(int, pthread_cond_timedwait,
   timespec room;
   const int result =
       real::pthread_cond_timedwait(condition, mutex, absolute_time(visit, clock, deadline, room));
-  if (visit.other_deadline() >= 0) foresee_looks(clock, to_ns(*deadline), ran_out(result), 1);
+  if (visit.other_deadline() >= 0)
+    foresee_looks(clock, to_ns(*deadline), visit.other_deadline(), ran_out(result), 1);
   return visit.leave(result, ran_out(result), held_after(result, mutex));
 }
 
@@ -139,7 +140,8 @@ HOOK(int, pthread_cond_clockwait,
   timespec room;
   const int result = real::pthread_cond_clockwait(condition, mutex, clock,
                                                   absolute_time(visit, clock, deadline, room));
-  if (visit.other_deadline() >= 0) foresee_looks(clock, to_ns(*deadline), ran_out(result), 1);
+  if (visit.other_deadline() >= 0)
+    foresee_looks(clock, to_ns(*deadline), visit.other_deadline(), ran_out(result), 1);
   return visit.leave(result, ran_out(result), held_after(result, mutex));
 }
 

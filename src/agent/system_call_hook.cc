@@ -54,7 +54,7 @@ long futex_wait(const Caller& caller, Arguments with) {
   const bool timed_out = result != 0 && errno == ETIMEDOUT;
   // std::counting_semaphore looks twice, but seldom when it was not a time-out.
   if (visit.other_deadline() >= 0 && timed_out && !is_cxx_runtime(caller.address))
-    foresee_looks(clock, to_ns(*time), timed_out, 2);
+    foresee_looks(clock, to_ns(*time), visit.other_deadline(), timed_out, 2);
   return visit.leave(result, timed_out);
 }
 

@@ -75,10 +75,12 @@ constexpr size_t changed_waits_at_most = 4;
 
 // Of a clock, by the C++ library; see agent/library_looks.h.
 struct ForeseenLooks {
-  int64_t told_ns;
+  int64_t given_ns;    // the program's deadline
+  int64_t changed_ns;  // what the plan makes of it
   uint64_t until_cpu_ns;
   clockid_t clock;
   uint8_t count;
+  bool timed_out;
 };
 
 // Small: it is in the thread's static TLS, which a thread with a tiny stack pays for.

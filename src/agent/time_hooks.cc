@@ -19,8 +19,9 @@ namespace {
 // the clock again. What is left is never a round time; one that a program asks for is.
 void foresee_look_after_sleep(const Visit& visit, int64_t asked, int64_t realtime) {
   constexpr int64_t round = 10'000;
+  const int64_t end = realtime + asked;
   if (visit.other_time() >= 0 && asked > 0 && asked % round != 0)
-    foresee_looks(CLOCK_REALTIME, realtime + asked, true, 1);
+    foresee_looks(CLOCK_REALTIME, end, end, true, 1);
 }
 
 }  // namespace

@@ -44,6 +44,23 @@ TEST(OddTimes, A_wait_that_is_made_again_goes_on_although_another_changed_wait_w
   EXPECT_EQ(result.process.output.text(), "shorter\n");
 }
 
+std::string end_of_a_wait(Duration second, Duration late_by) {
+  AgentRuns runs({"odd_times", "somebody", "100"});
+  const ExperimentResult known = runs.profile();
+  const Intervention wait = at(known, "wait_for_somebody", "pthread_cond_clockwait");
+  Intervention late = delay(wait, late_by);
+  late.position = Intervention::Position::after;
+  return runs.intervene({scaled(wait, second), late}).process.output.text();
+}
+
+TEST(OddTimes, A_woken_wait_that_was_made_longer_has_come_although_its_own_time_passes_afterwards) {
+  EXPECT_EQ(end_of_a_wait(1000s, 200ms), "came\n");
+}
+
+TEST(OddTimes, A_woken_wait_has_timed_out_when_the_thread_is_late_for_longer_than_it_was_made) {
+  EXPECT_EQ(end_of_a_wait(2s, 300ms), "timed out\n");
+}
+
 TEST(OddTimes, A_sleep_of_whole_seconds_that_is_interrupted_again_and_again_ends) {
   AgentRuns runs({"odd_times", "interrupted_seconds", "0"});
   const ExperimentResult known = runs.profile();
