@@ -126,15 +126,15 @@ TEST_P(ChangedTimes, Replaced_by_less_every_wait_ends_early) {
 
 // What is asked for must not be over before it is asked for, on a busy machine neither.
 TEST_P(ChangedTimes, Scaled_up_every_wait_lasts_until_the_event) {
-  change(sleeps, Action::scale_time, 10s, "longer");
+  change(sleeps, Action::scale_time, 6s, "longer");
   change(waits, Action::scale_time, 10000s, "came");
-  expect_change({"12", "40"});
+  expect_change({"30", "90"});
 }
 
 TEST_P(ChangedTimes, Replaced_by_more_every_wait_lasts_until_the_event) {
-  change(sleeps, Action::replace_time, 120ms, "longer");
+  change(sleeps, Action::replace_time, 180ms, "longer");
   change(waits, Action::replace_time, 50s, "came");
-  expect_change({"12", "40"});
+  expect_change({"30", "90"});
 }
 
 INSTANTIATE_TEST_SUITE_P(, ChangedTimes, testing::Values("timed_O0", "timed_O2"),
