@@ -33,6 +33,11 @@ mode_t mode_of(int flags, va_list arguments) {
   return has_mode(flags) ? static_cast<mode_t>(va_arg(arguments, unsigned)) : 0;
 }
 
+bool ended_by_time(int received, unsigned wanted, const timespec* left) {
+  return received > 0 && static_cast<unsigned>(received) < wanted && left != nullptr &&
+         to_ns(*left) == 0;
+}
+
 // The time-outs of the two directions are two things: reads know the plain descriptor.
 uint64_t timed_direction(int socket, int option) {
   return word(socket) | (option == SO_SNDTIMEO ? uint64_t{1} << 32 : 0);
@@ -67,9 +72,6 @@ PLAIN_HOOK(ssize_t, recvfrom,
            (socket, room, size, flags, peer, peer_size), word(socket), bytes(size))
 PLAIN_HOOK(ssize_t, recvmsg, (int socket, msghdr* message, int flags), (socket, message, flags),
            word(socket))
-PLAIN_HOOK(int, recvmmsg,
-           (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time),
-           (socket, messages, count, flags, time), word(socket), within(time))
 
 PLAIN_HOOK(ssize_t, read, (int file, void* room, size_t size), (file, room, size), word(file),
            bytes(size))
@@ -165,6 +167,19 @@ HOOK(int, setsockopt, (int socket, int level, int option, const void* value, soc
     value = &other;
   }
   return visit.leave(real::setsockopt(socket, level, option, value, size));
+}
+
+// Linux looks at the time only when a message has come, and then writes what is left of it.
+HOOK(int, recvmmsg, (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time)) {
+  Visit visit(Api::recvmmsg, CALLER, {word(socket), within(time)});
+  if (time == nullptr || visit.other_time() < 0) {
+    const int result = real::recvmmsg(socket, messages, count, flags, time);
+    return visit.leave(result, ended_by_time(result, count, time));
+  }
+  timespec other = to_timespec(visit.other_time());
+  const int result = real::recvmmsg(socket, messages, count, flags, &other);
+  if (result > 0) *time = to_timespec(visit.rest_to_tell(to_ns(other)));
+  return visit.leave(result, ended_by_time(result, count, &other));
 }
 
 HOOK(int, semtimedop, (int set, sembuf* operations, size_t count, const timespec* time)) {

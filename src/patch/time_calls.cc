@@ -31,6 +31,7 @@ constexpr KnownCall c_calls[] = {
     {"epoll_wait", 3, 1e6},
     {"epoll_pwait", 3, 1e6},
     {"epoll_pwait2", 3, 1},
+    {"recvmmsg", 4, 1},
     {"setsockopt", 3, 1},
     {"alarm", 0, 1e9},
     {"setitimer", 1, 1},

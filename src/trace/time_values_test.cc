@@ -17,6 +17,7 @@ constexpr char receive_site[] = "a.cc:5:recv";
 constexpr char timer_site[] = "a.cc:6:timerfd_settime";
 constexpr char read_site[] = "a.cc:7:read";
 constexpr char close_site[] = "a.cc:8:close";
+constexpr char receive_many_site[] = "a.cc:10:recvmmsg";
 constexpr char alarm_site[] = "a.cc:9:alarm";
 
 std::vector<TimeValue> values_of(const TraceBuilder& builder) {
@@ -218,6 +219,18 @@ TEST(TimeValues, The_time_out_of_a_socket_is_judged_by_its_reads) {
   EXPECT_EQ(value.ran_out, 1u);
   EXPECT_EQ(value.ended_early, 1u);
   EXPECT_EQ(value.spent, 203ms);
+}
+
+TEST(TimeValues, A_read_with_a_time_of_its_own_is_a_wait_and_a_read) {
+  auto run = one_thread();
+  run.call("main", socket_site, 0, 0, 5).asks_for(200);
+  run.call("main", receive_many_site, 1, 31, 5).asks_for(30).returns(1).times_out();
+  const auto all = values_of(run);
+  ASSERT_EQ(all.size(), 2u);
+  for (const TimeValue& value : all) {
+    EXPECT_EQ(value.spent, 30ms);
+    EXPECT_EQ(value.use(), value.site.api == "recvmmsg" ? TimeUse::wait : TimeUse::timeout);
+  }
 }
 
 TEST(TimeValues, A_read_that_fails_at_once_did_not_run_out) {

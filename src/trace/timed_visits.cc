@@ -81,9 +81,9 @@ class VisitReader {
       const std::string& api = trace_.sites[event.site].name.api;
       if (arms_descriptor(api) || reads_descriptor(api) || api == "close")
         by_descriptor_[{process_of(event), event.object}].push_back(&event);
-      else if (arms_signal(api))
+      if (arms_signal(api))
         add(event, {});
-      else if (takes_time(trace_.sites[event.site]))
+      else if (takes_time(trace_.sites[event.site]) && !arms_descriptor(api))
         add_wait(event);
     }
     for (auto& [descriptor, events] : by_descriptor_) judge_descriptor(events);

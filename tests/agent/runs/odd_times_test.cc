@@ -124,6 +124,15 @@ TEST(OddTimes, An_interval_that_begins_at_once_is_a_time_and_can_be_changed) {
   EXPECT_EQ(runs.intervene(changes).process.output.text(), "3000 3000 3000 ");
 }
 
+TEST(OddTimes, The_time_to_receive_several_messages_is_changed) {
+  AgentRuns runs({"odd_times", "messages", "1"});
+  const ExperimentResult known = runs.profile();
+  EXPECT_EQ(value_at(known, "receive_two_messages", "recvmmsg").least, 1ms);
+  runs.pass({"messages", "20000"});
+  const Intervention change = scaled(at(known, "receive_two_messages", "recvmmsg"), 1us);
+  EXPECT_EQ(runs.intervene({change}).process.output.text(), "1 0 0\n");
+}
+
 constexpr struct {
   const char* function;
   const char* api;
