@@ -146,6 +146,11 @@ int64_t interval_to_arm(const Visit& visit, int64_t interval) {
   return longer(visit.changed(interval), interval < shortest ? interval : shortest);
 }
 
+itimerval times_to_arm(const Visit& visit, const itimerval& given) {
+  return {to_timeval(interval_to_arm(visit, within(&given.it_interval))),
+          to_timeval(first_to_arm(visit, within(&given.it_value)))};
+}
+
 // To be cancelled when somebody sets the clock, a timer must be set to a moment of that clock.
 bool is_cancelled_with_clock(int flags, const itimerspec& given) {
   return (flags & TFD_TIMER_CANCEL_ON_SET) != 0 &&
@@ -207,13 +212,9 @@ HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, iti
 HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
   const int64_t time = asked_time(value);
   Visit visit(Api::setitimer, CALLER, {word(which), time});
-  itimerval other;
-  if (visit.other_time() >= 0 && time > 0) {
-    other = {to_timeval(interval_to_arm(visit, within(&value->it_interval))),
-             to_timeval(first_to_arm(visit, within(&value->it_value)))};
-    value = &other;
-  }
-  return visit.leave(real::setitimer(which, value, old));
+  if (visit.other_time() < 0 || time <= 0) return visit.leave(real::setitimer(which, value, old));
+  const itimerval other = times_to_arm(visit, *value);
+  return visit.leave(real::setitimer(which, &other, old));
 }
 
 HOOK(unsigned, alarm, (unsigned seconds)) {
@@ -223,6 +224,19 @@ HOOK(unsigned, alarm, (unsigned seconds)) {
   itimerval old{};
   real::setitimer(ITIMER_REAL, &other, &old);
   return visit.leave(seconds_left(old.it_value));
+}
+
+// libc's calls setitimer() past the hook.
+HOOK(useconds_t, ualarm, (useconds_t first, useconds_t interval)) {
+  const itimerval given{{0, interval}, {0, first}};
+  const int64_t time = asked_time(&given);
+  Visit visit(Api::ualarm, CALLER, {0, time});
+  if (visit.other_time() < 0 || time <= 0) return visit.leave(real::ualarm(first, interval));
+  const itimerval other = times_to_arm(visit, given);
+  itimerval old{};
+  real::setitimer(ITIMER_REAL, &other, &old);
+  return visit.leave(
+      static_cast<useconds_t>(old.it_value.tv_sec * 1'000'000 + old.it_value.tv_usec));
 }
 
 }  // namespace unflake::agent

@@ -34,6 +34,7 @@ constexpr KnownCall c_calls[] = {
     {"recvmmsg", 4, 1},
     {"setsockopt", 3, 1},
     {"alarm", 0, 1e9},
+    {"ualarm", 0, 1e3},
     {"setitimer", 1, 1},
     {"timer_settime", 2, 1},
     {"timerfd_settime", 2, 1},

@@ -28,7 +28,8 @@ bool arms_descriptor(const std::string& api) {
 }
 
 bool arms_signal(const std::string& api) {
-  return is_one_of(api, std::array<std::string_view, 3>{"alarm", "setitimer", "timer_settime"});
+  return is_one_of(
+      api, std::array<std::string_view, 4>{"alarm", "ualarm", "setitimer", "timer_settime"});
 }
 
 bool reads_descriptor(const std::string& api) {

@@ -133,6 +133,16 @@ TEST(OddTimes, The_time_to_receive_several_messages_is_changed) {
   EXPECT_EQ(runs.intervene({change}).process.output.text(), "1 0 0\n");
 }
 
+TEST(OddTimes, An_alarm_in_microseconds_is_changed) {
+  AgentRuns runs({"odd_times", "microseconds"});
+  const ExperimentResult known = runs.profile();
+  const TimeValue value = value_at(known, "set_alarm_in_microseconds", "ualarm");
+  EXPECT_EQ(value.least, 900ms);
+  EXPECT_EQ(value.use(), TimeUse::not_seen);
+  const Intervention change = scaled(at(known, "set_alarm_in_microseconds", "ualarm"), 500ms);
+  EXPECT_EQ(runs.intervene({change}).process.output.text(), "400000");
+}
+
 constexpr struct {
   const char* function;
   const char* api;
