@@ -6,6 +6,7 @@
 
 #include "cli/path_from_here.h"
 #include "patch/time_literal.h"
+#include "util/find_source.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -14,11 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string file_of(const TimeValue& value, const Project& project) {
-  std::error_code ignored;
-  for (const fs::path& path : {fs::path(value.file), fs::path(project.root) / value.file,
-                               fs::path(value.site.file), fs::path(project.root) / value.site.file})
-    if (!path.empty() && fs::is_regular_file(path, ignored)) return path.string();
-  return "";
+  const std::string found = find_source(value.file, project.root);
+  return found.empty() ? find_source(value.site.file, project.root) : found;
 }
 
 std::string line_of(const std::string& file, int number) {

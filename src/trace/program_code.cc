@@ -8,6 +8,7 @@
 #include "symbols/demangle.h"
 #include "trace/file_names.h"
 #include "util/base_name.h"
+#include "util/find_source.h"
 
 namespace unflake {
 namespace {
@@ -97,11 +98,9 @@ class ProgramCode {
   CodeView::Lines read(const std::string& file) const {
     for (const std::string& path : files_) {
       if (!is_end_of(path, file)) continue;
-      const bool is_absolute = path.starts_with('/');
-      if (auto lines = lines_of_file(is_absolute ? path : root_ + "/" + path); !lines.empty())
-        return lines;
+      if (auto lines = lines_of_file(find_source(path, root_)); !lines.empty()) return lines;
     }
-    return lines_of_file(file.starts_with('/') ? file : root_ + "/" + file);
+    return lines_of_file(find_source(file, root_));
   }
 
   const ProjectCode policy_;
