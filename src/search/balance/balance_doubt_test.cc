@@ -126,6 +126,30 @@ TEST(BalanceDoubt, One_failure_among_many_runs_does_not_make_a_value_longer) {
   EXPECT_THAT(report->notes, Contains(HasSubstr("not clearly less often")));
 }
 
+TEST(BalanceDoubt, Values_of_a_test_that_fails_for_another_reason_are_not_made_longer) {
+  int raised = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Program program = sleeper(150ms, 50ms);
+    program.failure_rate = 0.1;
+    program.seed = seed;
+    const auto report = balanced(program);
+    raised += value_at(*report, "main.cc:11")->change == Change::raise;
+  }
+  EXPECT_LE(raised, 1);
+}
+
+TEST(BalanceDoubt, A_wait_that_is_now_and_then_too_short_is_made_longer) {
+  int raised = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Program program = sleeper(57ms, 50ms);
+    program.jitter = 20ms;
+    program.seed = seed;
+    const auto report = balanced(program);
+    raised += value_at(*report, "main.cc:11")->change == Change::raise;
+  }
+  EXPECT_GE(raised, 18) << "of 20";
+}
+
 TEST(BalanceDoubt, What_failed_at_a_load_is_not_proposed_when_the_search_ends_there) {
   const Program program = sleeper(400ms, 50ms);
   Altering* running = nullptr;

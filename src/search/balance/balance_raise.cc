@@ -16,6 +16,8 @@ constexpr double hardly_lower = 0.75;
 constexpr double error = 0.05;
 constexpr double chance = 0.01;  // that it looks lower by accident
 constexpr int most_runs = 200;
+constexpr int runs_in_turn = 20;
+constexpr int enough_failures = 6;
 constexpr size_t most_named = 3;
 
 Setting raised(Setting setting, const std::vector<size_t>& members) {
@@ -42,6 +44,26 @@ bool BalanceSearch::lowers_rate(const std::vector<size_t>& members, LoadLevel lo
   return is_clear();
 }
 
+// The rate that longer values were compared with may have been too high by accident: runs of both,
+// in turn, that nothing has been concluded from.
+bool BalanceSearch::lowers_rate_again(const std::vector<size_t>& members, LoadLevel load) {
+  Count own, longer;
+  const auto counted_in = [](Count& count) {
+    return [&count](const Outcome& outcome) {
+      ++count.runs;
+      count.hits += is_bad(outcome);
+      return false;
+    };
+  };
+  while (own.runs < most_runs && !runs_.over()) {
+    runs_.run(own_, load, runs_in_turn, counted_in(own));
+    runs_.run(raised(own_, members), load, runs_in_turn, counted_in(longer));
+    if (fisher_more_often(own.hits, own.runs, longer.hits, longer.runs) <= error) return true;
+    if (own.hits + longer.hits >= enough_failures && longer.hits >= hardly_lower * own.hits) break;
+  }
+  return false;
+}
+
 // Those that are the project's, or that were asked for.
 std::vector<size_t> BalanceSearch::may_be_raised() const {
   std::vector<size_t> members;
@@ -65,7 +87,8 @@ std::vector<size_t> BalanceSearch::too_short_at(LoadLevel load) {
     else
       break;
   }
-  return runs_.over() ? std::vector<size_t>() : members;
+  if (runs_.over() || !lowers_rate_again(members, load)) return {};
+  return members;
 }
 
 std::string BalanceSearch::places_text(const std::vector<size_t>& members) const {

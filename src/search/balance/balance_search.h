@@ -49,6 +49,7 @@ class BalanceSearch {
   void take_raised(const std::vector<size_t>& members);
   void search_also(const std::vector<size_t>& members);
   bool lowers_rate(const std::vector<size_t>& members, LoadLevel load);
+  bool lowers_rate_again(const std::vector<size_t>& members, LoadLevel load);
   bool has_time_to_locate() const;
   bool may_jump() const;
   bool can_jump(size_t value) const;
