@@ -146,26 +146,26 @@ class Wording {
                     setting.failures.hits == 0 ? passes_text(setting) : rate_words(setting)));
   }
 
-  // A test that passes with less time passes with more; but which of the shorter ones had no
-  // failure is known only afterwards, so that they do not count in the bound.
+  // A test that passes with less time passes with more. Of the shorter ones that held, one counts:
+  // to add up just those without a failure would promise too much.
   int passes_with_less(const TriedSetting& setting) const {
-    int runs = 0;
+    int most = 0;
     for (const TriedSetting& tried : report_.tried) {
       const bool is_shorter =
           tried.load == setting.load && tried.values != setting.values &&
           std::ranges::equal(tried.values, setting.values, std::ranges::less_equal());
       if (is_shorter && tried.verdict == TriedSetting::Verdict::holds && tried.failures.hits == 0)
-        runs += tried.failures.runs;
+        most = std::max(most, tried.failures.runs);
     }
-    return runs;
+    return most;
   }
 
   std::string passes_text(const TriedSetting& setting) const {
-    const int runs = setting.failures.runs;
+    const int shorter = passes_with_less(setting);
+    const int runs = std::max(setting.failures.runs, shorter);
     const double bound = upper_bound_zero_failures(runs, report_.confidence);
-    std::string text = fmt::format("0 of {} failed", counted(runs, "run"));
-    if (const int shorter = passes_with_less(setting); shorter > 0)
-      text += fmt::format(" (nor did {} with even shorter values)", shorter);
+    std::string text = fmt::format("0 of {} failed", counted(setting.failures.runs, "run"));
+    if (shorter == runs) text += fmt::format(", and 0 of {} with even shorter values", shorter);
     text += fmt::format(": the rate is below {} with {} confidence", percent_at_most(bound),
                         confidence_text(report_.confidence));
     const std::string tolerated = tolerance_text(report_.tolerance);
