@@ -149,8 +149,11 @@ std::string errors_text(const std::vector<MeasuredTimes>& all) {
 
 }  // namespace
 
-std::string balance_section(const BalanceResults& results, const std::vector<MeasuredTimes>& all) {
-  return balance_heading + std::string(explanation) + settings_text(results) + "\n" +
+std::string balance_section(const BalanceResults& results, const std::vector<MeasuredTimes>& all,
+                            const std::vector<std::string>& not_measured) {
+  const std::string missing =
+      not_measured.empty() ? "" : fmt::format("Not measured: {}.\n", join(not_measured, ", "));
+  return balance_heading + std::string(explanation) + settings_text(results) + missing + "\n" +
          targets_text(balance_scores(all, results)) + errors_text(all) + values_table(all) +
          loads_table(all) + suites_table(results.suites);
 }

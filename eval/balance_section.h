@@ -7,6 +7,7 @@ namespace unflake::eval {
 // The section of docs/EVALUATION.md on time values begins with it.
 constexpr const char* balance_heading = "## Time values";
 
-std::string balance_section(const BalanceResults& results, const std::vector<MeasuredTimes>& all);
+std::string balance_section(const BalanceResults& results, const std::vector<MeasuredTimes>& all,
+                            const std::vector<std::string>& not_measured);
 
 }  // namespace unflake::eval

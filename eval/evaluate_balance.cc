@@ -205,11 +205,17 @@ class BalanceEvaluation {
 
   Result<int> write() {
     std::vector<MeasuredTimes> all;
-    for (const TimedTruth& truth : truths_)
-      for (const TimedMeasurement& result : results_.programs)
-        if (truth.program == result.program) all.push_back({&truth, &result});
-    const std::string text =
-        with_section(contents(command_.out), balance_heading, balance_section(results_, all));
+    std::vector<std::string> not_measured;
+    for (const TimedTruth& truth : truths_) {
+      const auto result =
+          std::ranges::find(results_.programs, truth.program, &TimedMeasurement::program);
+      if (result == results_.programs.end())
+        not_measured.push_back(truth.program);
+      else
+        all.push_back({&truth, &*result});
+    }
+    const std::string text = with_section(contents(command_.out), balance_heading,
+                                          balance_section(results_, all, not_measured));
     if (auto done = write_file(command_.out, text); !done) return done.error();
     int missed = 0;
     for (const Score& score : balance_scores(all, results_)) {
