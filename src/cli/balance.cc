@@ -188,20 +188,18 @@ class Balance {
       suite.entries.push_back(balanced_entry());
       if (const auto& report = suite.entries.back().report) suite.runs += report->runs;
     }
+    std::ranges::stable_sort(suite.entries, std::ranges::greater(), &SuiteBalance::Entry::saved_ms);
     std::vector<BalanceReport*> reports;
     for (SuiteBalance::Entry& entry : suite.entries)
       if (entry.report) reports.push_back(&*entry.report);
     leave_out_shared_edits(reports);
-    std::ranges::stable_sort(suite.entries, std::ranges::greater(), &SuiteBalance::Entry::saved_ms);
     suite.elapsed = one_->executor().elapsed() - began;
     suite.interrupted = one_->stop_signal() != 0;
     const int code =
         tell(command_.json ? suite_balance_json(suite) : suite_balance_text(suite, style_));
-    std::vector<const BalanceReport*> ranked;
-    for (const SuiteBalance::Entry& entry : suite.entries)
-      if (entry.report) ranked.push_back(&*entry.report);
     const auto html = [&] { return suite_balance_html(suite); };
-    if (auto written = write_files(html, ranked); !written) return written.error();
+    if (auto written = write_files(html, {reports.begin(), reports.end()}); !written)
+      return written.error();
     return code;
   }
 

@@ -11,12 +11,10 @@ using namespace std::chrono_literals;
 using simulated::at_idle;
 using simulated::balanced;
 using simulated::Program;
-using simulated::Script;
 using simulated::sleeper;
 using simulated::value_at;
 using testing::Contains;
 using testing::HasSubstr;
-using testing::Not;
 using Change = BalancedValue::Change;
 
 BalanceOptions also_on_one_core() {
@@ -50,39 +48,33 @@ class Altering {
   MockExecutor executor_;
 };
 
-TEST(BalanceDoubt, A_test_that_can_have_no_company_is_measured_alone) {
+// Four at once are allowed, and `disturb` is what becomes of a run that has company.
+Result<BalanceReport> balanced_in_company(const std::function<void(Outcome&)>& disturb) {
   const Program program = sleeper(200ms, 50ms);
   Altering* running = nullptr;
   Altering altering(
       program,
       [&](const Experiment&, int, ExperimentResult& result) {
         const MockExecutor& executor = running->executor();
-        if (executor.free_slots() < executor.slots()) result.outcome.kind = OutcomeKind::fail;
+        if (executor.free_slots() < executor.slots()) disturb(result.outcome);
       },
       4);
   running = &altering;
   BalanceOptions options = at_idle();
   options.limits.at_once = 4;
-  const auto report = altering(options);
+  return altering(options);
+}
+
+TEST(BalanceDoubt, A_test_that_can_have_no_company_is_measured_alone) {
+  const auto report =
+      balanced_in_company([](Outcome& outcome) { outcome.kind = OutcomeKind::fail; });
   EXPECT_EQ(report->at_once, 1);
   EXPECT_EQ(report->base.front().failures.hits, 0);
   EXPECT_EQ(value_at(*report, "main.cc:11")->change, Change::shorten);
 }
 
 TEST(BalanceDoubt, Company_that_slows_a_test_down_does_not_count_in_its_run_time) {
-  const Program program = sleeper(200ms, 50ms);
-  Altering* running = nullptr;
-  Altering altering(
-      program,
-      [&](const Experiment&, int, ExperimentResult& result) {
-        const MockExecutor& executor = running->executor();
-        if (executor.free_slots() < executor.slots()) result.outcome.duration *= 2;
-      },
-      4);
-  running = &altering;
-  BalanceOptions options = at_idle();
-  options.limits.at_once = 4;
-  const auto report = altering(options);
+  const auto report = balanced_in_company([](Outcome& outcome) { outcome.duration *= 2; });
   EXPECT_EQ(report->at_once, 1);
   EXPECT_LT(report->base.front().run_time.max, 250);
 }
