@@ -30,8 +30,8 @@ std::string settings_text(const BalanceResults& results) {
       "at each load; {} programs side by side.\n{}{}",
       to_string(results.where), how.repeat, how.checks, how.suite_runs, how.load_runs, how.jobs,
       how.real_time
-          ? "All but the loads ran with real-time priority, so that other work on the machine did "
-            "not disturb.\n"
+          ? "All but the loads and what computes ran with real-time priority, so that other work "
+            "on the machine did not disturb.\n"
           : "Other work on the machine may have disturbed.\n",
       how == usual ? "" : "These are not the settings of a plain `make eval`.\n");
 }

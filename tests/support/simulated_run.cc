@@ -223,6 +223,9 @@ class Run {
         break;
       case Kind::sleep:
         co_await pass(self, scaled(self, step.duration) + jitter());
+        if (step.object.empty()) break;
+        co_await take(self, step.object);
+        state_["mutex " + step.object] = 0;
         break;
       case Kind::create:
         object = 0x10000 + create(self, step).number;

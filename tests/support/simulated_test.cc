@@ -83,8 +83,9 @@ Script& Script::unlock(const std::string& place, const std::string& mutex) {
   return add_call(Step::Kind::unlock, place, "pthread_mutex_unlock", {.object = mutex});
 }
 
-Script& Script::sleep(const std::string& place, Duration duration) {
-  return add_call(Step::Kind::sleep, place, "nanosleep", {.duration = duration});
+Script& Script::sleep(const std::string& place, Duration duration, const std::string& processor) {
+  return add_call(Step::Kind::sleep, place, "nanosleep",
+                  {.duration = duration, .object = processor});
 }
 
 Script& Script::poll(const std::string& place, Duration interval, Predicate predicate) {

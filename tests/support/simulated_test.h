@@ -84,7 +84,8 @@ class Script {
   Script& call(const std::string& place, const std::string& api);
   Script& lock(const std::string& place, const std::string& mutex);
   Script& unlock(const std::string& place, const std::string& mutex);
-  Script& sleep(const std::string& place, Duration duration);
+  // With a processor, a mutex to its users, it is over only when that is free.
+  Script& sleep(const std::string& place, Duration duration, const std::string& processor = "");
   // Sleeps again and again until it holds.
   Script& poll(const std::string& place, Duration interval, Predicate predicate);
   // A timer: sets the variable "CONDITION is due" later, and wakes who waits for the condition.

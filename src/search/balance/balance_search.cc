@@ -223,7 +223,8 @@ Duration BalanceSearch::next(size_t value) const {
       enough > *bracket.fails && scaled(enough, just_enough) < bracket.holds)
     return enough;
   if (const Duration too_little = scaled(needed->median, too_short);
-      too_little < bracket.holds && too_little > scaled(*bracket.fails, just_enough))
+      scaled(too_little, just_enough) < bracket.holds &&
+      too_little > scaled(*bracket.fails, just_enough))
     return too_little;
   return bracket.next();
 }

@@ -92,6 +92,29 @@ TEST(Balance, Several_sleeps_are_searched_together) {
 }
 
 // Its interval is lowered along with the wait for it, and takes as long as there is time.
+// On one processor a sleep is over when the thread that it waits for lets go of that, and so the
+// thread seems to need as long as is asked for.
+TEST(Balance, A_need_that_follows_the_value_does_not_make_the_search_creep) {
+  Program program;
+  program.jitter = 100us;
+  Script& worker = program.thread();
+  worker.work(3ms).lock("worker.cc:1", "processor").work(42ms).set("ready");
+  worker.unlock("worker.cc:2", "processor");
+  program.main()
+      .create("main.cc:1", worker)
+      .sleep("main.cc:2", 240ms, "processor")
+      .check("main.cc:3", simulated::is_set("ready"))
+      .join("main.cc:4", worker);
+  MockExecutor executor = simulated::executor_of(program, 2);
+  BalanceOptions options = at_idle();
+  options.limits.at_once = 2;
+  EventStream events;
+  const auto report = balance(executor, simulated::test_of(program), options, events);
+  ASSERT_TRUE(report);
+  EXPECT_LE(value_at(*report, "main.cc:2")->proposed, 3500us);
+  EXPECT_LE(report->tried.size(), 13u);
+}
+
 TEST(Balance, Does_not_say_what_a_sleep_is_for_when_that_depends_on_another_value) {
   Program program;
   Script& worker = program.thread();
