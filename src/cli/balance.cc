@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -229,7 +230,17 @@ class Balance {
     const Patch patch = patch_of(reports, one_->project());
     if (patch.text.empty() && !patch.left_out.empty()) return patch.left_out.front();
     for (const Error& error : patch.left_out) (void)report_error(error);
-    return replace_file(command_.patch, patch.text);
+    if (auto written = replace_file(command_.patch, patch.text); !written) return written.error();
+    if (!command_.json) tell_patch(patch);
+    return {};
+  }
+
+  void tell_patch(const Patch& patch) const {
+    const std::string file = std::filesystem::absolute(command_.patch).string();
+    tell(patch.text.empty()
+             ? fmt::format("\nThere is nothing to edit: {} is empty\n", printable(file))
+             : fmt::format("\nTo apply the patch: git -C {} apply {}\n", shell_quote(patch.folder),
+                           shell_quote(file)));
   }
 
   static int tell(const std::string& text) {

@@ -1,5 +1,6 @@
 #include "cli/balance_sources.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -7,6 +8,7 @@
 #include "cli/path_from_here.h"
 #include "patch/time_literal.h"
 #include "util/find_source.h"
+#include "util/project_root.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -58,6 +60,22 @@ void find_edit(BalancedValue& balanced, ValueInSource& source, const std::string
   source.caution = edit->caution;
 }
 
+bool is_below(const std::string& file, const std::string& folder) {
+  const std::string name = fs::path(file).lexically_relative(folder).generic_string();
+  return !name.empty() && !name.starts_with("..");
+}
+
+using FileEdits = std::map<std::string, std::vector<SourceEdit>>;
+
+// A test that is run from elsewhere has its sources in another project.
+std::string folder_of(const FileEdits& files, const Project& project) {
+  const bool are_elsewhere = std::ranges::none_of(
+      files, [&](const auto& entry) { return is_below(entry.first, project.root); });
+  return are_elsewhere && !files.empty()
+             ? project_root_of(fs::path(files.begin()->first).parent_path().string())
+             : project.root;
+}
+
 }  // namespace
 
 void add_sources(BalanceReport& report, const Project& project,
@@ -66,7 +84,14 @@ void add_sources(BalanceReport& report, const Project& project,
     ValueInSource source;
     source.file = file_of(value.value, project);
     source.line = value.value.site.line;
-    if (source.file.empty() || source.line <= 0) continue;
+    if (source.line <= 0) continue;
+    if (source.file.empty()) {
+      if (!is_worth_an_edit(value)) continue;
+      source.file = value.value.file.empty() ? value.value.site.file : value.value.file;
+      source.why_not = "this source was not found; run this in the folder of the project";
+      value.source = std::move(source);
+      continue;
+    }
     source.text = line_of(source.file, source.line);
     if (is_worth_an_edit(value)) find_edit(value, source, compile_commands_folder);
     source.file = path_from_here(source.file);
@@ -99,14 +124,16 @@ Patch patch_of(const std::vector<const BalanceReport*>& reports, const Project& 
       const BalancedValue*& kept = edits[{value.source->file, value.source->offset}];
       if (!kept || kept->proposed < value.proposed) kept = &value;
     }
-  std::map<std::string, std::vector<SourceEdit>> files;
-  for (const auto& [place, value] : edits)
-    files[place.first].push_back({fs::absolute(place.first).string(), value->source->line,
-                                  place.second, value->source->old_text, value->source->new_text,
-                                  value->source->caution});
+  FileEdits files;
+  for (const auto& [place, value] : edits) {
+    const std::string file = fs::absolute(place.first).string();
+    files[file].push_back({file, value->source->line, place.second, value->source->old_text,
+                           value->source->new_text, value->source->caution});
+  }
   Patch patch;
+  patch.folder = folder_of(files, project);
   for (const auto& [file, changes] : files) {
-    const auto diff = unified_diff(changes, project.root);
+    const auto diff = unified_diff(changes, patch.folder);
     if (diff)
       patch.text += *diff;
     else

@@ -18,6 +18,7 @@ void leave_out_shared_edits(const std::vector<BalanceReport*>& reports);
 // All edits that were found; empty when there are none.
 struct Patch {
   std::string text;
+  std::string folder;           // in which it is to be applied
   std::vector<Error> left_out;  // files that cannot stand in a patch, and why
 };
 Patch patch_of(const std::vector<const BalanceReport*>& reports, const Project& project);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "support/temp_folder.h"
@@ -81,6 +82,28 @@ TEST_F(BalanceSources, A_file_that_cannot_be_patched_does_not_spoil_the_others) 
   EXPECT_THAT(patch.text, HasSubstr("+  sleep_for(54ms);"));
   ASSERT_EQ(patch.left_out.size(), 1u);
   EXPECT_THAT(patch.left_out[0].where, HasSubstr("other.cc"));
+}
+
+TEST_F(BalanceSources, A_test_that_is_run_elsewhere_is_patched_in_its_own_project) {
+  const TempFolder elsewhere;
+  std::filesystem::create_directories(folder_.file(".git"));
+  std::filesystem::create_directories(folder_.file("src"));
+  const std::string file = source_in(folder_, "src/helper.cc");
+  const BalanceReport report = report_of("One", file, Change::shorten);
+  const Patch patch = patch_of({&report}, project_at(elsewhere.path()));
+  EXPECT_EQ(patch.folder, folder_.path());
+  EXPECT_THAT(patch.text, HasSubstr("+++ b/src/helper.cc"));
+}
+
+TEST_F(BalanceSources, A_source_that_is_not_here_is_named) {
+  BalanceReport report = report_of("One", file_, Change::shorten);
+  report.values[0].source.reset();
+  report.values[0].value.site.file = "net/reply_of_nobody.cc";
+  report.values[0].value.file = "/elsewhere/net/reply_of_nobody.cc";
+  add_sources(report, project_at(folder_.path()), "");
+  ASSERT_TRUE(report.values[0].source);
+  EXPECT_EQ(report.values[0].source->file, "/elsewhere/net/reply_of_nobody.cc");
+  EXPECT_THAT(report.values[0].source->why_not, HasSubstr("was not found"));
 }
 
 }  // namespace
