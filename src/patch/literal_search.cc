@@ -123,8 +123,13 @@ class LiteralSearch {
                                                                   notes_.size(), most_notes)))},
                    "; ")),
           place());
-    return usage_error(what, place(),
-                       calls == 0 ? "the source may have changed since the program was built" : "");
+    if (calls > 0) return usage_error(what, place());
+    if (const auto errors = unit_.errors(); !errors.empty())
+      return usage_error(
+          fmt::format("{}, as far as it can be read (`{}`): --compile-commands FOLDER may help",
+                      what, printable(errors.front())),
+          place());
+    return usage_error(what, place(), "the source may have changed since the program was built");
   }
 
   const SourceUnit& unit_;

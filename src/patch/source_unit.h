@@ -24,6 +24,9 @@ class SourceUnit {
   // libclang takes back a unit that it could not read again.
   bool is_usable() const { return is_usable_; }
 
+  // Of the compiler, first one first.
+  std::vector<std::string> errors() const;
+
   // The characters of a file of this unit, with the edit that is being tried.
   const std::string& text_of(const std::string& file) const;
   std::string piece(const Spot& begin, const Spot& end) const;
@@ -35,7 +38,6 @@ class SourceUnit {
 
  private:
   bool reparse(CXUnsavedFile* changed);
-  std::vector<std::string> errors() const;
 
   std::string file_;
   CXTranslationUnit unit_;

@@ -225,6 +225,15 @@ TEST_F(TimeLiteral, A_literal_of_another_value_is_not_it) {
   EXPECT_THAT(refusal("suffix", "poll", 200ms, 53ms), HasSubstr("no literal here"));
 }
 
+TEST_F(TimeLiteral, What_cannot_be_read_is_told_with_what_may_help) {
+  std::ofstream(folder->file("alone.cc")) << "#include <not_here.h>\n"
+                                             "void pause() { Clock::sleep_for(Seconds(2)); }\n";
+  const auto found = edit_time_literal({folder->file("alone.cc"), 2, "nanosleep", 2s}, 53ms, "");
+  ASSERT_FALSE(found);
+  EXPECT_THAT(found.error().what, HasSubstr("'not_here.h' file not found"));
+  EXPECT_THAT(found.error().what, HasSubstr("--compile-commands FOLDER"));
+}
+
 TEST_F(TimeLiteral, Several_literals_that_could_be_it_are_refused) {
   EXPECT_THAT(refusal("two literals", "nanosleep", 200ms, 53ms), HasSubstr("`2`, `100ms`"));
   EXPECT_THAT(refusal("two calls", "usleep", 200ms, 53ms), HasSubstr("several calls"));

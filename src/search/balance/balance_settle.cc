@@ -58,8 +58,8 @@ void BalanceSearch::climb(Setting& setting, double step, bool with_unneeded) con
     if (setting[i] >= ceiling_[i]) continue;
     if (setting[i] == Duration::zero() && is_any_needed && !with_unneeded) continue;
     const Duration lifted =
-        setting[i] == Duration::zero() ? ceiling_[i] / 8 : round_up(scaled(setting[i], step));
-    setting[i] = std::min(std::max(lifted, setting[i] + finest(i)), ceiling_[i]);
+        setting[i] == Duration::zero() ? ceiling_[i] / 8 : scaled(setting[i], step);
+    setting[i] = std::min(round_up(std::max(lifted, setting[i] + finest(i))), ceiling_[i]);
   }
 }
 
@@ -233,6 +233,7 @@ BalanceSearch::Held BalanceSearch::climb_at(LoadLevel load) {
 
 // Where that is longer than what the test asks for, nothing is known of what it needs there.
 void BalanceSearch::scale_for_other_machine() {
+  if (options_.scale == 1) return;
   for (const size_t i : searched_) {
     if (!is_changed(i)) continue;
     const Duration here = final_[i];

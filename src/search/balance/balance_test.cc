@@ -197,6 +197,20 @@ TEST(Balance, A_busy_machine_needs_longer_waits) {
   EXPECT_LE(value_at(*report, "main.cc:11")->loads.front().smallest, 55ms);
 }
 
+TEST(Balance, What_became_longer_on_a_busy_machine_is_proposed_as_it_was_proven_there) {
+  BalanceOptions options = at_idle();
+  options.loads = {LoadLevel::idle, LoadLevel::busy};
+  const auto report = balanced(sleeper(585s, 300ms), options);
+  ASSERT_TRUE(report);
+  const Duration proposed = value_at(*report, "main.cc:11")->proposed;
+  EXPECT_GT(proposed, 400ms);
+  const auto proof = std::ranges::find_if(report->tried, [](const TriedSetting& tried) {
+    return tried.is_final && tried.load == LoadLevel::busy;
+  });
+  ASSERT_NE(proof, report->tried.end());
+  EXPECT_GE(proof->failures.runs, 50);
+}
+
 TEST(Balance, A_wait_that_is_too_short_on_a_busy_machine_only_becomes_longer) {
   BalanceOptions options = at_idle();
   options.loads = {LoadLevel::idle, LoadLevel::one_core};

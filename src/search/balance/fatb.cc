@@ -1,4 +1,5 @@
 #include "search/balance/balance_search.h"
+#include "search/balance/round_up.h"
 
 namespace unflake {
 namespace {
@@ -16,7 +17,7 @@ constexpr Duration smallest = 1ms;
 void BalanceSearch::halve_all(const std::vector<size_t>& members) {
   for (const size_t i : members)
     if (!runs_.over()) halve(i);
-  final_ = holding_;
+  for (const size_t i : members) final_[i] = std::min(round_up(holding_[i]), own_[i]);
   is_settled_ = !runs_.over();
 }
 
