@@ -248,13 +248,15 @@ void BalanceSearch::scale_for_other_machine() {
   }
 }
 
-// What the values save is measured with all of them.
+// What the values save is measured with all of them, and at a load also when a later one made them
+// longer.
 void BalanceSearch::measure_final() {
   if (!is_settled_) final_ = own_;
   scale_for_other_machine();
   if (final_ == own_) return;
-  const int made = runs_.failures(final_, LoadLevel::idle).runs;
-  if (made == 0 && !options_.fatb && check(final_, LoadLevel::idle, locating) == Verdict::fails) {
+  const auto made_at = [&](LoadLevel load) { return runs_.failures(final_, load).runs; };
+  if (made_at(LoadLevel::idle) == 0 && !options_.fatb &&
+      check(final_, LoadLevel::idle, locating) == Verdict::fails) {
     for (const size_t i : searched_)
       if (is_changed(i))
         why_kept_[i] = fmt::format("{} failed when idle, though a shorter one held",
@@ -263,7 +265,8 @@ void BalanceSearch::measure_final() {
     final_ = own_;
     return;
   }
-  runs_.run(final_, LoadLevel::idle, final_runs - runs_.failures(final_, LoadLevel::idle).runs);
+  runs_.run(final_, LoadLevel::idle, final_runs - made_at(LoadLevel::idle));
+  for (const auto& [load, held] : at_load_) runs_.run(final_, load, final_runs - made_at(load));
 }
 
 }  // namespace unflake

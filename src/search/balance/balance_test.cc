@@ -204,11 +204,21 @@ TEST(Balance, What_became_longer_on_a_busy_machine_is_proposed_as_it_was_proven_
   ASSERT_TRUE(report);
   const Duration proposed = value_at(*report, "main.cc:11")->proposed;
   EXPECT_GT(proposed, 400ms);
-  const auto proof = std::ranges::find_if(report->tried, [](const TriedSetting& tried) {
-    return tried.is_final && tried.load == LoadLevel::busy;
-  });
-  ASSERT_NE(proof, report->tried.end());
+  const TriedSetting* proof = report->final_setting(LoadLevel::busy);
+  ASSERT_NE(proof, nullptr);
   EXPECT_GE(proof->failures.runs, 50);
+}
+
+TEST(Balance, What_became_longer_at_a_later_load_is_run_again_at_the_ones_before) {
+  BalanceOptions options = at_idle();
+  options.loads = {LoadLevel::idle, LoadLevel::one_core, LoadLevel::busy};
+  const auto report = balanced(sleeper(200ms, 50ms), options);
+  ASSERT_TRUE(report);
+  for (const LoadLevel load : options.loads) {
+    const TriedSetting* proposed = report->final_setting(load);
+    ASSERT_NE(proposed, nullptr) << to_string(load);
+    EXPECT_GE(proposed->failures.runs, 10) << to_string(load);
+  }
 }
 
 TEST(Balance, A_wait_that_is_too_short_on_a_busy_machine_only_becomes_longer) {
