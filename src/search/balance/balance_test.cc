@@ -91,7 +91,6 @@ TEST(Balance, Several_sleeps_are_searched_together) {
   EXPECT_TRUE(value_at(*report, "main.cc:8")->is_unneeded);
 }
 
-// Its interval is lowered along with the wait for it, and takes as long as there is time.
 // On one processor a sleep is over when the thread that it waits for lets go of that, and so the
 // thread seems to need as long as is asked for.
 TEST(Balance, A_need_that_follows_the_value_does_not_make_the_search_creep) {
@@ -115,6 +114,7 @@ TEST(Balance, A_need_that_follows_the_value_does_not_make_the_search_creep) {
   EXPECT_LE(report->tried.size(), 13u);
 }
 
+// Its interval is lowered along with the wait for it, and takes as long as there is time.
 TEST(Balance, Does_not_say_what_a_sleep_is_for_when_that_depends_on_another_value) {
   Program program;
   Script& worker = program.thread();
