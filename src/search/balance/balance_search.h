@@ -63,6 +63,7 @@ class BalanceSearch {
   enum class Settled { yes, no, flaky_after_all };
   Settled settle();
   Setting target();
+  void lift_final(bool with_unneeded);
   void refine(const Setting& target);
   void forget_needs();
   bool mostly_fails(const Setting& setting, LoadLevel load) const;

@@ -105,9 +105,17 @@ BalanceSearch::Settled BalanceSearch::settle() {
         check_once(final_, LoadLevel::idle, locating) == Verdict::fails)
       forget_needs();
     else
-      climb(final_, step_up, step > 1);
+      lift_final(step > 1);
   }
   return Settled::yes;
+}
+
+// The runs that failed show what they needed. To go there in small steps would take many runs, and
+// each step might hold by chance.
+void BalanceSearch::lift_final(bool with_unneeded) {
+  const Setting seen = target();
+  climb(final_, step_up, with_unneeded);
+  for (const size_t i : searched_) final_[i] = std::max(final_[i], seen[i]);
 }
 
 // Runs with the test's own times may be by far the longest.

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "search/balance/round_up.h"
 #include "support/simulated_balance.h"
 
@@ -439,6 +441,30 @@ TEST(Balance, Proposals_are_tight_and_never_too_short) {
   EXPECT_EQ(too_short, 0);
   EXPECT_GE(tight, cases * 95 / 100);
   EXPECT_LE(runs / cases, 200);
+}
+
+// A value that lies between a usual and a rare need holds by chance now and then, and the more
+// often the more such values are tried.
+TEST(Balance, A_rare_need_is_met_at_once_when_it_was_seen) {
+  const Program usual = sleeper(250ms, 25ms), slow = sleeper(250ms, 70ms);
+  int too_short = 0, too_long = 0, runs = 0;
+  constexpr int searches = 40;
+  for (int seed = 0; seed < searches; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    MockExecutor executor(MockExecutor::FullTruth([&](const Experiment& experiment, int nth) {
+      const bool is_slow = std::bernoulli_distribution(0.06)(random);
+      return simulated::run(is_slow ? slow : usual, experiment, nth);
+    }));
+    EventStream events;
+    const auto report = balance(executor, simulated::test_of(usual), at_idle(), events);
+    const Duration proposed = value_at(*report, "main.cc:11")->proposed;
+    too_short += proposed < 70ms;
+    too_long += proposed > 77ms;
+    runs += report->runs;
+  }
+  EXPECT_EQ(too_short, 0);
+  EXPECT_LE(too_long, 2);
+  EXPECT_LE(runs / searches, 250);
 }
 
 TEST(RoundUp, Takes_what_reads_well_and_is_close) {
