@@ -10,6 +10,10 @@ constexpr size_t least_excesses = 10;
 // The shapes that a handful of excesses can make believable: from a sharp end to a heavy tail.
 constexpr double sharpest = -1;
 constexpr double heaviest = 0.5;
+// The shape of a few excesses is mostly chance. It is pulled towards a usual one, between that of
+// an exponential tail and an end, as if that had been seen in so many more.
+constexpr double usual_shape = -0.2;
+constexpr double usual_weight = 30;
 constexpr double nearly_none = 1e-6;
 constexpr size_t enough_for_an_end = 30;
 constexpr size_t at_the_end = 5;
@@ -29,7 +33,8 @@ Pareto fit(const std::vector<double>& excesses) {
     weighted += excesses[i] * (count - 1 - static_cast<double>(i)) / (count - 1) / count;
   }
   const double rest = mean - 2 * weighted;
-  const double shape = rest > nearly_none * mean ? 2 - mean / rest : heaviest;
+  const double seen = rest > nearly_none * mean ? 2 - mean / rest : heaviest;
+  const double shape = (count * seen + usual_weight * usual_shape) / (count + usual_weight);
   const double kept = std::clamp(shape, sharpest, heaviest);
   return {kept, mean * (1 - kept)};
 }
