@@ -8,6 +8,7 @@
 #include "cli/path_from_here.h"
 #include "patch/time_literal.h"
 #include "util/find_source.h"
+#include "util/path_below.h"
 #include "util/project_root.h"
 #include "util/text.h"
 
@@ -60,17 +61,12 @@ void find_edit(BalancedValue& balanced, ValueInSource& source, const std::string
   source.caution = edit->caution;
 }
 
-bool is_below(const std::string& file, const std::string& folder) {
-  const std::string name = fs::path(file).lexically_relative(folder).generic_string();
-  return !name.empty() && !name.starts_with("..");
-}
-
 using FileEdits = std::map<std::string, std::vector<SourceEdit>>;
 
 // A test that is run from elsewhere has its sources in another project.
 std::string folder_of(const FileEdits& files, const Project& project) {
-  const bool are_elsewhere = std::ranges::none_of(
-      files, [&](const auto& entry) { return is_below(entry.first, project.root); });
+  const bool are_elsewhere = std::ranges::all_of(
+      files, [&](const auto& entry) { return path_below(entry.first, project.root).empty(); });
   return are_elsewhere && !files.empty()
              ? project_root_of(fs::path(files.begin()->first).parent_path().string())
              : project.root;

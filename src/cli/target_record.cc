@@ -1,15 +1,14 @@
 #include "cli/target_record.h"
 
-#include <filesystem>
+#include "util/path_below.h"
 
 namespace unflake {
 
 TargetRecord record_of(const Target& target, const Test& test, const Project& project) {
   TargetRecord record{target.name, target.framework, target.path, target.argv};
   if (target.framework == Framework::command) record.name = to_string(test.id);
-  const std::filesystem::path path(target.path);
-  const std::string relative = path.lexically_relative(project.root).string();
-  if (!relative.empty() && !relative.starts_with("..")) record.path = relative;
+  if (const std::string below = path_below(target.path, project.root); !below.empty())
+    record.path = below;
   return record;
 }
 

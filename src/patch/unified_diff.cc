@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <span>
 #include <tuple>
 
 #include "patch/source_text.h"
 #include "patch/time_literal.h"
+#include "util/path_below.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -153,9 +153,8 @@ std::string hunks(const SourceLines& lines, const std::vector<ChangedLines>& cha
 }
 
 Result<std::string> name_below(const std::string& file, const std::string& root) {
-  const auto relative = std::filesystem::path(file).lexically_relative(root);
-  const std::string name = relative.generic_string();
-  if (name.empty() || name == "." || name.starts_with(".."))
+  const std::string name = path_below(file, root);
+  if (name.empty() || name == ".")
     return usage_error("the file is not below the folder that the patch is for", printable(file),
                        "apply the change by hand");
   if (name.find_first_of("\n\r\t\"\\") != std::string::npos)
