@@ -148,8 +148,10 @@ long fork_sibling() {
   const long child =
       raw_syscall(__NR_clone, CLONE_PARENT | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, 0,
                   0, as_word(tid), 0);
-  if (child == 0)
+  if (child == 0) {
     raw_syscall(__NR_set_robust_list, as_word(robust_list), static_cast<long>(robust_size));
+    raw_syscall(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);  // as whoever is spawned has it
+  }
   return child;
 }
 

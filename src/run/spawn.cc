@@ -1,8 +1,9 @@
 #include "run/spawn.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,40 +18,54 @@ bool is_variable(std::string_view entry, std::string_view name) {
   return entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
 }
 
-class SpawnSetup {
- public:
-  SpawnSetup(const std::string& cwd, const SpawnFiles& files) {
-    ::posix_spawnattr_init(&attributes_);
-    ::posix_spawn_file_actions_init(&actions_);
-    sigset_t none, ignored;
-    ::sigemptyset(&none);
-    ::sigemptyset(&ignored);
-    for (const int signal : signals_ignored_by_supervisor) ::sigaddset(&ignored, signal);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &ignored);
-    ::posix_spawnattr_setflags(&attributes_,
-                               POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    ::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&actions_, files.output, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions_, files.errors, STDERR_FILENO);
-    if (files.passed >= 0)
-      ::posix_spawn_file_actions_adddup2(&actions_, files.passed, files.passed_as);
-    if (!cwd.empty()) ::posix_spawn_file_actions_addchdir_np(&actions_, cwd.c_str());
-  }
-  ~SpawnSetup() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
+void give(int from, int to) {
+  if (from == to)
+    ::fcntl(to, F_SETFD, 0);
+  else
+    ::dup2(from, to);
+}
 
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
+void restore_signals() {
+  for (const int signal : signals_ignored_by_supervisor) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
 
- private:
-  posix_spawnattr_t attributes_;
-  posix_spawn_file_actions_t actions_;
-};
+// In the child, which shares the supervisor's memory until it executes the program. A supervisor
+// that is killed cannot end its test any more, so the system does.
+int become(char** argv, char** environment, const std::string& cwd, const SpawnFiles& files,
+           pid_t supervisor) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != supervisor) return ESRCH;
+  ::setsid();
+  restore_signals();
+  const int input = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (input < 0) return errno;
+  give(input, STDIN_FILENO);
+  give(files.output, STDOUT_FILENO);
+  give(files.errors, STDERR_FILENO);
+  if (files.passed >= 0) give(files.passed, files.passed_as);
+  if (!cwd.empty() && ::chdir(cwd.c_str()) != 0) return errno;
+  ::execvpe(argv[0], argv, environment);
+  return errno;
+}
+
+// Like posix_spawn, which can neither ask for the death signal nor do without a stack of its own.
+int start(char** argv, char** environment, const std::string& cwd, const SpawnFiles& files,
+          pid_t& pid) {
+  const pid_t supervisor = ::getpid();
+  volatile int error = 0;
+  const pid_t child = ::vfork();
+  if (child < 0) return errno;
+  if (child == 0) {
+    error = become(argv, environment, cwd, files, supervisor);
+    ::_exit(127);
+  }
+  pid = child;
+  if (error != 0) ::waitpid(child, nullptr, 0);
+  return error;
+}
 
 }  // namespace
 
@@ -78,18 +93,12 @@ std::optional<std::string> Environment::value(std::string_view name) const {
   return std::string(*found + name.size() + 1);
 }
 
+// A script that does not say what it is for is run by the shell, as execvpe does it.
 int spawn(const Command& command, Environment& environment, const SpawnFiles& files, pid_t& pid) {
   std::vector<char*> argv;
   for (const std::string& word : command.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  const SpawnSetup setup(command.cwd, files);
-  const int code = ::posix_spawnp(&pid, argv[0], setup.actions(), setup.attributes(), argv.data(),
-                                  environment.get());
-  if (code != ENOEXEC) return code;
-  std::string shell = "/bin/sh";  // a script that does not say what it is for: as a shell would
-  argv.insert(argv.begin(), shell.data());
-  return ::posix_spawn(&pid, shell.c_str(), setup.actions(), setup.attributes(), argv.data(),
-                       environment.get());
+  return start(argv.data(), environment.get(), command.cwd, files, pid);
 }
 
 void limit_core_dumps(bool allowed) {
