@@ -116,7 +116,7 @@ function(unflake_embed_migrations stage)
   target_sources(unflake_${stage} PRIVATE ${generated})
 endfunction()
 
-# What is preloaded into tests. It must bring nothing along and depend on nothing but libc, so it is
+# What is preloaded into tests must bring nothing along and depend on nothing but libc, so it is
 # built apart from everything else, and never with sanitizers.
 function(unflake_agent_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/agent/*.cc)
@@ -128,6 +128,18 @@ function(unflake_agent_library name)
   target_link_options(${name} PRIVATE -nodefaultlibs
     -Wl,-z,now,-z,nodelete,-z,defs,--exclude-libs,ALL)
   target_link_libraries(${name} PRIVATE gcc_eh gcc c)
+endfunction()
+
+# This one not even on libc. Constructors may crash, so it comes first; and the fewer segments it
+# has, the faster it is loaded.
+function(unflake_crash_library name)
+  add_library(${name} SHARED ${CMAKE_SOURCE_DIR}/src/crash/crash.cc)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Werror -O2 -fno-exceptions -fno-rtti
+    -fvisibility=hidden -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patterns
+    -fasynchronous-unwind-tables)
+  target_link_options(${name} PRIVATE -nostdlib
+    -Wl,-z,now,-z,nodelete,-z,defs,-z,initfirst,-z,noseparate-code,-z,norelro)
 endfunction()
 
 # Turns data/timing-apis.toml into the list that unflake and the agent number the APIs by: one

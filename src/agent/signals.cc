@@ -118,6 +118,18 @@ void unwrap(const ProgramAction& action, struct sigaction& old) {
   old.sa_flags = action.flags;
 }
 
+// Of the initial thread, which is the one that mostly runs out of its own.
+void have_signal_stack() {
+  alignas(16) static char room[64 * 1024];
+  stack_t stack;
+  if (failed(raw_syscall(__NR_sigaltstack, 0, as_word(&stack)))) return;
+  if ((stack.ss_flags & SS_DISABLE) == 0) return;
+  stack.ss_sp = room;
+  stack.ss_size = sizeof room;
+  stack.ss_flags = 0;
+  raw_syscall(__NR_sigaltstack, as_word(&stack), 0);
+}
+
 void take_existing_handlers() {
   for (int signal = 1; signal < signal_count; ++signal) {
     struct sigaction action;
@@ -132,6 +144,7 @@ void take_existing_handlers() {
 void watch_fatal_signals() {
   if (real::sigaction == nullptr) return;
   wrapping = true;
+  have_signal_stack();
   for (const int signal : fatal_signals) {
     struct sigaction action;
     if (real::sigaction(signal, nullptr, &action) == 0) change_action(signal, &action, nullptr);

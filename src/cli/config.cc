@@ -135,6 +135,7 @@ void inherit(Settings& settings, const Settings& from) {
   fill(settings.flaky, from.flaky);
   fill(settings.target, from.target);
   fill(settings.fork_server, from.fork_server);
+  fill(settings.crash_places, from.crash_places);
 }
 
 class ConfigReader {
@@ -195,6 +196,7 @@ class ConfigReader {
     reader.read("flaky", settings.flaky);
     reader.read("target", settings.target);
     reader.read("fork_server", settings.fork_server);
+    reader.read("crash_places", settings.crash_places);
     if (auto error = reader.finish()) return *error;
     if (!parent && name != "default") parent = "default";
     if (!parent) return settings;

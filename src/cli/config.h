@@ -24,6 +24,7 @@ struct Settings {
   std::optional<FlakyResult> flaky;
   std::optional<std::string> target;
   std::optional<bool> fork_server;
+  std::optional<bool> crash_places;
 };
 
 struct Override {

@@ -31,6 +31,15 @@ Note lift_note(const QuarantineEntry& entry, const CleanRuns& runs) {
                       shell_quote(to_string(entry.test)), entry.signature)};
 }
 
+Note without_place_note(const TestId& test, const GateAttempt& attempt) {
+  return {Note::Level::warning,
+          fmt::format("{} was not put into quarantine: \"{}\" does not say where, so that it would "
+                      "cover whatever else happens to this test",
+                      printable(to_string(test)), printable(attempt.headline)),
+          fmt::format("unflake quarantine add {} --signature {} --force",
+                      shell_quote(to_string(test)), attempt.signature)};
+}
+
 std::string new_reason(const std::vector<GateAttempt>& attempts, const std::string& signature) {
   int failed = 0, runs = 0;
   for (const GateAttempt& attempt : attempts) {
@@ -138,6 +147,10 @@ void Gatekeeper::collect_new(const Test& test, const GateDecision& decision,
   for (const std::string& signature : decision.unknown) {
     if (!is_signature(signature)) continue;
     const auto attempt = std::ranges::find(attempts, signature, &GateAttempt::signature);
+    if (attempt->without_place) {
+      listeners_.emit(without_place_note(test.id, *attempt));
+      continue;
+    }
     QuarantineEntry entry;
     entry.test = test.id;
     entry.signature = signature;

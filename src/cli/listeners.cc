@@ -62,15 +62,16 @@ int terminal_of(const RunCommand& run) {
 }
 
 // History comes first: a run that was told was recorded.
-Result<void> Listeners::open(const RunCommand& run, FlakyResult flaky, Store* store,
-                             const Executor& executor, const Interrupts& interrupts) {
+Result<void> Listeners::open(const RunCommand& run, FlakyResult flaky,
+                             HistoryRecorder::OpenStore store, const Executor& executor,
+                             const Interrupts& interrupts) {
   const int fd = terminal_of(run);
   terminal_sink_ = std::make_unique<FdSink>(fd, interrupts.stop_fd());
   terminal_ =
       std::make_unique<TerminalReport>(*terminal_sink_, terminal_options(run, fd, executor));
   if (store) {
-    recorder_ =
-        std::make_unique<HistoryRecorder>(*store, [this](const Note& note) { stream_.emit(note); });
+    recorder_ = std::make_unique<HistoryRecorder>(std::move(store),
+                                                  [this](const Note& note) { stream_.emit(note); });
     stream_.add(*recorder_);
   }
   stream_.add(*terminal_);

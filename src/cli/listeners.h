@@ -27,7 +27,8 @@ int terminal_of(const RunCommand& run);
 // Everything that listens to a session.
 class Listeners {
  public:
-  Result<void> open(const RunCommand& run, FlakyResult flaky, Store* store,
+  // Without a way to open a store, nothing is recorded.
+  Result<void> open(const RunCommand& run, FlakyResult flaky, HistoryRecorder::OpenStore store,
                     const Executor& executor, const Interrupts& interrupts);
 
   EventStream& stream() { return stream_; }

@@ -129,6 +129,11 @@ class Addition {
     if (failure.failure && is_sanitizer(failure.failure->kind))
       return usage_error("what a sanitizer reports is a defect, not a flake",
                          printable(headline(*failure.failure)), "mend it, or use --force");
+    if (failure.failure && is_without_place(*failure.failure))
+      return usage_error(
+          fmt::format("\"{}\" does not say where, so that it would cover every future one of {}",
+                      printable(headline(*failure.failure)), printable(to_string(test_))),
+          "", "run the test until it fails again, with an unflake that sees where; or use --force");
     const auto recent = store_->recent_runs(test_, looked_at);
     if (!recent) return recent.error();
     const auto failed = std::ranges::count_if(*recent, [](const RecentRun& run) {

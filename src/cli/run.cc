@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <filesystem>
 
 #include "cli/changed_tests.h"
 #include "cli/gatekeeper.h"
@@ -7,10 +10,22 @@
 #include "cli/run_options.h"
 #include "cli/target_record.h"
 #include "run/local_executor.h"
+#include "suite/program.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
+
+// Too full even for an empty database.
+bool is_disk_full(const std::string& path) {
+  constexpr uint64_t least_room = 256 * 1024;
+  struct statvfs disk {};
+  std::filesystem::path folder = std::filesystem::path(absolute_path(path)).parent_path();
+  std::error_code failed;
+  while (!std::filesystem::exists(folder, failed) && folder.has_relative_path())
+    folder = folder.parent_path();
+  return ::statvfs(folder.c_str(), &disk) == 0 && disk.f_bavail * disk.f_frsize < least_room;
+}
 
 constexpr const char* help =
     R"(Runs tests, each alone in a process of its own, and remembers every run.
@@ -68,18 +83,33 @@ class RunSession {
     options.limits.head = options.limits.tail = run_.max_output_kib * 1024 / 2;
     options.core_dumps = run_.core_dumps;
     options.project_code = config_.code.rules(project_.root);
+    options.crash_places = run_.crash_places.value_or(config_.settings.crash_places.value_or(true));
     return options;
   }
 
-  // Before anything runs: whoever wants history learns at once that there will be none.
+  // Before anything runs: whoever wants history learns at once that there will be none. A full disk
+  // is no reason not to run, at the start as little as later.
   Result<void> open_history() {
     if (run_.no_history) return {};
     const StoreAddress address = run_.history.address(project_, config_);
     if (address.url == project_.path("history.db")) make_folder(project_);
+    const auto opened = try_to_open(address);
+    if (opened || (!is_postgres(address) && is_disk_full(address.url))) return {};
+    return opened.error();
+  }
+
+  Result<Store*> try_to_open(const StoreAddress& address) {
     auto store = open_store(address);
     if (!store) return store.error();
     store_ = std::move(*store);
-    return {};
+    return store_.get();
+  }
+
+  HistoryRecorder::OpenStore store_for_recorder() {
+    if (run_.no_history) return nullptr;
+    return [this, address = run_.history.address(project_, config_)]() -> Result<Store*> {
+      return store_ ? store_.get() : try_to_open(address);
+    };
   }
 
   FindTarget find_target() const {
@@ -101,7 +131,7 @@ class RunSession {
     if (!quarantine) return quarantine.error();
     if (run_.quarantine_new) make_folder(project_);
     Listeners listeners;
-    auto opened = listeners.open(run_, flaky_result(), store_.get(), executor, interrupts_);
+    auto opened = listeners.open(run_, flaky_result(), store_for_recorder(), executor, interrupts_);
     if (!opened) return opened.error();
     const SessionPolicy policy = policy_of(run_, config_, can_be_live(terminal_of(run_)));
     SessionStarted started = session_started(tests, plan, policy, executor);

@@ -47,6 +47,8 @@ void add_options(CommandLine& line, RunCommand& run) {
       .from_environment("UNFLAKE_GRACE");
   line.flag("--fork-server,!--no-fork-server", run.fork_server,
             "fork each run off a process that stands before its main; see docs/guide.md");
+  line.flag("--crash-places,!--no-crash-places", run.crash_places,
+            "load a small library that tells where a test crashes [yes]");
   line.flag("--fail-fast", run.fail_fast, "start nothing after a failure that is not retried");
   line.option("--flaky", run.flaky,
               "exit code when tests are only flaky: tell (3), pass (0), fail (1)")

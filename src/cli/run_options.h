@@ -19,6 +19,7 @@ struct RunCommand {
   std::optional<uint64_t> seed;
   std::optional<std::string> flaky;
   std::optional<bool> fork_server;
+  std::optional<bool> crash_places;
   std::string json_file, junit, colour = "auto";
   bool until_fail = false, fail_fast = false, shuffle = false, no_history = false;
   bool json = false, quiet = false, verbose = false, core_dumps = false;

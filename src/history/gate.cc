@@ -143,9 +143,12 @@ void decide_unknown(GateDecision& decision, const Sorted& sorted, const TestId& 
 }  // namespace
 
 GateAttempt gate_attempt_of(const Outcome& outcome) {
-  GateAttempt attempt{outcome.kind, outcome.signature, "", false, 1};
+  GateAttempt attempt;
+  attempt.outcome = outcome.kind;
+  attempt.signature = outcome.signature;
   if (!outcome.failed() || outcome.failures.empty()) return attempt;
   attempt.headline = headline(outcome.failures.front());
+  attempt.without_place = is_without_place(outcome.failures.front());
   attempt.sanitizer = std::ranges::any_of(
       outcome.failures, [](const Failure& failure) { return is_sanitizer(failure.kind); });
   return attempt;

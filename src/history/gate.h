@@ -15,8 +15,9 @@ struct GateAttempt {
   OutcomeKind outcome = OutcomeKind::pass;
   std::string signature;  // of a failing run
   std::string headline;
-  bool sanitizer = false;  // its failure was reported by a sanitizer
-  int runs = 1;            // that were like this one
+  bool sanitizer = false;      // its failure was reported by a sanitizer
+  bool without_place = false;  // it would be taken for any other crash of the test
+  int runs = 1;                // that were like this one
 };
 
 GateAttempt gate_attempt_of(const Outcome& outcome);

@@ -32,6 +32,10 @@ RunRecord record_of(const RunEnded& ended) {
   return run;
 }
 
+std::string counted_runs(int64_t runs) {
+  return fmt::format("{} {}", runs, runs == 1 ? "run" : "runs");
+}
+
 SessionRecord record_of(const SessionStarted& started) {
   return {.started = started.at,
           .surroundings = started.surroundings,
@@ -42,8 +46,8 @@ SessionRecord record_of(const SessionStarted& started) {
 
 }  // namespace
 
-HistoryRecorder::HistoryRecorder(Store& store, Tell tell, std::vector<std::string> spill_folders)
-    : store_(store), tell_(std::move(tell)), spill_(std::move(spill_folders)) {}
+HistoryRecorder::HistoryRecorder(OpenStore open, Tell tell, std::vector<std::string> spill_folders)
+    : open_(std::move(open)), tell_(std::move(tell)), spill_(std::move(spill_folders)) {}
 
 HistoryRecorder::~HistoryRecorder() {
   if (!waiting_.empty()) spill_waiting();
@@ -83,16 +87,16 @@ void HistoryRecorder::end() {
   if (!waiting_.empty()) spill_waiting();
   if (const Result<void> noted = write_suppressed(); !noted) report_problem(noted.error());
   // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
-  if (session_) (void)store_.end_session(*session_);
+  if (session_) (void)store_->end_session(*session_);
   if (spilled_ > 0)
     tell_({Note::Level::warning,
-           fmt::format("{} runs could not be written to the history; they are kept in {}", spilled_,
-                       spill_.path()),
-           fmt::format("bring them in with `unflake history import {}` when the history can be "
+           fmt::format("{} could not be written to the history, and {} kept in {}",
+                       counted_runs(spilled_), spilled_ == 1 ? "is" : "are", spill_.path()),
+           fmt::format("bring {} in with `unflake history import {}` when the history can be "
                        "written again",
-                       shell_quote(spill_.path()))});
+                       spilled_ == 1 ? "it" : "them", shell_quote(spill_.path()))});
   if (lost_ > 0)
-    tell_({Note::Level::error, fmt::format("{} runs could not be written anywhere", lost_),
+    tell_({Note::Level::error, fmt::format("{} could not be written anywhere", counted_runs(lost_)),
            "free some disk space and run the tests again"});
 }
 
@@ -104,13 +108,18 @@ void HistoryRecorder::try_to_write(TimePoint now) {
 }
 
 Result<void> HistoryRecorder::write_waiting() {
+  if (!store_) {
+    const Result<Store*> opened = open_();
+    if (!opened) return opened.error();
+    store_ = *opened;
+  }
   if (!session_) {
-    const Result<SessionId> begun = store_.begin_session(record_);
+    const Result<SessionId> begun = store_->begin_session(record_);
     if (!begun) return begun.error();
     session_ = *begun;
   }
   while (!waiting_.empty()) {
-    const Result<void> recorded = store_.record(*session_, waiting_.front());
+    const Result<void> recorded = store_->record(*session_, waiting_.front());
     if (!recorded) return recorded;
     waiting_bytes_ -= waiting_.front().output.size();
     waiting_.pop_front();
@@ -121,7 +130,7 @@ Result<void> HistoryRecorder::write_waiting() {
 Result<void> HistoryRecorder::write_suppressed() {
   for (; session_ && !suppressed_.empty(); suppressed_.pop_front()) {
     const auto& [test, signature] = suppressed_.front();
-    const Result<void> noted = store_.suppress(*session_, test, signature);
+    const Result<void> noted = store_->suppress(*session_, test, signature);
     if (!noted) return noted;
   }
   return {};

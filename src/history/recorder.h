@@ -19,8 +19,15 @@ class HistoryRecorder : public Consumer {
   // May emit the note into the stream that this recorder listens to.
   using Tell = std::function<void(const Note&)>;
 
-  HistoryRecorder(Store& store, Tell tell,
+  // Gives the store, when it can be opened; asked again as long as it cannot.
+  using OpenStore = std::function<Result<Store*>()>;
+
+  HistoryRecorder(OpenStore open, Tell tell,
                   std::vector<std::string> spill_folders = default_spill_folders());
+  HistoryRecorder(Store& store, Tell tell,
+                  std::vector<std::string> spill_folders = default_spill_folders())
+      : HistoryRecorder([&store] { return Result<Store*>(&store); }, std::move(tell),
+                        std::move(spill_folders)) {}
   ~HistoryRecorder() override;
 
   void on(const Event& event) override;
@@ -39,7 +46,8 @@ class HistoryRecorder : public Consumer {
   void spill_waiting();
   void report_problem(const Error& error);
 
-  Store& store_;
+  OpenStore open_;
+  Store* store_ = nullptr;
   Tell tell_;
   SpillFile spill_;
   SessionRecord record_;

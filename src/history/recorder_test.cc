@@ -296,7 +296,7 @@ TEST_F(RecorderTest, Says_so_when_runs_are_lost) {
   recorder_->on(SessionEnded{});
   EXPECT_FALSE(recorder_->all_recorded());
   EXPECT_EQ(notes_.back().level, Note::Level::error);
-  EXPECT_THAT(notes_.back().text, HasSubstr("1 runs could not be written anywhere"));
+  EXPECT_THAT(notes_.back().text, HasSubstr("1 run could not be written anywhere"));
 }
 
 TEST_F(RecorderTest, Spills_what_waits_when_it_goes_away_before_the_session_ends) {

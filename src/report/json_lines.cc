@@ -112,9 +112,9 @@ Json object_of(const RunStarted& run) {
 }
 
 void add_stacks(Json& object, const ProcessResult& process) {
-  for (const ThreadAtTimeout& thread : process.thread_stacks) {
+  for (const ThreadAtEnd& thread : process.thread_stacks) {
     Json frames = Json::array();
-    for (const ThreadAtTimeout::Frame& frame : thread.frames) {
+    for (const ThreadAtEnd::Frame& frame : thread.frames) {
       Json one{{"function", text_of(frame.function)}};
       add(one, "file", frame.file);
       if (frame.line > 0) one["line"] = frame.line;

@@ -42,46 +42,44 @@ std::string variable_for(const Command& command, const char* name) {
   return value;
 }
 
-Result<std::string> find_agent_library() {
-  if (std::string other = environment_variable("UNFLAKE_AGENT_LIBRARY"); !other.empty())
-    return other;
+Result<std::string> find_library(const std::string& file_name) {
   std::error_code failed;
   const fs::path program = fs::read_symlink("/proc/self/exe", failed);
   const fs::path prefix = program.parent_path().parent_path();
   for (const char* folder : {"lib", UNFLAKE_LIBDIR}) {
-    const fs::path library = prefix / folder / agent_file_name;
+    const fs::path library = prefix / folder / file_name;
     if (fs::exists(library, failed)) return library.string();
   }
-  return internal_error(fmt::format("{} is missing, which is loaded into tests", agent_file_name),
+  return internal_error(fmt::format("{} is missing, which is loaded into tests", file_name),
                         (prefix / "lib").string(),
                         "install unflake again, with its bin and lib folders side by side");
 }
 
-Result<AgentLibrary> AgentLibrary::open() {
-  const auto library = find_agent_library();
-  if (!library) return library.error();
-  return open(*library);
+Result<std::string> find_agent_library() {
+  if (std::string other = environment_variable("UNFLAKE_AGENT_LIBRARY"); !other.empty())
+    return other;
+  return find_library(agent_file_name);
 }
 
-Result<AgentLibrary> AgentLibrary::open(const std::string& library) {
-  AgentLibrary agent;
-  agent.path_ = library;
-  if (can_be_preloaded(library)) return agent;
+Result<PreloadedLibrary> PreloadedLibrary::open(const std::string& library) {
+  PreloadedLibrary preloaded;
+  preloaded.path_ = library;
+  if (can_be_preloaded(library)) return preloaded;
   auto folder = make_link_folder();
   if (!folder) return folder.error();
-  agent.link_folder_ = std::move(*folder);
-  agent.path_ = agent.link_folder_ + "/" + agent_file_name;
+  preloaded.link_folder_ = std::move(*folder);
+  preloaded.path_ = preloaded.link_folder_ + "/" + fs::path(library).filename().string();
   std::error_code failed;
-  fs::create_symlink(library, agent.path_, failed);
+  fs::create_symlink(library, preloaded.path_, failed);
   if (failed)
-    return internal_error("the agent's library cannot be linked: " + failed.message(), agent.path_);
-  return agent;
+    return internal_error("a library cannot be linked: " + failed.message(), preloaded.path_);
+  return preloaded;
 }
 
-AgentLibrary::AgentLibrary(AgentLibrary&& other) noexcept
+PreloadedLibrary::PreloadedLibrary(PreloadedLibrary&& other) noexcept
     : path_(std::move(other.path_)), link_folder_(std::exchange(other.link_folder_, "")) {}
 
-AgentLibrary::~AgentLibrary() {
+PreloadedLibrary::~PreloadedLibrary() {
   std::error_code ignored;
   if (!link_folder_.empty()) fs::remove_all(link_folder_, ignored);
 }

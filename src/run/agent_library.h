@@ -13,23 +13,23 @@ std::string variable_for(const Command& command, const char* name);
 
 inline constexpr const char* agent_file_name = "libunflake-agent.so";
 
-// Where libunflake-agent.so is: beside the folder of the running program, as it was built or
-// installed, or where UNFLAKE_AGENT_LIBRARY says.
+// Where a library of unflake is: beside the folder of the running program, as it was built or
+// installed. For the agent's, UNFLAKE_AGENT_LIBRARY may name another one.
+Result<std::string> find_library(const std::string& file_name);
 Result<std::string> find_agent_library();
 
-// The agent's library under a name that LD_PRELOAD can hold: no blanks, no colons.
-class AgentLibrary {
+// A library under a name that LD_PRELOAD can hold: no blanks, no colons.
+class PreloadedLibrary {
  public:
-  static Result<AgentLibrary> open();
-  static Result<AgentLibrary> open(const std::string& library);
-  AgentLibrary(AgentLibrary&& other) noexcept;
-  AgentLibrary& operator=(AgentLibrary&&) = delete;
-  ~AgentLibrary();
+  static Result<PreloadedLibrary> open(const std::string& library);
+  PreloadedLibrary(PreloadedLibrary&& other) noexcept;
+  PreloadedLibrary& operator=(PreloadedLibrary&&) = delete;
+  ~PreloadedLibrary();
 
   const std::string& path() const { return path_; }
 
  private:
-  AgentLibrary() = default;
+  PreloadedLibrary() = default;
 
   std::string path_;
   std::string link_folder_;  // removed with this object; empty: no link was needed

@@ -125,13 +125,14 @@ TEST(AgentMemory, Too_many_rules_are_refused) {
   EXPECT_FALSE(AgentMemory::create(plan));
 }
 
-TEST(AgentLibrary, A_path_that_LD_PRELOAD_cannot_hold_gets_a_link) {
+TEST(PreloadedLibrary, A_path_that_LD_PRELOAD_cannot_hold_gets_a_link) {
   const TempFolder folder;
-  const std::string library = folder.file("my: agent.so");
+  const std::string library = folder.file("my: folder") + "/agent.so";
+  std::filesystem::create_directory(folder.file("my: folder"));
   std::ofstream(library) << "library";
   std::string link;
   {
-    const auto agent = AgentLibrary::open(library);
+    const auto agent = PreloadedLibrary::open(library);
     ASSERT_TRUE(agent);
     link = agent->path();
     EXPECT_EQ(link.find_first_of(" :"), std::string::npos);
@@ -140,8 +141,8 @@ TEST(AgentLibrary, A_path_that_LD_PRELOAD_cannot_hold_gets_a_link) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(link).parent_path()));
 }
 
-TEST(AgentLibrary, A_plain_path_is_taken_as_it_is) {
-  EXPECT_EQ(AgentLibrary::open("/opt/lib/agent.so")->path(), "/opt/lib/agent.so");
+TEST(PreloadedLibrary, A_plain_path_is_taken_as_it_is) {
+  EXPECT_EQ(PreloadedLibrary::open("/opt/lib/agent.so")->path(), "/opt/lib/agent.so");
 }
 
 std::string value_of(const std::vector<EnvChange>& changes, const std::string& name) {

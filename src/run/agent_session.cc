@@ -1,8 +1,10 @@
 #include "run/agent_session.h"
 
+#include <algorithm>
 #include <csignal>
 
 #include "run/command_program.h"
+#include "run/thread_stacks.h"
 #include "symbols/loadable.h"
 #include "symbols/needed_libraries.h"
 #include "trace/assertion_reporters.h"
@@ -14,6 +16,29 @@ namespace {
 
 bool died_of_a_trap(const ProcessResult& process) {
   return process.end == ProcessResult::End::signalled && process.code == SIGTRAP;
+}
+
+bool is_of_first_process(const TracedFailure& failure, const Trace& trace) {
+  if (failure.thread >= trace.threads.size()) return false;
+  const uint32_t process = trace.threads[failure.thread].process;
+  return process < trace.processes.size() && trace.processes[process].parent == no_index;
+}
+
+bool is_what_it_died_of(const TracedFailure& failure, int signal) {
+  return (failure.kind == "signal" && failure.signal == signal) ||
+         (failure.kind == "abort" && signal == SIGABRT);
+}
+
+// A handler that raises its signal again makes two of one crash; the first one tells where it was.
+const TracedFailure* what_it_died_of(const Trace& trace, int signal) {
+  const TracedFailure* found = nullptr;
+  for (auto failure = trace.failures.rbegin(); failure != trace.failures.rend(); ++failure) {
+    if (!is_of_first_process(*failure, trace)) continue;
+    const bool is_same_thread = found == nullptr || failure->thread == found->thread;
+    if (!is_what_it_died_of(*failure, signal) || !is_same_thread) break;
+    found = &*failure;
+  }
+  return found;
 }
 
 }  // namespace
@@ -53,7 +78,9 @@ void AgentSession::meet_libraries(const std::string& program, const Command& com
 
 Result<std::string> AgentSession::library() {
   if (!library_) {
-    auto library = AgentLibrary::open();
+    const auto found = find_agent_library();
+    if (!found) return found.error();
+    auto library = PreloadedLibrary::open(*found);
     if (!library) return library.error();
     library_.emplace(std::move(*library));
   }
@@ -87,6 +114,22 @@ Trace AgentSession::read(const Test& test, const AgentRun& run, const ProcessRes
   nothing.problems.push_back(to_string(report.error()));
   nothing.interventions.resize(run.plan.rule_of.size());
   return nothing;
+}
+
+std::vector<ThreadAtEnd> AgentSession::stack_at_crash(const Trace& trace,
+                                                      const ProcessResult& process) const {
+  if (process.end != ProcessResult::End::signalled) return {};
+  const TracedFailure* found = what_it_died_of(trace, process.code);
+  if (found == nullptr) return {};
+  const TracedThread& thread = trace.threads[found->thread];
+  ThreadAtEnd stack{trace.processes[thread.process].pid, thread.tid, thread.name.text, {}, ""};
+  for (const TracedFrame& frame : found->stack.frames) {
+    const bool is_project =
+        frame.image < trace.images.size() && trace.images[frame.image].is_project;
+    for (const Frame& source : frame.source)
+      stack.frames.push_back(frame_at_end(source, is_project, code_.policy()));
+  }
+  return {std::move(stack)};
 }
 
 }  // namespace unflake

@@ -32,6 +32,9 @@ class AgentSession {
 
   Trace read(const Test& test, const AgentRun& run, const ProcessResult& process);
 
+  // Of the thread that the signal hit of which the process died, when the trace has it.
+  std::vector<ThreadAtEnd> stack_at_crash(const Trace& trace, const ProcessResult& process) const;
+
   // The path under which the agent can be preloaded.
   Result<std::string> library();
 
@@ -42,7 +45,7 @@ class AgentSession {
   Result<void> meet_program(const Test& test);
   void meet_libraries(const std::string& program, const Command& command);
 
-  std::optional<AgentLibrary> library_;
+  std::optional<PreloadedLibrary> library_;
   CodeMap code_;
   std::map<std::string, TestMemory> tests_;                    // by id
   std::map<std::string, RawImage> programs_;                   // by path, libraries too

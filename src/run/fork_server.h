@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "run/control.h"
-#include "run/file_stamp.h"
 #include "run/launch.h"
 #include "run/spawn.h"
+#include "util/file_stamp.h"
 #include "util/result.h"
 #include "util/unique_fd.h"
 

@@ -56,6 +56,7 @@ std::string identity_of(const Launch& launch) {
   add(launch.command.cwd);
   add(launch.core_dumps ? "core dumps" : "");
   add(launch.conditions.one_core ? "one core" : "");
+  add(launch.crash_library);
   for (const EnvChange& change : launch.command.env)
     if (change.name != protocol::memory_variable)
       add(as_variable(change.name.c_str(), change.value));
@@ -105,6 +106,7 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   if (entry.refused == stamp) return;
   Environment environment(launch.command.env);
   entry.variables = variables_of_runs(environment);
+  crashes_.load(environment, launch.crash_library);
   load_agent(environment, launch.fork_server);
   ServerStart start{launch.command, environment, launch.timeout, control};
   auto server = ForkServer::start(start);

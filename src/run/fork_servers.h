@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "run/crash_watch.h"
 #include "run/fork_server.h"
 
 namespace unflake {
@@ -20,6 +21,8 @@ struct ForkedStart {
 // The fork servers of one supervisor: one for each program, environment and working directory.
 class ForkServers {
  public:
+  explicit ForkServers(const CrashWatch& crashes) : crashes_(crashes) {}
+
   // Starts a run as a child of this process, with a server that is made, or made anew, as needed.
   // Children of this process that are none of its own are named in `others`.
   ForkedStart start(const Launch& launch, int output, int errors, Control& control,
@@ -41,6 +44,7 @@ class ForkServers {
   Entry* entry_for(const std::string& identity);
   void start_server(Entry& entry, const Launch& launch, Control& control, ForkedStart& started);
 
+  const CrashWatch& crashes_;
   std::list<Entry> entries_;
   uint64_t uses_ = 0;
 };

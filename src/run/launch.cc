@@ -21,15 +21,15 @@ CapturedOutput read_output(WireReader& in) {
   return output;
 }
 
-void add_stacks(WireWriter& out, const std::vector<ThreadAtTimeout>& threads) {
+void add_stacks(WireWriter& out, const std::vector<ThreadAtEnd>& threads) {
   out.add(threads.size());
-  for (const ThreadAtTimeout& thread : threads) {
+  for (const ThreadAtEnd& thread : threads) {
     out.add(thread.pid);
     out.add(thread.tid);
     out.add(std::string_view(thread.name));
     out.add(std::string_view(thread.why_empty));
     out.add(thread.frames.size());
-    for (const ThreadAtTimeout::Frame& frame : thread.frames) {
+    for (const ThreadAtEnd::Frame& frame : thread.frames) {
       out.add(std::string_view(frame.function));
       out.add(std::string_view(frame.file));
       out.add(frame.line);
@@ -38,14 +38,14 @@ void add_stacks(WireWriter& out, const std::vector<ThreadAtTimeout>& threads) {
   }
 }
 
-ThreadAtTimeout read_stack(WireReader& in) {
-  ThreadAtTimeout thread;
+ThreadAtEnd read_stack(WireReader& in) {
+  ThreadAtEnd thread;
   thread.pid = in.number<int>();
   thread.tid = in.number<int>();
   thread.name = in.text();
   thread.why_empty = in.text();
   for (size_t left = in.number<size_t>(); left > 0 && in.ok(); --left) {
-    ThreadAtTimeout::Frame& frame = thread.frames.emplace_back();
+    ThreadAtEnd::Frame& frame = thread.frames.emplace_back();
     frame.function = in.text();
     frame.file = in.text();
     frame.line = in.number<int>();
@@ -73,8 +73,11 @@ std::string encode(const Launch& launch) {
   out.add(launch.limits.split_errors);
   out.add(launch.core_dumps);
   out.add(launch.keep_leftovers);
-  out.add(std::string_view(launch.project_root));
+  out.add(std::string_view(launch.project_code.root));
+  out.add(launch.project_code.project);
+  out.add(launch.project_code.system);
   out.add(std::string_view(launch.fork_server));
+  out.add(std::string_view(launch.crash_library));
   out.add(launch.conditions.one_core);
   out.add(std::bit_cast<uint64_t>(launch.conditions.cpu_share));
   out.add(launch.conditions.competitors);
@@ -101,8 +104,11 @@ Launch decode_launch(std::string_view bytes) {
   launch.limits.split_errors = in.number<bool>();
   launch.core_dumps = in.number<bool>();
   launch.keep_leftovers = in.number<bool>();
-  launch.project_root = in.text();
+  launch.project_code.root = in.text();
+  launch.project_code.project = in.texts();
+  launch.project_code.system = in.texts();
   launch.fork_server = in.text();
+  launch.crash_library = in.text();
   launch.conditions.one_core = in.number<bool>();
   launch.conditions.cpu_share = std::bit_cast<double>(in.number<uint64_t>());
   launch.conditions.competitors = in.number<int>();

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "suite/test.h"
+#include "symbols/project_code.h"
 #include "trace/conditions.h"
 #include "util/process_result.h"
 
@@ -16,8 +17,9 @@ struct Launch {
   OutputLimits limits;
   bool core_dumps = false;
   bool keep_leftovers = false;
-  std::string project_root;  // whose code is the user's own, in the stacks of a time-out
-  std::string fork_server;   // the agent's library when it may come from a fork server; else empty
+  ProjectCodeRules project_code;  // whose code is the user's own, in stacks
+  std::string fork_server;    // the agent's library when it may come from a fork server; else empty
+  std::string crash_library;  // what tells where it crashes; empty: nothing does
   Conditions conditions{};
   size_t slot = 0;  // which of those that run side by side this is
 };

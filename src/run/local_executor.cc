@@ -8,7 +8,10 @@
 #include <cerrno>
 #include <set>
 
+#include "protocol/crash_protocol.h"
+#include "run/command_program.h"
 #include "run/process_tree.h"
+#include "symbols/loadable.h"
 #include "util/pidfd.h"
 
 namespace unflake {
@@ -43,7 +46,15 @@ Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(const LocalOptions&
   std::unique_ptr<LocalExecutor> executor(new LocalExecutor(options, interrupts));
   for (size_t i = 0; i < options.jobs; ++i)
     if (const auto added = executor->add_slot(false); !added) return added.error();
+  if (options.crash_places) executor->find_crash_library();
   return executor;
+}
+
+// Without it, runs only tell less.
+void LocalExecutor::find_crash_library() {
+  const auto found = find_library(protocol::crash_file_name);
+  if (!found) return;
+  if (auto library = PreloadedLibrary::open(*found)) crash_library_.emplace(std::move(*library));
 }
 
 LocalExecutor::~LocalExecutor() {
@@ -98,12 +109,24 @@ Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
   launch.limits = options_.limits;
   launch.core_dumps = options_.core_dumps;
   launch.keep_leftovers = experiment.keep_leftovers;
-  launch.project_root = options_.project_code.root;
+  launch.project_code = options_.project_code;
+  if (!ordered.agent) launch.crash_library = crash_library_for(launch.command);
   launch.conditions = experiment.conditions;
   launch.slot = slot.number;
   if (ordered.experiment.fork_server && !experiment.keep_leftovers)
     if (const auto library = agents_.library()) launch.fork_server = *library;
   return launch;
+}
+
+std::string LocalExecutor::crash_library_for(const Command& command) {
+  if (!crash_library_ || command.argv.empty()) return "";
+  const auto [known, is_new] = tells_crashes_.try_emplace({command.argv[0], command.cwd}, false);
+  if (is_new) {
+    const auto program = program_of(command);
+    known->second =
+        program && is_elf_program(*program) && check_loadable(*program) && !has_sanitizer(*program);
+  }
+  return known->second ? crash_library_->path() : "";
 }
 
 void LocalExecutor::refuse(Ticket ticket, const Experiment& experiment, const Error& error) {
@@ -172,6 +195,14 @@ std::optional<Wakeup> LocalExecutor::ready_interrupt() {
   return Stopped{};
 }
 
+void LocalExecutor::read_trace(const Ordered& done, ExperimentResult& result) {
+  auto trace = std::make_shared<const Trace>(
+      agents_.read(*done.experiment.test, *done.agent, result.process));
+  if (result.process.thread_stacks.empty())
+    result.process.thread_stacks = agents_.stack_at_crash(*trace, result.process);
+  result.trace = std::move(trace);
+}
+
 Wakeup LocalExecutor::finish(Slot& slot) {
   auto process = slot.supervisor.receive();
   if (!process) process = replace_supervisor(slot);
@@ -187,10 +218,8 @@ Wakeup LocalExecutor::finish(Slot& slot) {
   if (done.experiment.fork_server)
     if (const auto library = agents_.library(); !library)
       finished.result.process.no_fork_server = to_string(library.error());
+  if (done.agent) read_trace(done, finished.result);
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
-  if (done.agent)
-    finished.result.trace = std::make_shared<const Trace>(
-        agents_.read(*done.experiment.test, *done.agent, finished.result.process));
   return finished;
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct LocalOptions {
   OutputLimits limits;
   bool core_dumps = false;
   ProjectCodeRules project_code;  // for stacks, and for runs under the agent
+  bool crash_places = true;       // plain runs tell where they crash
 };
 
 // Runs experiments on this machine, each slot with a supervisor of its own.
@@ -67,10 +69,13 @@ class LocalExecutor : public Executor, public Launcher {
   Slot* slot_with(size_t ordered, bool for_fixtures);
   Result<Slot*> slot_for(const Experiment& experiment);
   Launch launch_for(const Slot& slot, const Ordered& ordered);
+  void find_crash_library();
+  std::string crash_library_for(const Command& command);
   void refuse(Ticket ticket, const Experiment& experiment, const Error& error);
   std::optional<Wakeup> ready_interrupt();
   void send_next(Slot& slot, size_t position);
   ProcessResult replace_supervisor(Slot& slot);
+  void read_trace(const Ordered& done, ExperimentResult& result);
   Wakeup finish(Slot& slot);
 
   const LocalOptions options_;
@@ -81,6 +86,9 @@ class LocalExecutor : public Executor, public Launcher {
   bool stop_told_ = false;
   std::optional<Error> broken_;
   AgentSession agents_;
+  std::optional<PreloadedLibrary> crash_library_;
+  // By program as commands name it, with its folder: whether a library can be loaded into it.
+  std::map<std::pair<std::string, std::string>, bool> tells_crashes_;
   std::deque<Finished> refused_;  // could not even be started, and were not told yet
 };
 

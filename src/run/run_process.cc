@@ -17,7 +17,7 @@
 
 #include "run/process_tree.h"
 #include "run/scarcity.h"
-#include "run/stacks_at_timeout.h"
+#include "run/thread_stacks.h"
 #include "util/capture.h"
 #include "util/pidfd.h"
 #include "util/unique_fd.h"
@@ -111,7 +111,7 @@ struct Started {
 class Watch {
  public:
   Watch(const Launch& launch, const Started& started, Control& control, Stream& output,
-        Stream* errors, ForkServers& servers, Scarcity& scarcity)
+        Stream* errors, ForkServers& servers, const CrashWatch& crashes, Scarcity& scarcity)
       : launch_(launch),
         pid_(started.pid),
         started_(started.at),
@@ -119,6 +119,7 @@ class Watch {
         output_(output),
         errors_(errors),
         servers_(servers),
+        crashes_(crashes),
         scarcity_(scarcity) {
     if (launch.timeout > Duration::zero()) deadline_ = started_ + launch.timeout;
   }
@@ -129,7 +130,8 @@ class Watch {
     const auto ended = Clock::now();
     scarcity_.end();
     ProcessResult result = reap();
-    result.duration = std::chrono::duration_cast<Duration>(ended - started_);
+    if (looked_ > Clock::duration::zero()) crashes_.forget();
+    result.duration = std::chrono::duration_cast<Duration>(ended - started_ - looked_);
     result.thread_stacks = std::move(stacks_);
     if (!launch_.keep_leftovers) result.leftovers = end_leftovers();
     drain();
@@ -143,6 +145,7 @@ class Watch {
   bool exited(int handle) {
     pollfd watched[] = {{handle, POLLIN, 0},
                         {stopping_ == Stopping::killed ? -1 : control_.fd(), POLLIN, 0},
+                        {crashes_.fd(), POLLIN, 0},
                         {much_output_ ? output_.fd() : -1, POLLIN, 0},
                         {much_output_ && errors_ ? errors_->fd() : -1, POLLIN, 0}};
     int wait = milliseconds_to_deadline();
@@ -152,7 +155,19 @@ class Watch {
     if (watched[0].revents != 0) return true;
     if (drain() > pipe_size_ / 4) much_output_ = true;
     if (watched[1].revents && control_.read_word_to_stop()) stop(ProcessResult::End::cancelled);
+    if (watched[2].revents) look_at_crash();
     return false;
+  }
+
+  // The time that this takes is not the test's.
+  void look_at_crash() {
+    const auto notice = crashes_.read();
+    if (!notice || notice->pid != pid_) return;
+    const auto began = Clock::now();
+    auto stacks = stack_at_crash(*notice, launch_.project_code, [this] { crashes_.let_die(); });
+    if (stopping_ == Stopping::no) stacks_ = std::move(stacks);
+    looked_ += Clock::now() - began;
+    if (deadline_) *deadline_ += Clock::now() - began;
   }
 
   void act_on_time() {
@@ -166,7 +181,7 @@ class Watch {
       end_ = reason;
       scarcity_.end();  // a stopped process would not hear the word
       if (reason == ProcessResult::End::timed_out)
-        stacks_ = stacks_at_timeout(pid_, servers_.pids(), launch_.project_root);
+        stacks_ = stacks_at_timeout(pid_, servers_.pids(), launch_.project_code);
       stopping_ = Stopping::asked;
       deadline_ = Clock::now() + launch_.grace;
       ::kill(-pid_, SIGTERM);
@@ -222,17 +237,19 @@ class Watch {
   Stream& output_;
   Stream* errors_;
   ForkServers& servers_;
+  const CrashWatch& crashes_;
   Scarcity& scarcity_;
   std::optional<Clock::time_point> deadline_;
   std::optional<ProcessResult::End> end_;
+  Clock::duration looked_{};  // at a crash
   Stopping stopping_ = Stopping::no;
-  std::vector<ThreadAtTimeout> stacks_;
+  std::vector<ThreadAtEnd> stacks_;
   const size_t pipe_size_ = static_cast<size_t>(::fcntl(output_.fd(), F_GETPIPE_SZ));
   bool much_output_ = false;
 };
 
 Started start(const Launch& launch, int output, int errors, Control& control, ForkServers& servers,
-              const Scarcity& scarcity) {
+              const CrashWatch& crashes, const Scarcity& scarcity) {
   limit_core_dumps(launch.core_dumps);
   Started started;
   if (!launch.fork_server.empty()) {
@@ -243,6 +260,7 @@ Started start(const Launch& launch, int output, int errors, Control& control, Fo
     if (forked.stopped) return started;
   }
   Environment environment(launch.command.env);
+  crashes.load(environment, launch.crash_library);
   started.at = Clock::now();
   started.error = spawn(launch.command, environment, {output, errors}, started.pid);
   return started;
@@ -254,7 +272,8 @@ ProcessResult stopped_before_start() {
   return result;
 }
 
-ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServers& servers) {
+ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServers& servers,
+                              const CrashWatch& crashes) {
   if (launch.command.argv.empty()) return not_started("there is no command to run", EINVAL);
   std::optional<Pipe> output = make_pipe();
   std::optional<Pipe> errors = launch.limits.split_errors ? make_pipe() : std::nullopt;
@@ -265,7 +284,7 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
   if (const int code = scarcity.begin(); code != 0) return without_conditions(code);
   const Started started =
       start(launch, output->write_end.get(), (errors ? errors : output)->write_end.get(), control,
-            servers, scarcity);
+            servers, crashes, scarcity);
   if (started.stopped) return stopped_before_start();
   if (started.error != 0) return not_started(why_not_started(launch, started.error), started.error);
   const int unmet = scarcity.apply_to(started.pid);
@@ -277,7 +296,7 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
   std::optional<Stream> error_stream;
   if (errors) error_stream.emplace(std::move(errors->read_end), launch.limits);
   ProcessResult result = Watch(launch, started, control, output_stream,
-                               error_stream ? &*error_stream : nullptr, servers, scarcity)
+                               error_stream ? &*error_stream : nullptr, servers, crashes, scarcity)
                              .until_the_end();
   if (unmet != 0) return without_conditions(unmet);
   if (launch.keep_leftovers) control.take_over(output_stream.release());
@@ -289,9 +308,10 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
 
 }  // namespace
 
-ProcessResult run_process(const Launch& launch, Control& control, ForkServers& servers) {
+ProcessResult run_process(const Launch& launch, Control& control, ForkServers& servers,
+                          const CrashWatch& crashes) {
   const auto started = std::chrono::system_clock::now();
-  ProcessResult result = start_and_watch(launch, control, servers);
+  ProcessResult result = start_and_watch(launch, control, servers, crashes);
   result.started = started;
   return result;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "run/control.h"
+#include "run/crash_watch.h"
 #include "run/fork_servers.h"
 #include "run/launch.h"
 
@@ -9,6 +10,7 @@ namespace unflake {
 // Starts the process in a session of its own, captures what it writes, ends it at its time-out or
 // at a word from `control`, and kills what it leaves behind. Needs to be, with the servers, the
 // only one in this process that has children.
-ProcessResult run_process(const Launch& launch, Control& control, ForkServers& servers);
+ProcessResult run_process(const Launch& launch, Control& control, ForkServers& servers,
+                          const CrashWatch& crashes);
 
 }  // namespace unflake

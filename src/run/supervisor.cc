@@ -115,9 +115,10 @@ ProcessResult never_started() {
   return result;
 }
 
-bool serve_next(Orders& orders, ForkServers& servers, int socket) {
+bool serve_next(Orders& orders, ForkServers& servers, const CrashWatch& crashes, int socket) {
   const auto launch = orders.next();
-  if (!launch || !send_message(socket, encode(run_process(*launch, orders, servers)))) return false;
+  if (!launch) return false;
+  if (!send_message(socket, encode(run_process(*launch, orders, servers, crashes)))) return false;
   for (size_t left = orders.take_dropped(); left > 0; --left)
     if (!send_message(socket, encode(never_started()))) return false;
   return true;
@@ -130,8 +131,9 @@ bool serve_next(Orders& orders, ForkServers& servers, int socket) {
   ::prctl(PR_SET_NAME, "unflake-run");
   adopt_orphans();
   Orders orders(socket);
-  ForkServers servers;
-  while (serve_next(orders, servers, socket)) {
+  const CrashWatch crashes;
+  ForkServers servers(crashes);
+  while (serve_next(orders, servers, crashes, socket)) {
   }
   kill_all_descendants();
   ::_exit(0);

@@ -4,6 +4,10 @@
 #include <gelf.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "symbols/elf_file.h"
 #include "util/unique_fd.h"
 
@@ -21,6 +25,35 @@ bool has_interpreter(Elf* elf) {
   return false;
 }
 
+constexpr std::array<std::string_view, 4> starts_of_sanitizers{"__asan_init", "__tsan_init",
+                                                               "__msan_init", "__hwasan_init"};
+
+bool names_a_sanitizer(Elf* elf, Elf_Scn* section, const GElf_Shdr& header) {
+  Elf_Data* data = ::elf_getdata(section, nullptr);
+  if (data == nullptr || header.sh_entsize == 0) return false;
+  const auto count = static_cast<int>(header.sh_size / header.sh_entsize);
+  for (int i = 0; i < count; ++i) {
+    GElf_Sym symbol;
+    if (::gelf_getsym(data, i, &symbol) == nullptr) return false;
+    const char* name = ::elf_strptr(elf, header.sh_link, symbol.st_name);
+    if (name != nullptr &&
+        std::ranges::find(starts_of_sanitizers, name) != starts_of_sanitizers.end())
+      return true;
+  }
+  return false;
+}
+
+struct OpenElf {
+  UniqueFd file;
+  ElfHandle elf;  // none: it is no ELF file, or cannot be read
+
+  explicit OpenElf(const std::string& path) : file(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    ::elf_version(EV_CURRENT);
+    if (file) elf.reset(::elf_begin(file.get(), ELF_C_READ_MMAP, nullptr));
+    if (elf && ::elf_kind(elf.get()) != ELF_K_ELF) elf.reset();
+  }
+};
+
 Error refusal(const std::string& path, const std::string& why, const std::string& next) {
   return usage_error("the agent cannot be loaded into this program: " + why, path, next);
 }
@@ -28,26 +61,39 @@ Error refusal(const std::string& path, const std::string& why, const std::string
 }  // namespace
 
 Result<void> check_loadable(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const OpenElf opened(path);
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0)
+  if (!opened.file || ::fstat(opened.file.get(), &status) != 0)
     return refusal(path, "it cannot be read", "make the file readable");
   if ((status.st_mode & (S_ISUID | S_ISGID)) != 0)
     return refusal(path, "it is setuid or setgid, and the loader then preloads nothing",
                    "test a copy without these bits");
-  ::elf_version(EV_CURRENT);
-  const ElfHandle elf(::elf_begin(file.get(), ELF_C_READ_MMAP, nullptr));
+  Elf* elf = opened.elf.get();
   GElf_Ehdr header;
-  if (!elf || ::elf_kind(elf.get()) != ELF_K_ELF || ::gelf_getehdr(elf.get(), &header) == nullptr)
-    return {};
-  if (header.e_machine != EM_X86_64 || ::gelf_getclass(elf.get()) != ELFCLASS64)
+  if (elf == nullptr || ::gelf_getehdr(elf, &header) == nullptr) return {};
+  if (header.e_machine != EM_X86_64 || ::gelf_getclass(elf) != ELFCLASS64)
     return refusal(path, "it is not made for 64-bit x86", "build it for x86-64");
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
     return refusal(path, "it is no executable", "name the program that contains the tests");
-  if (!has_interpreter(elf.get()))
+  if (!has_interpreter(elf))
     return refusal(path, "it is linked statically, and there is no loader that could preload it",
                    "link it dynamically: without -static");
   return {};
+}
+
+bool has_sanitizer(const std::string& path) {
+  const OpenElf opened(path);
+  Elf* elf = opened.elf.get();
+  for (Elf_Scn* section = nullptr; elf && (section = ::elf_nextscn(elf, section)) != nullptr;) {
+    GElf_Shdr header;
+    if (::gelf_getshdr(section, &header) == nullptr || header.sh_type != SHT_DYNSYM) continue;
+    if (names_a_sanitizer(elf, section, header)) return true;
+  }
+  return false;
+}
+
+bool is_elf_program(const std::string& path) {
+  return OpenElf(path).elf != nullptr;
 }
 
 }  // namespace unflake

@@ -10,4 +10,11 @@ namespace unflake {
 // is fine: what counts is the programs that it starts.
 Result<void> check_loadable(const std::string& path);
 
+// Whether it is a program that reports its crashes by itself, and first of all: a sanitizer's
+// run-time wants nothing to be loaded before it.
+bool has_sanitizer(const std::string& path);
+
+// A script is not one.
+bool is_elf_program(const std::string& path);
+
 }  // namespace unflake

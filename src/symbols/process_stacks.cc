@@ -8,6 +8,7 @@
 
 #include "symbols/tracer.h"
 #include "symbols/unwinder.h"
+#include "util/file_stamp.h"
 
 namespace unflake {
 namespace {
@@ -19,48 +20,59 @@ std::string name_of(pid_t process, pid_t tid) {
   return name;
 }
 
+ThreadStack take_stack(pid_t process, const Tracer::Thread& thread, Unwinder& unwinder,
+                       size_t most_frames) {
+  ThreadStack stack;
+  stack.tid = thread.tid;
+  stack.name = name_of(process, thread.tid);
+  stack.why_empty = thread.why_not;
+  if (thread.is_stopped)
+    for (CodePlace& place : unwinder.stack_of(thread.tid, most_frames))
+      stack.frames.push_back({std::move(place.image), place.address, {}, place.interrupted});
+  return stack;
+}
+
 // The process stands still only while this works.
 std::vector<ThreadStack> take_stacks(pid_t process, const StackLimits& limits,
                                      Tracer::Deadline deadline) {
   const Tracer tracer(process, limits.threads, deadline);
   Unwinder unwinder(process, tracer, deadline);
   std::vector<ThreadStack> stacks;
-  for (const Tracer::Thread& thread : tracer.threads()) {
-    ThreadStack stack;
-    stack.tid = thread.tid;
-    stack.name = name_of(process, thread.tid);
-    stack.why_empty = thread.why_not;
-    if (thread.is_stopped)
-      for (CodePlace& place : unwinder.stack_of(thread.tid, limits.frames))
-        stack.frames.push_back({std::move(place.image), place.address, {}});
-    stacks.push_back(std::move(stack));
-  }
+  for (const Tracer::Thread& thread : tracer.threads())
+    stacks.push_back(take_stack(process, thread, unwinder, limits.frames));
   return stacks;
 }
 
-class Names {
- public:
-  explicit Names(Tracer::Deadline deadline) : deadline_(deadline) {}
+// Images stay open: whoever looks at one process of a test will look at others, and reading the
+// debug information takes longer than anything else.
+std::shared_ptr<const Image> image_at(const std::string& path) {
+  struct Known {
+    FileStamp stamp;
+    std::shared_ptr<const Image> image;  // none: it cannot be read
+  };
+  static std::map<std::string, Known> images;
+  Known& known = images[path];
+  const FileStamp stamp = FileStamp::of(path);
+  if (known.stamp == stamp) return known.image;
+  auto opened = Image::open(path);
+  known = {stamp, opened ? *opened : nullptr};
+  return known.image;
+}
 
-  void give_names(ThreadFrame& frame) {
-    if (std::chrono::steady_clock::now() >= deadline_ || !frame.image.starts_with('/')) return;
-    const auto [known, is_new] = images_.emplace(frame.image, nullptr);
-    if (is_new) known->second = open(frame.image);
-    if (known->second != nullptr) frame.frames = known->second->frames_at(frame.address);
+void give_names(ThreadStack& stack, Tracer::Deadline deadline) {
+  for (ThreadFrame& frame : stack.frames) {
+    if (std::chrono::steady_clock::now() >= deadline || !frame.image.starts_with('/')) continue;
+    if (const auto image = image_at(frame.image)) frame.frames = image->frames_at(frame.address);
   }
-
- private:
-  static std::shared_ptr<const Image> open(const std::string& path) {
-    auto image = Image::open(path);
-    return image ? *image : nullptr;
-  }
-
-  Tracer::Deadline deadline_;
-  std::map<std::string, std::shared_ptr<const Image>> images_;
-};
+}
 
 bool has_ended(const ThreadStack& stack) {
   return stack.frames.empty() && stack.name.empty();
+}
+
+Error no_stack(pid_t pid, const std::string& why) {
+  return internal_error("no stack could be read: " + (why.empty() ? "its stacks are empty" : why),
+                        fmt::format("process {}", pid));
 }
 
 }  // namespace
@@ -71,15 +83,26 @@ Result<std::vector<ThreadStack>> stacks_of(pid_t pid, const StackLimits& limits)
   std::erase_if(stacks, has_ended);
   const bool any = std::any_of(stacks.begin(), stacks.end(),
                                [](const ThreadStack& stack) { return !stack.frames.empty(); });
-  if (!any) {
-    const std::string why = stacks.empty() ? "it has ended" : stacks.front().why_empty;
-    return internal_error("no stack could be read: " + (why.empty() ? "its stacks are empty" : why),
-                          fmt::format("process {}", pid));
-  }
-  Names names(start + 2 * limits.time);  // the process goes on meanwhile
-  for (ThreadStack& stack : stacks)
-    for (ThreadFrame& frame : stack.frames) names.give_names(frame);
+  if (!any) return no_stack(pid, stacks.empty() ? "it has ended" : stacks.front().why_empty);
+  // The process goes on meanwhile.
+  for (ThreadStack& stack : stacks) give_names(stack, start + 2 * limits.time);
   return stacks;
+}
+
+Result<ThreadStack> stack_of_thread(pid_t pid, pid_t tid, const StackLimits& limits,
+                                    const std::function<void()>& let_go) {
+  const auto start = std::chrono::steady_clock::now();
+  ThreadStack stack;
+  {
+    const Tracer tracer(pid, limits.threads, start + limits.time);
+    Unwinder unwinder(pid, tracer, start + limits.time);
+    const auto thread = std::ranges::find(tracer.threads(), tid, &Tracer::Thread::tid);
+    if (thread != tracer.threads().end()) stack = take_stack(pid, *thread, unwinder, limits.frames);
+    let_go();
+  }
+  if (stack.frames.empty()) return no_stack(pid, stack.why_empty);
+  give_names(stack, start + 2 * limits.time);
+  return stack;
 }
 
 }  // namespace unflake

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct ThreadFrame {
   std::string image;          // path; empty: in no file
   uint64_t address = 0;       // in the ELF file; of a caller, the byte before the return address
   std::vector<Frame> frames;  // innermost first; empty without an image that can be read
+  bool interrupted = false;   // the innermost one, and what a signal's handler returns to
 };
 
 struct ThreadStack {
@@ -35,5 +37,9 @@ struct StackLimits {
 // was. The caller must be allowed to trace the process, as its ancestors are. An exit status that
 // the process leaves behind meanwhile is left for its parent.
 Result<std::vector<ThreadStack>> stacks_of(pid_t pid, const StackLimits& limits = {});
+
+// The stack of one of its threads. All stand still while it is read, until `let_go` was called.
+Result<ThreadStack> stack_of_thread(pid_t pid, pid_t tid, const StackLimits& limits,
+                                    const std::function<void()>& let_go);
 
 }  // namespace unflake

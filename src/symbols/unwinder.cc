@@ -83,6 +83,7 @@ std::vector<CodePlace> Unwinder::stack_of(pid_t tid, size_t most_frames) {
     bool is_innermost = false;
     if (!::dwfl_frame_pc(frame, &address, &is_innermost)) return DWARF_CB_ABORT;
     walk.places.push_back(walk.self->place_of(is_innermost ? address : address - 1));
+    walk.places.back().interrupted = is_innermost;
     const bool late = std::chrono::steady_clock::now() >= walk.self->deadline_;
     return late || walk.places.size() >= walk.most_frames ? DWARF_CB_ABORT : DWARF_CB_OK;
   };

@@ -15,6 +15,7 @@ namespace unflake {
 struct CodePlace {
   std::string image;
   uint64_t address = 0;
+  bool interrupted = false;  // not in a call: the innermost one, or by a signal
 };
 
 // Walks the stacks of threads that a Tracer has stopped.

@@ -91,8 +91,8 @@ std::string cycle_text(const Trace& trace, const StuckLocks& stuck) {
   return join(parts, "; ");
 }
 
-int threads_in_locks(const std::vector<ThreadAtTimeout>& threads) {
-  const auto is_in_lock = [](const ThreadAtTimeout& thread) {
+int threads_in_locks(const std::vector<ThreadAtEnd>& threads) {
+  const auto is_in_lock = [](const ThreadAtEnd& thread) {
     const size_t few = std::min<size_t>(4, thread.frames.size());
     return std::any_of(thread.frames.begin(), thread.frames.begin() + static_cast<ptrdiff_t>(few),
                        [](const auto& frame) {

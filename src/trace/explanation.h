@@ -14,7 +14,7 @@ namespace unflake {
 struct ObservedRun {
   Trace trace;
   Outcome outcome;
-  std::vector<ThreadAtTimeout> thread_stacks;  // when it ran out of time
+  std::vector<ThreadAtEnd> thread_stacks;  // when it ran out of time
 };
 
 struct CodeSpot {

@@ -48,6 +48,12 @@ std::string_view to_string(FailureKind kind) {
   return name_of(failure_names, kind);
 }
 
+bool is_without_place(const Failure& failure) {
+  const bool needs_one =
+      failure.kind == FailureKind::signal || failure.kind == FailureKind::timeout;
+  return needs_one && failure.file.empty() && failure.function.empty();
+}
+
 bool is_sanitizer(FailureKind kind) {
   switch (kind) {
     case FailureKind::address_sanitizer:

@@ -100,6 +100,45 @@ bool is_explained(const Reading& reading) {
   return !evidence.checks.empty() && (signal == SIGABRT || signal == SIGTRAP);
 }
 
+const ThreadAtEnd::Frame* first_project_frame(const ThreadAtEnd& thread) {
+  const auto found = std::ranges::find_if(thread.frames, &ThreadAtEnd::Frame::is_project);
+  return found == thread.frames.end() ? nullptr : &*found;
+}
+
+// Where it died: in project code, or else in the first function that has a name.
+const ThreadAtEnd::Frame* where_it_crashed(const ProcessResult& process) {
+  if (process.thread_stacks.empty()) return nullptr;
+  const ThreadAtEnd& thread = process.thread_stacks.front();
+  if (const ThreadAtEnd::Frame* frame = first_project_frame(thread)) return frame;
+  const auto named = std::ranges::find_if(
+      thread.frames, [](const ThreadAtEnd::Frame& frame) { return !frame.function.empty(); });
+  return named == thread.frames.end() ? nullptr : &*named;
+}
+
+Failure at(Failure failure, const ThreadAtEnd::Frame* frame) {
+  if (frame != nullptr) {
+    failure.file = frame->file;
+    failure.line = frame->line;
+    failure.function = frame->function;
+  }
+  return bounded(std::move(failure));
+}
+
+Failure crash_of(const ProcessResult& process) {
+  return at(make_failure(FailureKind::signal, "", signal_name(process.code)),
+            where_it_crashed(process));
+}
+
+// A framework that catches the signal and lets it pass tells where its last check was, not where
+// the test crashed.
+bool is_crash_to_be_named(const Reading& reading) {
+  if (reading.process.end != ProcessResult::End::signalled) return false;
+  if (!is_explained(reading)) return true;
+  const Evidence& evidence = reading.evidence;
+  return evidence.reports.empty() && evidence.aborts.empty() && caught_signal(reading) &&
+         where_it_crashed(reading.process) != nullptr;
+}
+
 // The failure that names the outcome first.
 std::vector<Failure> failures_of(const Reading& reading) {
   const Evidence& evidence = reading.evidence;
@@ -112,10 +151,7 @@ std::vector<Failure> failures_of(const Reading& reading) {
   }
   append(failures, most_deadly_first(evidence.reports));
   append(failures, evidence.aborts);
-  const bool signalled = reading.process.end == ProcessResult::End::signalled;
-  if (signalled && !is_explained(reading))
-    failures.push_back(
-        bounded(make_failure(FailureKind::signal, "", signal_name(reading.process.code))));
+  if (is_crash_to_be_named(reading)) failures.push_back(crash_of(reading.process));
   std::vector<Failure> checks = evidence.checks;
   std::stable_partition(checks.begin(), checks.end(), is_signal);
   append(failures, checks);
@@ -192,11 +228,10 @@ Outcome not_in_binary(const Reading& reading) {
 
 // Where the test's own thread was: of its first process, or else of the first one that is in
 // project code at all.
-const ThreadAtTimeout::Frame* where_it_hung(const ProcessResult& process) {
-  for (const ThreadAtTimeout& thread : process.thread_stacks) {
+const ThreadAtEnd::Frame* where_it_hung(const ProcessResult& process) {
+  for (const ThreadAtEnd& thread : process.thread_stacks) {
     if (!thread.is_main()) continue;
-    for (const ThreadAtTimeout::Frame& frame : thread.frames)
-      if (frame.is_project) return &frame;
+    if (const ThreadAtEnd::Frame* frame = first_project_frame(thread)) return frame;
   }
   return nullptr;
 }
@@ -215,12 +250,8 @@ Outcome timed_out(const Reading& reading) {
     timeout.file = failure.file;
     timeout.line = failure.line;
   }
-  if (const ThreadAtTimeout::Frame* frame = where_it_hung(reading.process)) {
-    timeout.file = frame->file;
-    timeout.line = frame->line;
-    timeout.function = frame->function;
-    timeout = bounded(std::move(timeout));
-  }
+  if (const ThreadAtEnd::Frame* frame = where_it_hung(reading.process))
+    timeout = at(std::move(timeout), frame);
   std::vector<Failure> failures{std::move(timeout)};
   append(failures, others);
   return failing(reading, OutcomeKind::timeout, std::move(failures));

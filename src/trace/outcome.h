@@ -55,6 +55,9 @@ bool is_signature(std::string_view text);
 // One line for people: "server_test.cc:42: EXPECT_EQ(a, b)".
 std::string headline(const Failure& failure);
 
+// A crash or a time-out that does not tell where: all of them look the same.
+bool is_without_place(const Failure& failure);
+
 struct Outcome {
   OutcomeKind kind = OutcomeKind::pass;
   Duration duration{};

@@ -20,8 +20,8 @@ struct CapturedOutput {
   std::string text() const;
 };
 
-// Where a thread was when its process ran out of time.
-struct ThreadAtTimeout {
+// Where a thread was when its process ran out of time or died of a signal.
+struct ThreadAtEnd {
   struct Frame {
     std::string function;
     std::string file;
@@ -56,7 +56,9 @@ struct ProcessResult {
   Duration system_cpu{};
   int64_t max_rss_kib = 0;
   bool dumped_core = false;
-  std::vector<ThreadAtTimeout> thread_stacks;  // timed_out: of the process first, then of its own
+  // timed_out: of the process first, then of its own. signalled: of the thread that crashed, when
+  // it could be seen.
+  std::vector<ThreadAtEnd> thread_stacks;
   std::string no_fork_server;  // why it was spawned although a fork server was wanted; told once
   int leftovers = 0;           // processes that the test left behind and that were killed
   CapturedOutput output;  // standard output and, unless kept apart, standard error in one stream

@@ -1,0 +1,105 @@
+#include "run/thread_stacks.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "run/agent_library.h"
+#include "run/process_tree.h"
+#include "symbols/process_stacks.h"
+#include "symbols/project_code.h"
+#include "util/base_name.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t most_threads = 64;
+constexpr size_t most_threads_at_crash = 10'000;
+constexpr size_t most_frames = 64;  // of a thread
+constexpr auto most_time = 2s;
+
+// What unflake loads into a test is no part of it: an end must look the same with and without it.
+bool is_ours(const std::string& image) {
+  const auto name = base_name(image);
+  return name == agent_file_name || name == protocol::crash_file_name;
+}
+
+void add_frames(const ThreadFrame& at, const ProjectCode& policy,
+                std::vector<ThreadAtEnd::Frame>& frames) {
+  if (is_ours(at.image)) return;
+  if (at.frames.empty())
+    frames.push_back({at.image.empty() ? "?" : base_name(at.image), "", 0, false});
+  const bool project_image = policy.is_project_image(at.image);
+  for (const Frame& frame : at.frames) frames.push_back(frame_at_end(frame, project_image, policy));
+}
+
+ThreadAtEnd readable(const ThreadStack& stack, pid_t pid, const ProjectCode& policy) {
+  ThreadAtEnd thread{pid, stack.tid, stack.name, {}, stack.why_empty};
+  for (const ThreadFrame& frame : stack.frames) add_frames(frame, policy, thread.frames);
+  return thread;
+}
+
+bool is_abort(const ThreadFrame& at) {
+  return std::ranges::any_of(at.frames, [](const Frame& frame) {
+    return frame.function == "abort" || frame.function == "__GI_abort";
+  });
+}
+
+// Without our handler and what it waits in. A program's own handler that raises the signal again
+// when it has had its say is left out too: what it was called for is the crash.
+void begin_at_crash(ThreadStack& stack, bool was_sent) {
+  auto& frames = stack.frames;
+  // Behind the frame of a signal, which counts as interrupted too.
+  const auto next_interrupted = [&](auto from) {
+    const auto signal = std::adjacent_find(
+        from, frames.end(),
+        [](const ThreadFrame& a, const ThreadFrame& b) { return a.interrupted && b.interrupted; });
+    return signal == frames.end() ? signal : signal + 1;
+  };
+  auto crashed =
+      std::ranges::find_if(frames, [](const ThreadFrame& frame) { return is_ours(frame.image); });
+  crashed = next_interrupted(crashed);
+  if (crashed == frames.end()) return;
+  const auto below = next_interrupted(crashed);
+  if (was_sent && below != frames.end() && std::none_of(crashed, below, is_abort)) crashed = below;
+  frames.erase(frames.begin(), crashed);
+}
+
+}  // namespace
+
+ThreadAtEnd::Frame frame_at_end(const Frame& frame, bool is_project_image,
+                                const ProjectCode& policy) {
+  const bool is_project = is_project_image && first_project_frame({frame}, policy) != nullptr &&
+                          !is_framework_function(frame.function);
+  return {frame.function, frame.file, frame.line, is_project};
+}
+
+std::vector<ThreadAtEnd> stacks_at_timeout(pid_t first, const std::set<pid_t>& others,
+                                           const ProjectCodeRules& code) {
+  const ProjectCode policy(code);
+  std::vector<pid_t> processes = all_descendants(others);
+  std::ranges::stable_partition(processes, [&](pid_t pid) { return pid == first; });
+  const auto end = Clock::now() + most_time;
+  std::vector<ThreadAtEnd> threads;
+  for (const pid_t pid : processes) {
+    const auto left = std::chrono::floor<std::chrono::milliseconds>(end - Clock::now());
+    if (left <= 0ms || threads.size() >= most_threads) break;
+    const auto stacks = stacks_of(pid, {most_threads - threads.size(), most_frames, left});
+    if (!stacks) continue;
+    for (const ThreadStack& stack : *stacks) threads.push_back(readable(stack, pid, policy));
+  }
+  return threads;
+}
+
+std::vector<ThreadAtEnd> stack_at_crash(const protocol::CrashNotice& notice,
+                                        const ProjectCodeRules& code,
+                                        const std::function<void()>& let_die) {
+  auto stack = stack_of_thread(notice.pid, notice.tid, {.threads = most_threads_at_crash}, let_die);
+  if (!stack) return {};
+  begin_at_crash(*stack, notice.was_sent != 0);
+  return {readable(*stack, notice.pid, ProjectCode(code))};
+}
+
+}  // namespace unflake

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <set>
+#include <vector>
+
+#include "protocol/crash_protocol.h"
+#include "symbols/project_code.h"
+#include "util/process_result.h"
+
+namespace unflake {
+
+// For people, and for the failure's signature, whoever has walked the stack.
+ThreadAtEnd::Frame frame_at_end(const Frame& frame, bool is_project_image,
+                                const ProjectCode& policy);
+
+// Where the threads of a test that ran out of time are, before it is killed: of its first process,
+// then of everything else below the calling supervisor but these others. Bounded in time and size.
+std::vector<ThreadAtEnd> stacks_at_timeout(pid_t first, const std::set<pid_t>& others,
+                                           const ProjectCodeRules& code);
+
+// Where a thread is that is about to die of a signal. The whole process stands still until
+// `let_die` was called.
+std::vector<ThreadAtEnd> stack_at_crash(const protocol::CrashNotice& notice,
+                                        const ProjectCodeRules& code,
+                                        const std::function<void()>& let_die);
+
+}  // namespace unflake
