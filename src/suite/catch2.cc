@@ -163,7 +163,7 @@ class NamesListing {
 
   // Version 2 exits with the number of tests that it listed, so only a listing without tests can
   // be told to have failed.
-  Result<std::vector<ListedCase>> select(const char* spec) {
+  Result<std::vector<ListedCase>> select(const std::string& spec) {
     const Command command = command_for(spec);
     const auto answer = ask(command, options_, launcher_);
     if (!answer) return answer.error();
@@ -172,6 +172,12 @@ class NamesListing {
     if (cases.empty() && answer->code != 0)
       return listing_error(command, *answer, "failed while listing its tests");
     return cases;
+  }
+
+  Result<std::vector<std::string>> tags() {
+    const auto answer = ask(target_command(target_, {"--list-tags", "*"}), options_, launcher_);
+    if (!answer) return answer.error();
+    return parse_catch2_tags(answer->output.text());
   }
 
   // Lines that the program's own main() prints first would become part of the first name. A
@@ -184,7 +190,7 @@ class NamesListing {
   }
 
  private:
-  Command command_for(const char* spec) const {
+  Command command_for(const std::string& spec) const {
     return target_command(target_, {"--list-test-names-only", "--verbosity", "high", spec});
   }
 
@@ -193,6 +199,25 @@ class NamesListing {
   Launcher& launcher_;
   size_t preamble_lines_ = 0;
 };
+
+// Version 2 names the tags of a test only to people, in lines that are broken anywhere. So it is
+// asked for the tests of each tag.
+Result<void> add_tags(NamesListing& listing, std::vector<ListedCase>& cases) {
+  constexpr size_t most_tags = 200;  // each takes a start of the program
+  auto tags = listing.tags();
+  if (!tags) return tags.error();
+  tags->resize(std::min(tags->size(), most_tags));
+  std::map<std::string, std::vector<ListedCase*>> by_name;
+  for (ListedCase& listed : cases) by_name[listed.name].push_back(&listed);
+  for (const std::string& tag : *tags) {
+    const auto tagged = listing.select("[" + tag + "]");
+    if (!tagged) return tagged.error();
+    for (const ListedCase& one : *tagged)
+      for (ListedCase* listed : by_name[one.name])
+        if (listed->line == one.line && listed->file == one.file) listed->labels.push_back(tag);
+  }
+  return {};
+}
 
 Result<std::vector<ListedCase>> list_version_2(const Target& target, const ListOptions& options,
                                                Launcher& launcher) {
@@ -208,6 +233,8 @@ Result<std::vector<ListedCase>> list_version_2(const Target& target, const ListO
   std::set<std::string> hidden_names;
   for (const ListedCase& listed : *hidden) hidden_names.insert(listed.name);
   for (ListedCase& listed : *all) listed.disabled = hidden_names.contains(listed.name);
+  if (!options.labels) return all;
+  if (const auto added = add_tags(listing, *all); !added) return added.error();
   return all;
 }
 
@@ -257,6 +284,16 @@ std::vector<ListedCase> parse_catch2_names(std::string_view output) {
     cases.push_back(std::exchange(listed, {}));
   }
   return cases;
+}
+
+std::vector<std::string> parse_catch2_tags(std::string_view output) {
+  std::vector<std::string> tags;
+  for (const std::string_view line : split_lines(output)) {
+    const size_t start = line.find_first_not_of(" 0123456789");
+    if (!line.starts_with(' ') || start == std::string_view::npos || line[start] != '[') continue;
+    for (std::string& tag : tags_in(line.substr(start))) tags.push_back(std::move(tag));
+  }
+  return tags;
 }
 
 std::vector<std::optional<std::string>> catch2_specs(const std::vector<std::string>& names) {

@@ -16,6 +16,9 @@ std::optional<std::vector<ListedCase>> parse_catch2_xml(std::string_view output)
 // is followed by a tab and `@file:line`.
 std::vector<ListedCase> parse_catch2_names(std::string_view output);
 
+// Catch2 2: `--list-tags`, where each line counts a tag's tests and shows its spellings.
+std::vector<std::string> parse_catch2_tags(std::string_view output);
+
 // A test spec for each of `names`. Catch2 compares names without regard to case and surrounding
 // blanks, and a `*` at an end cannot be quoted; other names that match are excluded. None where no
 // spec selects the test alone, because two names differ in nothing that Catch2 compares.

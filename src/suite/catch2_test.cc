@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <pugixml.hpp>
 #include <set>
 
@@ -168,6 +169,29 @@ TEST(Catch2, Passes_on_the_refusal_of_duplicate_names) {
           .list(fixture_target("catch2_duplicates", Framework::catch2), {}, launcher);
   ASSERT_FALSE(tests);
   EXPECT_NE(tests.error().what.find("already defined"), std::string::npos) << tests.error().what;
+}
+
+TEST(Catch2Tags, Are_read_with_all_their_spellings) {
+  EXPECT_EQ(parse_catch2_tags("[log] starting\nTags for matching test cases:\n   2  [!hide]\n"
+                              "  12  [Net][net]\n      [NET]\n3 tags\n\n"),
+            (std::vector<std::string>{"!hide", "Net", "net", "NET"}));
+}
+
+TEST(Catch2, Version_2_tells_tags_when_they_are_wanted) {
+  TestLauncher launcher;
+  ListOptions options;
+  options.labels = true;
+  const Target target{"catch2_cases", Framework::catch2, fixture("catch2_cases"), {}};
+  const auto tests = adapter_for(Framework::catch2).list(target, options, launcher);
+  ASSERT_TRUE(tests) << to_string(tests.error());
+  std::map<std::string, std::set<std::string>> labels;
+  for (const auto& test : *tests) labels[test.id.name] = {test.labels.begin(), test.labels.end()};
+  EXPECT_EQ(labels["doubles"], (std::set<std::string>{"fast", "numbers"}));
+  EXPECT_EQ(labels["a requirement fails"], std::set<std::string>{"numbers"});
+  EXPECT_TRUE(labels["hidden by tag"].contains("slow"));
+  EXPECT_TRUE(labels["throws"].empty());
+  EXPECT_TRUE(labels["[brackets] and [more]"].empty());
+  for (const auto& test : listed("catch2_cases")) EXPECT_TRUE(test.labels.empty());
 }
 
 }  // namespace

@@ -100,6 +100,7 @@ Test case_of_entry(const Test& entry, Test listed) {
   test.command.argv = std::move(listed.command.argv);
   test.disabled = listed.disabled;
   test.disabled_reason = std::move(listed.disabled_reason);
+  test.suite = std::move(listed.suite);
   test.labels.insert(test.labels.end(), listed.labels.begin(), listed.labels.end());
   // Cases of one executable may share files and ports, as CTest never runs two of them at once.
   test.locks.push_back("entry " + entry.id.name);

@@ -129,6 +129,7 @@ Test make_test(const Target& target, const ListedCase& listed, std::string name,
   test.disabled = listed.disabled;
   test.file = listed.file;
   test.line = listed.line;
+  test.suite = listed.suite;
   test.labels = listed.labels;
   return test;
 }

@@ -85,20 +85,20 @@ bool is_meant(const Test& test, const std::string& pattern) {
 }
 
 bool matches(const Test& test, const std::string& pattern) {
-  return glob_match(pattern, test.id.name) || glob_match(pattern, to_string(test.id));
+  return glob_match(pattern, test.id.name) ||
+         (means_id(pattern) && glob_match(pattern, to_string(test.id)));
+}
+
+std::string near_names(const std::vector<Test>& tests, const std::string& pattern) {
+  std::vector<std::string> names;
+  for (const Test& test : tests) names.push_back(test.id.name);
+  const std::string near = did_you_mean(pattern, names, 5);
+  return near.empty() ? "`unflake list TARGET` shows the tests" : near;
 }
 
 Error nothing_matched(const std::vector<Test>& tests, const std::string& pattern) {
-  constexpr size_t longest = 500;  // looking for likeness costs the product of two lengths
-  std::vector<std::string> names;
-  for (const Test& test : tests)
-    if (test.id.name.size() <= longest) names.push_back(test.id.name);
-  std::vector<std::string> near;
-  for (const std::string& name : nearest(pattern.substr(0, longest), names, 5))
-    near.push_back(fmt::format("'{}'", printable(name)));
   return usage_error(fmt::format("no test matches '{}'", printable(shorten(pattern, 200))), "",
-                     near.empty() ? "`unflake list TARGET` shows the tests"
-                                  : "did you mean " + join(near, " or ") + "?");
+                     near_names(tests, pattern));
 }
 
 Error only_disabled(std::string_view what, const Test& example) {
@@ -131,6 +131,45 @@ Error explain_miss(const std::vector<Test>& tests, const std::string& pattern) {
       return only_disabled(
           fmt::format("'{}' matches only disabled tests", printable(shorten(pattern, 200))), test);
   return nothing_matched(tests, pattern);
+}
+
+bool is_in_any(const std::vector<TestSet>& sets, const Test& test) {
+  return sets.empty() ||
+         std::ranges::any_of(sets, [&](const TestSet& set) { return set.contains(test); });
+}
+
+bool is_excluded(const std::vector<std::string>& patterns, const Test& test) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
+    return is_meant(test, pattern) || matches(test, pattern);
+  });
+}
+
+Error empty_set(const std::vector<Test>& tests, const Restriction& restriction) {
+  const Test* disabled = nullptr;
+  for (const Test& test : tests) {
+    if (!is_in_any(restriction.sets, test)) continue;
+    if (!test.disabled)
+      return usage_error("the set has tests, but none that the names behind the target mean", "-E",
+                         "leave out the names, or the set");
+    disabled = &test;
+  }
+  if (disabled) return only_disabled("the set has only disabled tests", *disabled);
+  const std::vector<Error> unmatched = unmatched_parts(tests, {restriction.sets, {}});
+  if (!unmatched.empty())
+    return usage_error("the set has no tests: " + unmatched.front().what, "-E",
+                       unmatched.front().next);
+  return usage_error(
+      "the set has no tests: there are tests for each of its parts, and none for all", "-E",
+      "list the tests of a part: unflake list TARGET -E PART");
+}
+
+Error nothing_left(const std::vector<Test>& chosen) {
+  return usage_error(
+      fmt::format("--exclude leaves no test: it matches {}",
+                  chosen.size() == 1 ? fmt::format("'{}', the only one",
+                                                   printable(shorten(chosen[0].id.name, 200)))
+                                     : fmt::format("all {} that are chosen", chosen.size())),
+      "", "exclude fewer");
 }
 
 std::vector<Test> keep(const std::vector<Test>& tests, const std::vector<bool>& chosen) {
@@ -178,6 +217,30 @@ Result<std::vector<Test>> select(const std::vector<Test>& tests,
   std::vector<Test> kept = keep(tests, chosen);
   if (kept.empty()) return only_disabled("every test of the target is disabled", tests.front());
   return kept;
+}
+
+Result<std::vector<Test>> narrow(const std::vector<Test>& tests, const std::vector<Test>& chosen,
+                                 const Restriction& restriction) {
+  std::vector<Test> in_sets, left;
+  std::ranges::copy_if(chosen, std::back_inserter(in_sets),
+                       [&](const Test& test) { return is_in_any(restriction.sets, test); });
+  if (in_sets.empty()) return empty_set(tests, restriction);
+  std::ranges::copy_if(in_sets, std::back_inserter(left),
+                       [&](const Test& test) { return !is_excluded(restriction.excluded, test); });
+  if (left.empty()) return nothing_left(in_sets);
+  return left;
+}
+
+std::vector<Error> unmatched_parts(const std::vector<Test>& tests, const Restriction& restriction) {
+  std::vector<Error> unmatched;
+  for (const TestSet& set : restriction.sets)
+    for (Error& part : set.unmatched_parts(tests)) unmatched.push_back(std::move(part));
+  for (const std::string& pattern : restriction.excluded)
+    if (std::ranges::none_of(tests, [&](const Test& test) { return is_excluded({pattern}, test); }))
+      unmatched.push_back(usage_error(
+          fmt::format("--exclude '{}' matches no test", printable(shorten(pattern, 200))), "",
+          near_names(tests, pattern)));
+  return unmatched;
 }
 
 }  // namespace unflake

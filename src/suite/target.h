@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "suite/adapter.h"
+#include "suite/test_set.h"
 
 namespace unflake {
 
@@ -34,5 +35,18 @@ Result<Selection> resolve(const TargetWords& words, const KnownTargets& known);
 // or id of a test, disabled or not, then for a glob over names and ids. Every pattern has to match.
 Result<std::vector<Test>> select(const std::vector<Test>& tests,
                                  const std::vector<std::string>& patterns, bool include_disabled);
+
+// What stays of the tests that patterns mean.
+struct Restriction {
+  std::vector<TestSet> sets;          // those in any of them; none: all
+  std::vector<std::string> excluded;  // but not what one of these patterns matches
+};
+
+// What stays of `chosen`, which are some of `tests`. An error when nothing does.
+Result<std::vector<Test>> narrow(const std::vector<Test>& tests, const std::vector<Test>& chosen,
+                                 const Restriction& restriction);
+
+// The parts of the restriction that match no test at all, each with what it could have meant.
+std::vector<Error> unmatched_parts(const std::vector<Test>& tests, const Restriction& restriction);
 
 }  // namespace unflake

@@ -135,6 +135,11 @@ TEST(Select, Accepts_full_ids_and_keeps_listing_order_without_repeats) {
               ElementsAre("A.one", "A.two"));
 }
 
+TEST(Select, Takes_a_glob_without_a_colon_for_names_alone) {
+  EXPECT_THAT(names(select(tests, {"*uit*"}, false)), ElementsAre(HasSubstr("no test matches")));
+  EXPECT_THAT(names(select(tests, {"*uit*:*two"}, false)), ElementsAre("A.two"));
+}
+
 TEST(Select, Takes_a_disabled_test_that_is_named_exactly) {
   EXPECT_THAT(names(select(tests, {"A.off"}, false)), ElementsAre("A.off"));
   EXPECT_THAT(names(select(tests, {"A.o*"}, false)), ElementsAre("A.one"));
@@ -168,6 +173,52 @@ TEST(Select, Survives_hostile_names) {
   ASSERT_EQ(missing.size(), 1u);
   EXPECT_LT(missing[0].size(), 1000u);
   EXPECT_EQ(names(select(hostile, {"a\x1b[2J\n\xfe"}, false))[0].find('\x1b'), std::string::npos);
+}
+
+Result<std::vector<unflake::Test>> narrowed(const std::vector<std::string>& patterns,
+                                            const std::vector<std::string>& sets,
+                                            const std::vector<std::string>& excluded) {
+  Restriction restriction{{}, excluded};
+  for (const std::string& text : sets) restriction.sets.push_back(*TestSet::parse(text));
+  const auto chosen = select(tests, patterns, false);
+  if (!chosen) return chosen.error();
+  return narrow(tests, *chosen, restriction);
+}
+
+TEST(Narrow, Leaves_out_what_is_excluded) {
+  EXPECT_THAT(names(narrowed({}, {}, {"A.*", "suite:B.star"})), ElementsAre("B.*"));
+  EXPECT_THAT(names(narrowed({"A.off"}, {}, {"B.*"})), ElementsAre("A.off"));
+  EXPECT_THAT(names(narrowed({"A.*"}, {}, {"A.t*", "*one"})),
+              ElementsAre(HasSubstr("all 2 that are chosen")));
+  EXPECT_THAT(names(narrowed({"A.one"}, {}, {"*"})), ElementsAre(HasSubstr("'A.one'")));
+}
+
+TEST(Narrow, Keeps_what_is_in_any_set_and_meant_by_the_patterns_and_not_excluded) {
+  EXPECT_THAT(names(narrowed({}, {"name(A.*)"}, {})), ElementsAre("A.one", "A.two"));
+  EXPECT_THAT(names(narrowed({}, {"name(A.one)", "name(~star)"}, {})),
+              ElementsAre("A.one", "B.star"));
+  EXPECT_THAT(names(narrowed({"A.*"}, {"name(~t)"}, {})), ElementsAre("A.two"));
+  EXPECT_THAT(names(narrowed({}, {"all()"}, {"*.*o*"})), ElementsAre("B.*", "B.star"));
+}
+
+TEST(Narrow, Says_why_a_set_has_no_tests) {
+  EXPECT_THAT(
+      names(narrowed({}, {"name(A.tow)"}, {})),
+      ElementsAre(testing::AllOf(HasSubstr("no test is in name(A.tow)"), HasSubstr("'A.two'"))));
+  EXPECT_THAT(names(narrowed({}, {"name(A.off)"}, {})), ElementsAre(HasSubstr("only disabled")));
+  EXPECT_THAT(names(narrowed({"A.*"}, {"name(~star)"}, {})),
+              ElementsAre(HasSubstr("the names behind the target")));
+  EXPECT_THAT(names(narrowed({}, {"name(A.*) - name(A.*)"}, {})),
+              ElementsAre(HasSubstr("none for all")));
+}
+
+TEST(Narrow, Tells_parts_that_match_nothing) {
+  const Restriction restriction{{*TestSet::parse("all() - name(C.*)")}, {"A.*", "C.one"}};
+  const auto parts = unmatched_parts(tests, restriction);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].what, "no test is in name(C.*)");
+  EXPECT_EQ(parts[1].what, "--exclude 'C.one' matches no test");
+  EXPECT_THAT(parts[1].next, HasSubstr("'A.one'"));
 }
 
 TEST(UniqueIds, Number_duplicates_without_taking_a_name_that_exists) {

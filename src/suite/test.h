@@ -63,7 +63,8 @@ struct Test {
   std::string disabled_reason;
   std::string file;  // where the test is defined, when the suite tells
   int line = 0;
-  std::vector<std::string> labels;
+  std::string suite;                // that the framework has it in; empty: in none
+  std::vector<std::string> labels;  // of CTest and Boost.Test, and the tags of Catch2
 
   // Scheduling.
   bool serial = false;
