@@ -16,22 +16,28 @@ constexpr const char* help =
 
   unflake list ./server_test                 every test of an executable
   unflake list ./server_test 'Server.*'      those that match
+  unflake list ./server_test -E 'tag(net) and not name(*Live*)'    a set; see docs/guide.md
   unflake list build --cases                 a CTest build folder, its executables opened
   unflake list ./server_test --json          with command, file, time-out and properties)";
+
+Json printable_list(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(printable(text));
+  return list;
+}
 
 Json json_of(const Test& test) {
   Json json = {{"test", printable(to_string(test.id))},
                {"framework", to_string(test.framework)},
                {"disabled", test.disabled}};
-  Json argv = Json::array();
-  for (const std::string& word : test.command.argv) argv.push_back(printable(word));
-  json["command"] = std::move(argv);
+  json["command"] = printable_list(test.command.argv);
   if (!test.command.cwd.empty()) json["working_directory"] = printable(test.command.cwd);
   if (!test.disabled_reason.empty()) json["disabled_reason"] = printable(test.disabled_reason);
   if (!test.file.empty()) json["file"] = printable(test.file), json["line"] = test.line;
   if (test.timeout) json["timeout_us"] = test.timeout->count();
-  if (!test.labels.empty()) json["labels"] = test.labels;
-  if (!test.locks.empty()) json["locks"] = test.locks;
+  if (!test.suite.empty()) json["suite"] = printable(test.suite);
+  if (!test.labels.empty()) json["labels"] = printable_list(test.labels);
+  if (!test.locks.empty()) json["locks"] = printable_list(test.locks);
   if (test.serial) json["serial"] = true;
   if (test.processors != 1) json["processors"] = test.processors;
   return json;
@@ -45,6 +51,11 @@ void print_json(Page& page, const SelectedTests& tests) {
                       {"framework", to_string(tests.target.framework)},
                       {"tests", std::move(all)}};
   page.print("{}\n", json_text(whole, 2));
+}
+
+void warn_of(const std::vector<Error>& unmatched) {
+  for (const Error& part : unmatched)
+    fmt::print(stderr, "unflake: {}\n  next: {}\n", printable(part.what), printable(part.next));
 }
 
 void print_lines(Page& page, const SelectedTests& tests) {
@@ -69,6 +80,7 @@ int list_command(const Words& words) {
   configuration.add_to(line);
   line.flag("--json", json, "JSON instead of lines");
   if (const auto done = line.parse(words)) return *done;
+  target.labels = json;
 
   const auto project = find_project();
   if (!project) return report_error(project.error());
@@ -81,6 +93,7 @@ int list_command(const Words& words) {
                                   find_target_in(history.address(*project, *config)), **executor);
   if (interrupts.stop_signal() != 0) return exit_code_of_signal(interrupts.stop_signal());
   if (!tests) return report_error(tests.error());
+  warn_of(tests->unmatched);
   Page page;
   json ? print_json(page, *tests) : print_lines(page, *tests);
   return page.write_out();

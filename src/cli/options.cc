@@ -52,6 +52,32 @@ std::vector<std::shared_ptr<const Test>> pick(const std::vector<std::shared_ptr<
   return picked;
 }
 
+Result<Restriction> restriction_of(const TargetOptions& options) {
+  Restriction restriction{{}, options.excluded};
+  for (const std::string& text : options.sets) {
+    auto set = TestSet::parse(text);
+    if (!set) return set.error();
+    restriction.sets.push_back(std::move(*set));
+  }
+  return restriction;
+}
+
+ListOptions list_options_of(const TargetOptions& options, const Restriction& restriction) {
+  ListOptions list;
+  list.open_cases = options.open_cases;
+  list.ctest_config = options.ctest_config;
+  list.labels = options.labels || std::ranges::any_of(restriction.sets, &TestSet::needs_labels);
+  return list;
+}
+
+Result<std::vector<Test>> choose(const std::vector<Test>& listed,
+                                 const std::vector<std::string>& patterns, bool include_disabled,
+                                 const Restriction& restriction) {
+  const auto chosen = select(listed, patterns, include_disabled);
+  if (!chosen) return chosen.error();
+  return narrow(listed, *chosen, restriction);
+}
+
 Error nothing_to_run() {
   return usage_error("there is nothing to run", "",
                      "name a test executable, a CTest build folder, or a command behind `--`");
@@ -106,6 +132,14 @@ void TargetOptions::add_to(CommandLine& line) {
               "TARGET [NAME-OR-GLOB...]: a test executable or a CTest build folder, then the "
               "tests in it; or a full id target:name")
       .takes("");
+  line.option("-E,--filterset", sets,
+              "only tests of this set: name(GLOB), target(), suite(), label(), tag(), file(), with "
+              "and, or, not; of any of them when repeated; see docs/guide.md")
+      .takes("SET")
+      .one_at_a_time();
+  line.option("--exclude", excluded, "leave out tests with this name or glob; may be repeated")
+      .takes("NAME-OR-GLOB")
+      .one_at_a_time();
   line.option("--framework", framework,
               "do not recognise the framework but take gtest, catch2, doctest, boost or ctest");
   line.option("--target-name", target_name, "the target's name in ids [the file's name]");
@@ -132,6 +166,8 @@ Result<SelectedTests> select_tests(const TargetOptions& options, const Words& wo
                                    const FindTarget& find_target, Launcher& launcher) {
   const auto forced = forced_framework(options.framework);
   if (!forced) return forced.error();
+  const auto restriction = restriction_of(options);
+  if (!restriction) return restriction.error();
   TargetWords target_words{options.words, words.command, *forced, options.target_name};
   if (options.words.empty() && !words.has_command) {
     if (default_target.empty()) return nothing_to_run();
@@ -148,16 +184,15 @@ Result<SelectedTests> select_tests(const TargetOptions& options, const Words& wo
     selection->target.argv = options.test_args;
   }
 
-  ListOptions list_options;
-  list_options.open_cases = options.open_cases;
-  list_options.ctest_config = options.ctest_config;
-  auto listed =
-      adapter_for(selection->target.framework).list(selection->target, list_options, launcher);
+  auto listed = adapter_for(selection->target.framework)
+                    .list(selection->target, list_options_of(options, *restriction), launcher);
   if (!listed) return listed.error();
-  const auto selected = select(*listed, selection->patterns, options.include_disabled);
+  const auto selected =
+      choose(*listed, selection->patterns, options.include_disabled, *restriction);
   if (!selected) return selected.error();
-  const auto with_disabled = select(*listed, selection->patterns, true);
-  SelectedTests tests{selection->target, share(std::move(*listed)), {}, 0};
+  const auto with_disabled = choose(*listed, selection->patterns, true, *restriction);
+  auto unmatched = unmatched_parts(*listed, *restriction);
+  SelectedTests tests{selection->target, share(std::move(*listed)), {}, 0, std::move(unmatched)};
   tests.selected = pick(tests.all, *selected);
   if (with_disabled) tests.left_out = with_disabled->size() - selected->size();
   return tests;

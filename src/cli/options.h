@@ -52,6 +52,8 @@ struct TargetOptions {
   std::string ctest_config;
   bool open_cases = false;
   bool include_disabled = false;
+  std::vector<std::string> sets, excluded;
+  bool labels = false;  // are shown
 
   void add_to(CommandLine& line);
 };
@@ -61,6 +63,7 @@ struct SelectedTests {
   std::vector<std::shared_ptr<const Test>> all;       // of the target
   std::vector<std::shared_ptr<const Test>> selected;  // by the user's words
   size_t left_out = 0;                                // disabled tests that the words match too
+  std::vector<Error> unmatched = {};                  // parts of the words that match no test
 };
 
 // The targets of earlier sessions, by name. A history that is not there or cannot be read is an

@@ -32,6 +32,7 @@ constexpr const char* help =
 
   unflake run ./server_test                        every test once
   unflake run ./server_test 'Server.*' -n 100      100 runs of each that matches
+  unflake run ./server_test -E 'tag(net) and not name(*Live*)' --exclude '*Slow*'
   unflake run ./server_test --until-fail           again and again until it fails
   unflake run build --retries 2 --junit out.xml    a CTest build folder, failures tried again
   unflake run -- ./script.sh --fast                any command; its exit status decides
@@ -152,6 +153,8 @@ class RunSession {
                                       const SessionPolicy& policy, LocalExecutor& executor,
                                       EventStream& stream, const SessionStarted& started) {
     stream.emit(started);
+    for (const Error& part : tests.unmatched)
+      stream.emit(Note{Note::Level::warning, part.what, part.next});
     tell_left_out(tests, stream);
     return run_session(plan, policy, executor, stream);
   }
