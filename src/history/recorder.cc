@@ -57,7 +57,7 @@ void HistoryRecorder::on(const Event& event) {
   if (const auto* started = std::get_if<SessionStarted>(&event)) begin(*started);
   if (const auto* ended = std::get_if<RunEnded>(&event)) take(*ended);
   if (const auto* ended = std::get_if<TestEnded>(&event)) take(*ended);
-  if (std::holds_alternative<SessionEnded>(event)) end();
+  if (const auto* ended = std::get_if<SessionEnded>(&event)) end(*ended);
 }
 
 void HistoryRecorder::begin(const SessionStarted& started) {
@@ -82,12 +82,13 @@ void HistoryRecorder::take(const TestEnded& ended) {
     suppressed_.emplace_back(ended.test->id, signature);
 }
 
-void HistoryRecorder::end() {
+void HistoryRecorder::end(const SessionEnded& ended) {
   try_to_write(retry_at_);
   if (!waiting_.empty()) spill_waiting();
   if (const Result<void> noted = write_suppressed(); !noted) report_problem(noted.error());
   // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
-  if (session_) (void)store_->end_session(*session_);
+  if (session_)
+    (void)(ended.not_run > 0 ? store_->stop_session(*session_) : store_->end_session(*session_));
   if (spilled_ > 0)
     tell_({Note::Level::warning,
            fmt::format("{} could not be written to the history, and {} kept in {}",

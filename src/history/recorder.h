@@ -39,7 +39,7 @@ class HistoryRecorder : public Consumer {
   void begin(const SessionStarted& started);
   void take(const RunEnded& ended);
   void take(const TestEnded& ended);
-  void end();
+  void end(const SessionEnded& ended);
   void try_to_write(TimePoint now);
   Result<void> write_waiting();
   Result<void> write_suppressed();

@@ -38,6 +38,13 @@ class FailingStore : public Store {
     if (broken) return full();
     return real_.end_session(session);
   }
+  Result<void> stop_session(SessionId session) override {
+    if (broken) return full();
+    return real_.stop_session(session);
+  }
+  Result<std::optional<LastFailures>> last_failures(const SessionQuestion&) override {
+    return full();
+  }
   Result<void> remember_target(const TargetRecord&) override { return full(); }
   Result<std::optional<TargetRecord>> find_target(const std::string&) override { return full(); }
   Result<std::vector<TestSummary>> summarise(const std::string&, size_t) override { return full(); }
@@ -145,6 +152,17 @@ TEST_F(RecorderTest, Notes_which_failures_quarantine_kept_from_failing_the_build
   ASSERT_THAT(*failures, SizeIs(1));
   EXPECT_EQ(failures->front().builds, 2);
   EXPECT_EQ(failures->front().suppressed_builds, 1);
+}
+
+TEST_F(RecorderTest, Leaves_a_session_unfinished_that_did_not_come_to_all_of_its_tests) {
+  for (const int not_run : {0, 1}) {
+    recorder_->on(started());
+    recorder_->on(ended(1, OutcomeKind::fail));
+    SessionEnded session;
+    session.not_run = not_run;
+    recorder_->on(session);
+    EXPECT_EQ((*real_->last_failures({""}))->finished, not_run == 0);
+  }
 }
 
 TEST_F(RecorderTest, Records_every_run_with_its_failure_and_output) {

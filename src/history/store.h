@@ -89,6 +89,24 @@ struct RecentRun {
   std::string signature, commit, branch, machine, plan_id;
 };
 
+// Which sessions are asked about. What is empty is left open.
+struct SessionQuestion {
+  std::string command;  // how the command line begins
+  std::string target = "";
+  std::string machine = "";
+  std::string build = "";
+};
+
+// What failed in the last session of a target. Of tests that a session did not come to, because it
+// was stopped, the session before it tells.
+struct LastFailures {
+  TimePoint started;
+  std::string command_line;
+  bool finished = true;
+  std::string target;
+  std::vector<TestId> failed;
+};
+
 // Where a history is, and whose tests it is asked about.
 struct StoreAddress {
   std::string url;           // a file, or postgres://user@host/database
@@ -115,6 +133,8 @@ class Store {
   virtual Result<void> suppress(SessionId session, const TestId& test,
                                 const std::string& signature) = 0;
   virtual Result<void> end_session(SessionId session) = 0;
+  // Instead of its end: it did not come to all of its tests.
+  virtual Result<void> stop_session(SessionId session) = 0;
 
   virtual Result<void> remember_target(const TargetRecord& target) = 0;
   virtual Result<std::optional<TargetRecord>> find_target(const std::string& name) = 0;
@@ -130,6 +150,8 @@ class Store {
                                                            const std::string& signature) = 0;
   virtual Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
                                        const Window& window) = 0;
+  // None: no such session has a run.
+  virtual Result<std::optional<LastFailures>> last_failures(const SessionQuestion& question) = 0;
 
   // Of the sessions that began in the window, the ones that hit most builds first. What was
   // recorded one by one is in it from the end of a session on.

@@ -286,5 +286,83 @@ TEST_P(StoreTest, Refuses_a_run_of_no_session) {
   EXPECT_EQ(summary("t").passes, 1);
 }
 
+class LastFailuresTest : public StoreFixture {
+ protected:
+  SessionId begin_at(int64_t second, const std::string& command_line,
+                     const std::string& machine = "machine") {
+    SessionRecord record = session_of_commit("c0ffee");
+    record.started = at_second(second);
+    record.command_line = command_line;
+    record.surroundings.machine = machine;
+    return begin(record);
+  }
+
+  std::string last(const SessionQuestion& question) {
+    const auto found = store_->last_failures(question);
+    EXPECT_TRUE(found) << to_string(found.error());
+    if (!found || !*found) return "none";
+    std::string text = (*found)->command_line + ((*found)->finished ? ":" : " (unfinished):");
+    for (const TestId& test : (*found)->failed) text += " " + test.name;
+    return text;
+  }
+};
+UNFLAKE_ON_EVERY_BACKEND(LastFailuresTest);
+
+TEST_P(LastFailuresTest, Are_those_of_the_last_session_wherever_its_runs_are) {
+  EXPECT_EQ(last({"unflake run "}), "none");
+  const SessionId first = begin_at(0, "unflake run a");
+  record(first, failing_run("old", 0));
+  end(first);
+  const SessionId second = begin_at(10, "unflake run b");
+  record(second, failing_run("flaky", 11));
+  record(second, passing_run("flaky", 12));
+  record(second, passing_run("good", 13));
+  record(second, failing_run("bad", 14));
+  for (const char* state : {"recorded", "ended", "settled"}) {
+    if (state == std::string("ended")) end(second);
+    if (state == std::string("settled")) settle();
+    const std::string how =
+        state == std::string("recorded") ? " (unfinished): bad flaky old" : ": bad flaky";
+    EXPECT_EQ(last({"unflake run "}), "unflake run b" + how) << state;
+  }
+}
+
+TEST_P(LastFailuresTest, Of_a_stopped_session_are_completed_by_the_one_before) {
+  const SessionId first = begin_at(0, "unflake run");
+  record_all(first, {failing_run("a", 0), failing_run("b", 1)});
+  end(first);
+  const SessionId second = begin_at(10, "unflake run --rerun-failed");
+  record(second, passing_run("a", 10));
+  ASSERT_TRUE(store_->stop_session(second));
+  EXPECT_EQ(last({"unflake run"}), "unflake run --rerun-failed (unfinished): b");
+}
+
+TEST_P(LastFailuresTest, Are_asked_for_by_command_target_machine_and_build) {
+  const SessionId run = begin_at(0, "unflake run suite");
+  record(run, failing_run("a", 0));
+  end(run);
+  SessionRecord record_of_build = session_of_commit("c0ffee");
+  record_of_build.started = at_second(10);
+  record_of_build.command_line = "unflake run other";
+  record_of_build.surroundings.build = "build-7";
+  const SessionId in_build = begin(record_of_build);
+  RunRecord other = failing_run("b", 10);
+  other.test.target = "other";
+  record(in_build, other);
+  end(in_build);
+  const SessionId ingested = begin_at(20, "unflake ingest x.xml");
+  record(ingested, failing_run("c", 20));
+  end(ingested);
+  const SessionId elsewhere = begin_at(30, "unflake run suite", "far");
+  record(elsewhere, failing_run("d", 30));
+  end(elsewhere);
+  EXPECT_EQ(last({"unflake run "}), "unflake run suite: d");
+  EXPECT_EQ(last({"unflake run ", "other"}), "unflake run other: b");
+  EXPECT_EQ(last({"unflake run ", "", "machine"}), "unflake run other: b");
+  EXPECT_EQ(last({"unflake run ", "suite", "machine"}), "unflake run suite: a");
+  EXPECT_EQ(last({"unflake run ", "", "", "build-7"}), "unflake run other: b");
+  EXPECT_EQ(last({"unflake run ", "none"}), "none");
+}
+
 }  // namespace
 }  // namespace unflake

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "history/codes.h"
+#include "history/last_failures.h"
 #include "history/store.h"
 #include "util/text.h"
 
@@ -29,6 +31,7 @@ class FakeStore : public Store {
   std::vector<CauseRecord> known_causes;
   std::vector<TargetRecord> targets;
   std::set<std::tuple<SessionId, TestId, std::string>> suppressed;
+  std::set<SessionId> finished;
   std::optional<TimePoint> horizon;
   size_t batches = 0;  // calls of record_all
 
@@ -65,7 +68,24 @@ class FakeStore : public Store {
     return {};
   }
 
-  Result<void> end_session(SessionId) override { return {}; }
+  Result<void> end_session(SessionId session) override {
+    finished.insert(session);
+    return {};
+  }
+
+  Result<void> stop_session(SessionId) override { return {}; }
+
+  Result<std::optional<LastFailures>> last_failures(const SessionQuestion& question) override {
+    std::vector<SessionId> newest(sessions.size());
+    std::iota(newest.begin(), newest.end(), 1);
+    std::ranges::stable_sort(newest, std::greater(), [&](SessionId id) {
+      return std::pair(sessions[static_cast<size_t>(id - 1)].started, id);
+    });
+    LastFailuresReader reader(question.target);
+    for (const SessionId id : newest)
+      if (is_meant(id, question) && !reader.take(tests_of(id))) break;
+    return reader.result();
+  }
 
   Result<void> remember_target(const TargetRecord& target) override {
     std::erase_if(targets, [&](const TargetRecord& one) { return one.name == target.name; });
@@ -249,6 +269,26 @@ class FakeStore : public Store {
   Result<std::optional<TimePoint>> forgotten_before() override { return horizon; }
 
  private:
+  bool is_meant(SessionId id, const SessionQuestion& question) const {
+    const SessionRecord& session = sessions[static_cast<size_t>(id - 1)];
+    const auto fits = [](const std::string& wanted, const std::string& value) {
+      return wanted.empty() || wanted == value;
+    };
+    return session.command_line.starts_with(question.command) &&
+           fits(question.machine, session.surroundings.machine) &&
+           fits(question.build, session.surroundings.build);
+  }
+
+  SessionTests tests_of(SessionId id) const {
+    std::map<TestId, bool> ran;
+    for (const KeptRun& one : runs)
+      if (one.session == id) ran[one.run.test] |= is_failing(one.run.outcome);
+    const SessionRecord& session = sessions[static_cast<size_t>(id - 1)];
+    SessionTests tests{session.started, session.command_line, finished.contains(id), {}};
+    for (const auto& [test, failed] : ran) tests.tests.push_back({test, failed});
+    return tests;
+  }
+
   const SessionRecord& session_of(const KeptRun& one) const {
     return sessions[static_cast<size_t>(one.session - 1)];
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "history/codes.h"
+#include "history/last_failures.h"
 #include "history/postgres/pg_summaries.h"
 #include "history/values.h"
 
@@ -136,6 +137,36 @@ RunCounts PgReader::count_runs(const TestId& id, const std::string& signature,
                    .cut = rows.integer(0, 4) >= most_counted};
   if (!rows.is_null(0, 3)) counts.last_failure = to_time(rows.integer(0, 3));
   return counts;
+}
+
+std::optional<LastFailures> PgReader::last_failures(const SessionQuestion& question) {
+  PgTransaction snapshot(connection_, PgAccess::read);
+  const PgRows sessions = connection_.run(R"sql(
+      SELECT id, started_us, ended_us, command_line FROM sessions
+      WHERE project = $1::bigint AND starts_with(command_line, $2)
+        AND ($3 = '' OR machine = $3) AND ($4 = '' OR build = $4)
+      ORDER BY started_us DESC, id DESC LIMIT $5::bigint)sql",
+                                          project_, question.command, question.machine,
+                                          question.build, LastFailuresReader::most_sessions);
+  constexpr const char* tests_sql = R"sql(
+    SELECT target, name, max((outcome NOT IN (0, 4))::int)
+    FROM session_totals AS sums JOIN tests ON tests.project = $2::bigint
+    JOIN runs ON runs.test = tests.id AND runs.session = sums.session
+     AND runs.started_us BETWEEN sums.first_us AND sums.last_us
+    WHERE sums.session = $1::bigint AND plan = 0 AND ($3 = '' OR target = $3)
+    GROUP BY target, name ORDER BY target COLLATE "C", name COLLATE "C")sql";
+  LastFailuresReader reader(question.target);
+  for (int row = 0; row < sessions.size(); ++row) {
+    SessionTests session{
+        to_time(sessions.integer(row, 1)), sessions.text(row, 3), !sessions.is_null(row, 2), {}};
+    const PgRows tests =
+        connection_.run(tests_sql, sessions.integer(row, 0), project_, question.target);
+    for (int test = 0; test < tests.size(); ++test)
+      session.tests.push_back(
+          {{tests.text(test, 0), tests.text(test, 1)}, tests.integer(test, 2) != 0});
+    if (!reader.take(session)) break;
+  }
+  return reader.result();
 }
 
 std::optional<int64_t> PgReader::find_test(const TestId& test) {

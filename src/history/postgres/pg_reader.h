@@ -24,6 +24,7 @@ class PgReader {
   std::vector<RecentRun> recent_runs(const TestId& test, size_t most);
   std::optional<std::string> latest_output(const TestId& test, const std::string& signature);
   RunCounts count_runs(const TestId& test, const std::string& signature, const Window& window);
+  std::optional<LastFailures> last_failures(const SessionQuestion& question);
 
  private:
   std::optional<int64_t> find_test(const TestId& test);

@@ -117,6 +117,19 @@ void PgWriter::end_session(SessionId session) {
     settle_incidents(connection_, session);
     transaction.commit();
   }
+  forget_session(session);
+}
+
+void PgWriter::stop_session(SessionId session) {
+  {
+    PgTransaction transaction(connection_);
+    settle_incidents(connection_, session);
+    transaction.commit();
+  }
+  forget_session(session);
+}
+
+void PgWriter::forget_session(SessionId session) {
   std::erase_if(uncounted_, [&](const auto& runs) { return runs.first.first == session; });
   fold_after(runs_between_folds);
 }

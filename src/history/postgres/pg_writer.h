@@ -25,10 +25,12 @@ class PgWriter {
   void record_all(SessionId session, std::span<const RunRecord> runs);
   void suppress(SessionId session, const TestId& test, const std::string& signature);
   void end_session(SessionId session);
+  void stop_session(SessionId session);
 
   int64_t test_row(const TestId& test) { return names_.test_row(test); }
 
  private:
+  void forget_session(SessionId session);
   struct Uncounted {
     int64_t counted = 0, since = 0;
   };

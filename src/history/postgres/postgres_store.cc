@@ -77,6 +77,9 @@ class PostgresStore : public Store {
   Result<void> end_session(SessionId session) override {
     return write([&] { writer_.end_session(session); });
   }
+  Result<void> stop_session(SessionId session) override {
+    return write([&] { writer_.stop_session(session); });
+  }
 
   Result<void> remember_target(const TargetRecord& target) override {
     return write([&] { unflake::remember_target(*connection_, project_, target); });
@@ -104,6 +107,9 @@ class PostgresStore : public Store {
   Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
                                const Window& window) override {
     return attempt_again([&] { return reader_.count_runs(test, signature, window); });
+  }
+  Result<std::optional<LastFailures>> last_failures(const SessionQuestion& question) override {
+    return attempt_again([&] { return reader_.last_failures(question); });
   }
 
   Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {

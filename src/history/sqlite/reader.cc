@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "history/codes.h"
+#include "history/last_failures.h"
 #include "history/sqlite/summariser.h"
 #include "history/sqlite/unplaced_runs.h"
 #include "history/summary.h"
@@ -227,6 +228,38 @@ RunCounts Reader::count_runs(const TestId& id, const std::string& signature, con
   }
   counted.counts.cut = rows > most_counted;
   return counted.counts;
+}
+
+std::optional<LastFailures> Reader::last_failures(const SessionQuestion& question) {
+  Transaction snapshot(database_, Access::read);
+  Statement sessions(database_, R"sql(
+      SELECT id, started_us, ended_us, command_line FROM sessions
+      WHERE project = ?1 AND substr(command_line, 1, length(?2)) = ?2
+        AND (?3 = '' OR machine = ?3) AND (?4 = '' OR build = ?4)
+      ORDER BY started_us DESC, id DESC LIMIT ?5)sql");
+  Statement tests(database_, R"sql(
+    SELECT target, name, max(outcome NOT IN (0, 4)) FROM (
+      SELECT test, outcome, plan FROM fresh_runs WHERE session = ?1
+      UNION ALL
+      SELECT test, outcome, plan FROM staged_runs WHERE session = ?1
+      UNION ALL
+      SELECT runs.test, outcome, plan
+      FROM placed_sessions AS placed CROSS JOIN tests CROSS JOIN runs ON runs.test = tests.id
+       AND started_us BETWEEN first_us AND last_us AND runs.session = ?1
+      WHERE placed.session = ?1 AND project = ?2 AND (?3 = '' OR target = ?3))
+    JOIN tests ON tests.id = test
+    WHERE plan = 0 AND (?3 = '' OR target = ?3)
+    GROUP BY test ORDER BY target, name)sql");
+  LastFailuresReader reader(question.target);
+  for (Query query(sessions, project_, question.command, question.machine, question.build,
+                   LastFailuresReader::most_sessions);
+       query.next();) {
+    SessionTests session{to_time(query.integer(1)), query.text(3), !query.is_null(2), {}};
+    for (Query test(tests, query.integer(0), project_, question.target); test.next();)
+      session.tests.push_back({{test.text(0), test.text(1)}, test.integer(2) != 0});
+    if (!reader.take(session)) break;
+  }
+  return reader.result();
 }
 
 std::optional<int64_t> Reader::find_test(const TestId& test) {

@@ -55,6 +55,9 @@ class SqliteStore : public Store {
   Result<void> end_session(SessionId session) override {
     return attempt([&] { writer_.end_session(session); });
   }
+  Result<void> stop_session(SessionId session) override {
+    return attempt([&] { writer_.stop_session(session); });
+  }
 
   Result<void> remember_target(const TargetRecord& target) override {
     return attempt([&] { unflake::remember_target(*database_, project_, target); });
@@ -82,6 +85,9 @@ class SqliteStore : public Store {
   Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
                                const Window& window) override {
     return attempt([&] { return reader_.count_runs(test, signature, window); });
+  }
+  Result<std::optional<LastFailures>> last_failures(const SessionQuestion& question) override {
+    return attempt([&] { return reader_.last_failures(question); });
   }
 
   Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {

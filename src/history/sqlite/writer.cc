@@ -125,6 +125,10 @@ void Writer::suppress(SessionId session, const TestId& test, const std::string& 
 void Writer::end_session(SessionId session) {
   Statement end(database_, "UPDATE sessions SET ended_us = ? WHERE id = ?");
   end.run(to_microseconds(std::chrono::system_clock::now()), session);
+  stop_session(session);
+}
+
+void Writer::stop_session(SessionId session) {
   auto sessions = staging_.stage_fresh();
   sessions.insert(session);
   for (const int64_t touched : sessions) flakiness_.settle(touched);

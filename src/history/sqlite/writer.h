@@ -28,6 +28,7 @@ class Writer {
   void record_all(SessionId session, std::span<const RunRecord> runs);
   void suppress(SessionId session, const TestId& test, const std::string& signature);
   void end_session(SessionId session);
+  void stop_session(SessionId session);
 
   void note(const LifecycleEvent& event);
 
