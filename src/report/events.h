@@ -63,6 +63,13 @@ struct RunStarted {
   int attempt = 1;
 };
 
+// A run goes on for longer than most do; told again after each multiple of that time.
+struct RunSlow {
+  std::shared_ptr<const Test> test;
+  int attempt = 1;
+  Duration after{};  // it has run for this long at least
+};
+
 struct RunEnded {
   std::shared_ptr<const Test> test;
   int attempt = 1;  // counts from 1 for each test
@@ -133,6 +140,11 @@ std::string_view to_string(Note::Level level);
 struct StatusRequested {};  // SIGUSR1
 struct Ticked {};           // time went by; a live display may refresh
 
+struct SlowTest {
+  std::shared_ptr<const Test> test;
+  Duration duration{};  // of its longest run
+};
+
 struct SessionEnded {
   Duration elapsed{};
   bool interrupted = false;
@@ -144,6 +156,7 @@ struct SessionEnded {
   Tally runs;
   bool mass_failure = false;       // so much failed that nothing more was tried again
   std::optional<GateCounts> gate;  // where a gate decides
+  std::vector<SlowTest> slowest;   // as many as were asked for, slowest first
 };
 
 // A search for a plan under which a test fails.
@@ -190,9 +203,9 @@ struct SearchEnded {
   int reproduced = 0;  // different failures
 };
 
-using Event = std::variant<SessionStarted, RunStarted, RunEnded, TestEnded, Note, StatusRequested,
-                           Ticked, SessionEnded, SearchStarted, SearchStep, TrialEnded,
-                           FailureReproduced, SearchEnded>;
+using Event = std::variant<SessionStarted, RunStarted, RunSlow, RunEnded, TestEnded, Note,
+                           StatusRequested, Ticked, SessionEnded, SearchStarted, SearchStep,
+                           TrialEnded, FailureReproduced, SearchEnded>;
 
 class Consumer {
  public:

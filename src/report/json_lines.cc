@@ -111,6 +111,13 @@ Json object_of(const RunStarted& run) {
   return {{"event", "run_started"}, {"test", id_of(*run.test)}, {"attempt", run.attempt}};
 }
 
+Json object_of(const RunSlow& run) {
+  return {{"event", "run_slow"},
+          {"test", id_of(*run.test)},
+          {"attempt", run.attempt},
+          {"after_us", run.after.count()}};
+}
+
 void add_stacks(Json& object, const ProcessResult& process) {
   for (const ThreadAtEnd& thread : process.thread_stacks) {
     Json frames = Json::array();
@@ -189,6 +196,9 @@ Json object_of(const SessionEnded& session) {
               {"runs", object_of(session.runs)}};
   if (session.mass_failure) object["mass_failure"] = true;
   if (session.gate) object["gate"] = object_of(*session.gate);
+  for (const SlowTest& slow : session.slowest)
+    object["slowest"].push_back(
+        {{"test", id_of(*slow.test)}, {"duration_us", slow.duration.count()}});
   return object;
 }
 

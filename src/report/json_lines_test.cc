@@ -81,5 +81,17 @@ TEST(JsonLines, Leave_out_what_only_displays_need) {
   EXPECT_EQ(sink.text, "");
 }
 
+TEST(JsonLines, Tell_slow_runs_and_the_slowest_tests) {
+  const json slow = written(RunSlow{make_test("a", "b"), 2, 60s});
+  EXPECT_EQ(
+      slow,
+      (json{{"event", "run_slow"}, {"test", "a:b"}, {"attempt", 2}, {"after_us", 60'000'000}}));
+  SessionEnded ended;
+  EXPECT_FALSE(written(ended).contains("slowest"));
+  ended.slowest = {{make_test("a", "b"), 3s}};
+  EXPECT_EQ(written(ended)["slowest"],
+            json::array({{{"test", "a:b"}, {"duration_us", 3'000'000}}}));
+}
+
 }  // namespace
 }  // namespace unflake

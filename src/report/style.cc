@@ -37,10 +37,16 @@ std::string Style::paint(Tone tone, std::string_view text) const {
 
 std::string status_line(const Style& style, Tone tone, std::string_view status,
                         std::optional<Duration> duration, std::string_view text) {
+  return status_line(style, tone, status, duration ? format_duration(*duration) : std::string(),
+                     text);
+}
+
+std::string status_line(const Style& style, Tone tone, std::string_view status,
+                        std::string_view duration, std::string_view text) {
   const size_t indent = status_columns - std::min(status_columns, status.size());
   std::string line(indent, ' ');
   line += style.paint(tone, status);
-  if (duration) line += fmt::format(" [{:>7}]", format_duration(*duration));
+  if (!duration.empty()) line += fmt::format(" [{:>7}]", duration);
   return fmt::format("{} {}\n", line, text);
 }
 

@@ -24,6 +24,10 @@ class Style {
 std::string status_line(const Style& style, Tone tone, std::string_view status,
                         std::optional<Duration> duration, std::string_view text);
 
+// The same with other words in the duration's place.
+std::string status_line(const Style& style, Tone tone, std::string_view status,
+                        std::string_view duration, std::string_view text);
+
 // A line that explains the status line above it.
 std::string detail_line(std::string_view text);
 

@@ -183,6 +183,14 @@ std::string Summary::next_lines() const {
   return lines;
 }
 
+std::string Summary::slowest_lines(const SessionEnded& session) const {
+  std::string lines;
+  for (const SlowTest& slow : session.slowest)
+    lines += status_line(style_, Tone::plain, lines.empty() ? "slowest" : "", slow.duration,
+                         label_of(*slow.test));
+  return lines;
+}
+
 std::string Summary::seed_line() const {
   if (!seed_) return "";
   const std::string repeat = options_.repeat_order ? options_.repeat_order(*seed_) : "";
@@ -196,6 +204,7 @@ std::string Summary::text(const SessionEnded& session) const {
   for (const Note& note : notes_) text += note_lines(note, style_);
   text += all_lines();
   text += not_run_lines();
+  text += slowest_lines(session);
   if (session.interrupted)
     text += status_line(style_, Tone::doubtful, "Interrupted", std::nullopt,
                         "the runs that ended before are kept and counted");

@@ -53,6 +53,7 @@ class Summary {
   std::string repeated_lines(const Finding& finding) const;
   std::string counts(const SessionEnded& session) const;
   std::string not_run_lines() const;
+  std::string slowest_lines(const SessionEnded& session) const;
   std::string seed_line() const;
   std::string next_lines() const;
 

@@ -74,6 +74,17 @@ void TerminalReport::tell(const RunStarted& run) {
   bar_.print(status_line(style_, Tone::faint, status, std::nullopt, label_of(*run.test)));
 }
 
+void TerminalReport::tell(const RunSlow& run) {
+  if (options_.verbosity == Verbosity::quiet) return;
+  bar_.print(status_line(style_, Tone::doubtful, "SLOW", "> " + format_duration(run.after),
+                         label_of(*run.test) + later_attempt(run.test->id, run.attempt)));
+}
+
+std::string TerminalReport::later_attempt(const TestId& test, int attempt) const {
+  if (attempt == 1) return "";
+  return fmt::format(" ({} {})", repeated(test) ? "run" : "try", attempt);
+}
+
 void TerminalReport::tell(const RunEnded& run) {
   progress_.end(run);
   if (was_cancelled(run)) return;
@@ -150,11 +161,8 @@ void TerminalReport::tell(const StatusRequested&) {
   std::string lines =
       status_line(style_, Tone::plain, "Status", progress_.elapsed(now), progress_.counts());
   for (const RunningTest& test : progress_.running()) {
-    const std::string attempt =
-        test.attempt == 1
-            ? ""
-            : fmt::format(" ({} {})", repeated(test.id) ? "run" : "try", test.attempt);
-    lines += status_line(style_, Tone::faint, "running", now - test.since, test.label + attempt);
+    lines += status_line(style_, Tone::faint, "running", now - test.since,
+                         test.label + later_attempt(test.id, test.attempt));
   }
   bar_.print(lines + summary_.found_lines(most_failures_in_status) + open_failures());
 }

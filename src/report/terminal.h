@@ -37,6 +37,7 @@ class TerminalReport : public Consumer {
  private:
   void tell(const SessionStarted& session);
   void tell(const RunStarted& run);
+  void tell(const RunSlow& run);
   void tell(const RunEnded& run);
   void tell(const TestEnded& test);
   void tell(const Note& note);
@@ -49,6 +50,7 @@ class TerminalReport : public Consumer {
   void tell_pass(const RunEnded& run);
   void tell_failure(const RunEnded& run, const FailureGroup& group);
   std::string attempt_status(const RunEnded& run) const;
+  std::string later_attempt(const TestId& test, int attempt) const;
   std::string output_block(const ProcessResult& process) const;
   std::string open_failures() const;
   bool repeated(const TestId& test) const { return summary_.repeated(test); }

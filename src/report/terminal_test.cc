@@ -200,5 +200,33 @@ TEST_F(TerminalTest, Ends_the_live_bar_before_the_summary) {
   EXPECT_THAT(sink.writes[1], Not(HasSubstr("\x1b")));
 }
 
+TEST_F(TerminalTest, Marks_a_run_that_goes_on_for_long) {
+  TerminalReport report(sink, options);
+  report.on(session(1));
+  report.on(RunStarted{push, 1});
+  report.on(RunSlow{push, 1, 60s});
+  report.on(RunSlow{push, 2, 120s});
+  EXPECT_THAT(sink.text, HasSubstr("         SLOW [> 60.0 s] server_test:Server.Push\n"
+                                   "         SLOW [> 2m 00s] server_test:Server.Push (try 2)\n"));
+}
+
+TEST_F(TerminalTest, Marks_no_slow_run_when_it_is_quiet) {
+  options.verbosity = Verbosity::quiet;
+  TerminalReport report(sink, options);
+  report.on(session(1));
+  report.on(RunSlow{push, 1, 60s});
+  EXPECT_THAT(sink.text, Not(HasSubstr("SLOW")));
+}
+
+TEST_F(TerminalTest, Shows_the_slowest_tests_at_the_end) {
+  TerminalReport report(sink, options);
+  report.on(session(1));
+  SessionEnded ended;
+  ended.slowest = {{push, 3500ms}, {pop, 12ms}};
+  report.on(ended);
+  EXPECT_THAT(sink.text, HasSubstr("      slowest [ 3.50 s] server_test:Server.Push\n"
+                                   "              [12.0 ms] server_test:Server.Pop\n"));
+}
+
 }  // namespace
 }  // namespace unflake

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -31,6 +32,7 @@ struct Progress {
   bool ended = false;  // its TestEnded has been told
   bool told_leftovers = false;
   std::optional<Duration> last_duration;
+  Duration longest{};
   std::string held_back;  // why it was not tried again
 
   const Test& test() const { return *plan.test; }
@@ -48,6 +50,8 @@ struct Running {
   Waiting entry;
   int attempt = 0;
   bool begun = false;  // and not behind another run
+  Duration since{};    // when it has
+  int64_t slow_marks = 0;
 };
 
 class Session {
@@ -98,12 +102,43 @@ class Session {
       start_what_can_start();
       tell_begun();
       if (!running_.empty())
-        handle(executor_.wait(policy_.tick));
+        handle(wait());
       else if (queue_.empty() || stopping_)
         return;
       else if (!next_round())
         give_up_on_the_queue();
       if (broken_) return;
+    }
+  }
+
+  // What is slow is told before its end is, which may have come meanwhile.
+  Wakeup wait() {
+    Wakeup wakeup = executor_.wait(longest_wait());
+    tell_slow();
+    return wakeup;
+  }
+
+  std::optional<Duration> longest_wait() const {
+    std::optional<Duration> longest = policy_.tick;
+    if (!policy_.slow_after) return longest;
+    const Duration now = executor_.elapsed();
+    for (const auto& [ticket, run] : running_) {
+      if (!run.begun) continue;
+      const Duration left = run.since + *policy_.slow_after * (run.slow_marks + 1) - now;
+      longest = std::max(std::min(longest.value_or(left), left), Duration::zero());
+    }
+    return longest;
+  }
+
+  void tell_slow() {
+    if (!policy_.slow_after) return;
+    const Duration now = executor_.elapsed();
+    for (auto& [ticket, run] : running_) {
+      const int64_t marks = run.begun ? (now - run.since) / *policy_.slow_after : 0;
+      if (marks <= run.slow_marks) continue;
+      run.slow_marks = marks;
+      events_.emit(
+          RunSlow{tests_[run.entry.index].plan.test, run.attempt, *policy_.slow_after * marks});
     }
   }
 
@@ -253,7 +288,7 @@ class Session {
     experiment.keep_leftovers = progress.plan.role == Role::setup;
     experiment.fork_server = progress.plan.fork_server;
     const Ticket ticket = executor_.start(experiment);
-    running_[ticket] = {entry, ++progress.attempts, false};
+    running_[ticket] = {entry, ++progress.attempts};
     if (begins) begin(ticket);
   }
 
@@ -261,6 +296,7 @@ class Session {
     Running& run = running_.at(ticket);
     const Progress& progress = tests_[run.entry.index];
     run.begun = true;
+    run.since = executor_.elapsed();
     reservations_.occupy(progress.test());
     begun_.push_back({progress.plan.test, run.attempt});
   }
@@ -313,6 +349,7 @@ class Session {
     if (progress.tally.runs() == 0) retry_rule_.count_first_try(outcome.failed());
     progress.tally.add(outcome);
     progress.last_duration = outcome.duration;
+    progress.longest = std::max(progress.longest, outcome.duration);
   }
 
   bool may_be_retried(Progress& progress, const Outcome& outcome) {
@@ -389,7 +426,18 @@ class Session {
     }
     ended.elapsed = executor_.elapsed() - began_;
     ended.mass_failure = retry_rule_.mass_failure();
+    ended.slowest = slowest_tests();
     return ended;
+  }
+
+  std::vector<SlowTest> slowest_tests() const {
+    std::vector<SlowTest> slowest;
+    if (policy_.slowest == 0) return slowest;
+    for (const Progress& progress : tests_)
+      if (progress.tally.runs() > 0) slowest.push_back({progress.plan.test, progress.longest});
+    std::ranges::stable_sort(slowest, std::greater(), &SlowTest::duration);
+    slowest.resize(std::min(slowest.size(), policy_.slowest));
+    return slowest;
   }
 
   static int& counter(SessionEnded& ended, Verdict verdict) {

@@ -34,7 +34,9 @@ struct SessionPolicy {
   RetryPolicy retry;
   std::optional<Duration> duration;
   std::optional<uint64_t> shuffle_seed;
-  std::optional<Duration> tick;  // how often a live display wants to be woken
+  std::optional<Duration> tick;        // how often a live display wants to be woken
+  std::optional<Duration> slow_after;  // a run that takes this long is told while it goes on
+  size_t slowest = 0;                  // so many of the slowest tests are told at the end
 };
 
 // Runs the tests in rounds, one run of each per round, and tells the stream everything. An error

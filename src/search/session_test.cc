@@ -46,11 +46,13 @@ struct Recorder : Consumer {
     if (const auto* note = std::get_if<Note>(&event)) notes.push_back(note->text);
     if (const auto* end = std::get_if<SessionEnded>(&event)) session = *end;
     if (std::holds_alternative<StatusRequested>(event)) ++status_requests;
+    if (const auto* slow = std::get_if<RunSlow>(&event)) slow_runs.push_back(*slow);
   }
   std::vector<RunEnded> runs;
   std::map<std::string, TestEnded> ended;
   std::vector<std::string> notes;
   std::optional<SessionEnded> session;
+  std::vector<RunSlow> slow_runs;
   int status_requests = 0;
   int begun = 0, most_begun = 0;
 };
@@ -433,6 +435,69 @@ TEST(Session, Tells_what_it_has_when_no_more_runs_can_be_made) {
   EXPECT_EQ(ended.error().what, "gone");
   EXPECT_EQ(world.recorder.session->passed, 1);
   EXPECT_EQ(world.recorder.session->not_run, 1);
+}
+
+std::vector<std::string> told(const std::vector<RunSlow>& slow_runs) {
+  std::vector<std::string> lines;
+  for (const RunSlow& run : slow_runs)
+    lines.push_back(run.test->id.name + " " + std::to_string(run.attempt) + " > " +
+                    duration_word(run.after));
+  return lines;
+}
+
+TEST(Session, Tells_a_run_that_goes_on_for_long_at_every_multiple_of_the_time) {
+  World world([](const Experiment& experiment, int) {
+    return passes(experiment.test->id.name == "slow" ? 3500ms : 900ms);
+  });
+  SessionPolicy policy;
+  policy.slow_after = 1s;
+  world.run(plan_of({named("quick"), named("slow")}), policy).value();
+  EXPECT_THAT(told(world.recorder.slow_runs),
+              ElementsAre("slow 1 > 1000ms", "slow 1 > 2000ms", "slow 1 > 3000ms"));
+}
+
+TEST(Session, Counts_the_time_of_each_run_by_itself) {
+  World world([](const Experiment&, int nth) { return passes(nth == 2 ? 1500ms : 800ms); }, 2);
+  SessionPolicy policy;
+  policy.repeat = 2;
+  policy.slow_after = 1s;
+  policy.tick = 100ms;
+  world.run(plan_of({named("a"), named("b")}), policy).value();
+  EXPECT_THAT(told(world.recorder.slow_runs), ElementsAre("b 1 > 1000ms"));
+}
+
+TEST(Session, Counts_the_time_of_a_queued_run_from_when_it_begins) {
+  World world(always(passes(40ms)));
+  world.executor.allow_queue();
+  SessionPolicy policy;
+  policy.repeat = 50;
+  policy.slow_after = 50ms;
+  world.run(plan_of({named("a")}), policy).value();
+  EXPECT_THAT(told(world.recorder.slow_runs), testing::IsEmpty());
+}
+
+TEST(Session, Tells_no_slow_run_unless_it_is_told_to) {
+  World world(always(passes(24h)));
+  world.run(plan_of({named("a")})).value();
+  EXPECT_THAT(told(world.recorder.slow_runs), testing::IsEmpty());
+}
+
+TEST(Session, Tells_the_slowest_tests_by_their_longest_runs) {
+  World world([](const Experiment& experiment, int nth) {
+    if (experiment.test->id.name == "b") return nth == 2 ? fails(5s) : passes(1s);
+    return passes(experiment.test->id.name == "a" ? 2s : 3s);
+  });
+  SessionPolicy policy;
+  policy.repeat = 2;
+  policy.slowest = 2;
+  const auto ended = world.run(plan_of({named("a"), named("b"), named("c")}), policy);
+  ASSERT_EQ(ended->slowest.size(), 2u);
+  EXPECT_EQ(ended->slowest[0].test->id.name, "b");
+  EXPECT_EQ(ended->slowest[0].duration, Duration(5s));
+  EXPECT_EQ(ended->slowest[1].test->id.name, "c");
+  policy.slowest = 10;
+  EXPECT_EQ(world.run(plan_of({named("a"), named("b")}), policy)->slowest.size(), 2u);
+  EXPECT_TRUE(world.run(plan_of({named("a")}))->slowest.empty());
 }
 
 }  // namespace
