@@ -19,6 +19,8 @@ Result<std::optional<Framework>> forced_framework(const std::string& name) {
 
 Target to_target(const TargetRecord& record, const Project& project) {
   Target target{record.name, record.framework, record.path, record.argv};
+  if (record.framework == Framework::command)  // its record is named by the full id of its test
+    target.name = record.name.substr(0, record.name.find(':'));
   if (!target.path.empty() && target.path[0] != '/') target.path = project.root + "/" + target.path;
   return target;
 }

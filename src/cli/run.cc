@@ -7,6 +7,7 @@
 #include "cli/gatekeeper.h"
 #include "cli/listeners.h"
 #include "cli/repeat_changed.h"
+#include "cli/rerun_failed.h"
 #include "cli/run_options.h"
 #include "cli/target_record.h"
 #include "run/local_executor.h"
@@ -34,12 +35,16 @@ constexpr const char* help =
   unflake run ./server_test 'Server.*' -n 100      100 runs of each that matches
   unflake run ./server_test -E 'tag(net) and not name(*Live*)' --exclude '*Slow*'
   unflake run ./server_test --until-fail           again and again until it fails
+  unflake run --rerun-failed                       what failed in the last session
   unflake run build --retries 2 --junit out.xml    a CTest build folder, failures tried again
   unflake run -- ./script.sh --fast                any command; its exit status decides
   unflake run build --ci --changed-since origin/main    the gate of a build; see docs/guide.md
 
 Exit code 0: all passed; 1: a test failed in all of its runs; 2: bad usage; 3: nothing failed for
 good, but a test is flaky (see --flaky); 4: unflake itself failed; 128 + N: stopped by signal N.)";
+
+// How the command lines of its sessions begin, by which history tells them from others.
+const std::string command_name = "unflake run ";
 
 ExitCode exit_code_for(const SessionEnded& ended, FlakyResult flaky) {
   if (ended.not_run > 0) return ExitCode::test_failed;
@@ -68,10 +73,10 @@ class RunSession {
     auto executor = LocalExecutor::create(local_options(), interrupts_);
     if (!executor) return executor.error();
     if (auto opened = open_history(); !opened) return opened.error();
-    auto tests = select_tests(run_.target, words_, config_.settings.target.value_or(""), project_,
-                              find_target(), **executor);
+    const auto tests = select(**executor);
     if (interrupts_.stop_signal() != 0) return exit_code_of_signal(interrupts_.stop_signal());
     if (!tests) return tests.error();
+    if (tests->selected.empty()) return run_nothing(*tests, **executor);
     if (auto remembered = remember(*tests); !remembered) return remembered.error();
     return run(*tests, **executor);
   }
@@ -118,8 +123,52 @@ class RunSession {
     return [this](const std::string& name) { return store_->find_target(name); };
   }
 
+  Result<SelectedTests> select(LocalExecutor& executor) {
+    if (!run_.rerun_failed)
+      return select_tests(run_.target, words_, config_.settings.target.value_or(""), project_,
+                          find_target(), executor);
+    auto rerun = select_failed(run_.target, words_, sessions_in_question(executor),
+                               ask_last_failures(), project_, find_target(), executor);
+    if (!rerun) return rerun.error();
+    notes_.push_back({Note::Level::info, rerun->from, ""});
+    for (const TestId& id : rerun->gone)
+      notes_.push_back({Note::Level::warning,
+                        fmt::format("{} failed, and is no longer there", to_string(id)), ""});
+    return std::move(rerun->tests);
+  }
+
+  // In a history that many machines share, those of this build count, or else of this machine.
+  SessionQuestion sessions_in_question(LocalExecutor& executor) const {
+    SessionQuestion question{command_name};
+    if (!is_postgres(run_.history.address(project_, config_))) return question;
+    const Surroundings here = survey(project_, executor);
+    (here.build.empty() ? question.machine : question.build) =
+        here.build.empty() ? here.machine : here.build;
+    return question;
+  }
+
+  AskLastFailures ask_last_failures() const {
+    return [this](const SessionQuestion& question) -> Result<std::optional<LastFailures>> {
+      if (store_) return store_->last_failures(question);
+      auto store = open_store_to_read(run_.history.address(project_, config_));
+      if (!store) return store.error();
+      return (*store)->last_failures(question);
+    };
+  }
+
+  // Whoever reads the results finds them, and nothing in them.
+  Result<int> run_nothing(const SelectedTests& tests, LocalExecutor& executor) {
+    Listeners listeners;
+    auto opened = listeners.open(run_, flaky_result(), nullptr, executor, interrupts_);
+    if (!opened) return opened.error();
+    const SessionPolicy policy = policy_of(run_, config_, false);
+    return finish(run_all(tests, {}, policy, executor, listeners.stream(),
+                          session_started(tests, {}, policy, executor)),
+                  listeners);
+  }
+
   Result<void> remember(const SelectedTests& tests) {
-    if (!store_ || tests.selected.empty()) return {};
+    if (!store_) return {};
     return store_->remember_target(record_of(tests.target, *tests.selected.front(), project_));
   }
 
@@ -148,11 +197,11 @@ class RunSession {
     return finish(ended, listeners);
   }
 
-  static Result<SessionEnded> run_all(const SelectedTests& tests,
-                                      const std::vector<PlannedTest>& plan,
-                                      const SessionPolicy& policy, LocalExecutor& executor,
-                                      EventStream& stream, const SessionStarted& started) {
+  Result<SessionEnded> run_all(const SelectedTests& tests, const std::vector<PlannedTest>& plan,
+                               const SessionPolicy& policy, LocalExecutor& executor,
+                               EventStream& stream, const SessionStarted& started) const {
     stream.emit(started);
+    for (const Note& note : notes_) stream.emit(note);
     for (const Error& part : tests.unmatched)
       stream.emit(Note{Note::Level::warning, part.what, part.next});
     tell_left_out(tests, stream);
@@ -191,8 +240,10 @@ class RunSession {
                                  const SessionPolicy& policy, LocalExecutor& executor) const {
     SessionStarted session;
     session.at = std::chrono::system_clock::now();
-    session.command_line = "unflake run " + shell_join(words_.options);
-    if (words_.has_command) session.command_line += " -- " + shell_join(words_.command);
+    session.command_line = command_name + shell_join(words_.options);
+    if (words_.has_command)
+      session.command_line +=
+          (words_.options.empty() ? "-- " : " -- ") + shell_join(words_.command);
     session.surroundings = survey(project_, executor);
     session.target = tests.target.name;
     for (const PlannedTest& planned : plan) {
@@ -229,6 +280,7 @@ class RunSession {
   Config config_;
   Interrupts interrupts_;
   std::unique_ptr<Store> store_;
+  std::vector<Note> notes_;  // for the beginning of the session
 };
 
 }  // namespace

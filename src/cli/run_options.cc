@@ -30,6 +30,8 @@ void add_options(CommandLine& line, RunCommand& run) {
   run.target.add_to(line);
   line.flag("--include-disabled", run.target.include_disabled,
             "also run disabled and hidden tests");
+  line.flag("--rerun-failed", run.rerun_failed,
+            "only the tests that failed in the last session, of TARGET when there is one");
   line.option("-n,--repeat", run.repeat, "runs of each test [1]").between(1, 1'000'000'000);
   line.flag("--until-fail", run.until_fail, "repeat each test until its first failure");
   line.option("--duration", run.duration, "repeat for this long");

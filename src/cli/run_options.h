@@ -24,6 +24,7 @@ struct RunCommand {
   bool until_fail = false, fail_fast = false, shuffle = false, no_history = false;
   bool json = false, quiet = false, verbose = false, core_dumps = false;
   size_t max_output_kib = 1024;
+  bool rerun_failed = false;
 
   bool ci = false, quarantine_new = false;
   std::string changed_since;
