@@ -136,6 +136,7 @@ void inherit(Settings& settings, const Settings& from) {
   fill(settings.target, from.target);
   fill(settings.fork_server, from.fork_server);
   fill(settings.crash_places, from.crash_places);
+  fill(settings.slow_after, from.slow_after);
 }
 
 class ConfigReader {
@@ -197,6 +198,7 @@ class ConfigReader {
     reader.read("target", settings.target);
     reader.read("fork_server", settings.fork_server);
     reader.read("crash_places", settings.crash_places);
+    reader.read("slow_after", settings.slow_after);
     if (auto error = reader.finish()) return *error;
     if (!parent && name != "default") parent = "default";
     if (!parent) return settings;

@@ -25,6 +25,7 @@ struct Settings {
   std::optional<std::string> target;
   std::optional<bool> fork_server;
   std::optional<bool> crash_places;
+  std::optional<Duration> slow_after;
 };
 
 struct Override {

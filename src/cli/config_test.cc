@@ -31,6 +31,7 @@ timeout = "5m"
 [profile.nightly]
 inherits = "ci"
 flaky = "fail"
+slow_after = "90s"
 )",
                             "nightly");
   ASSERT_TRUE(config);
@@ -38,6 +39,7 @@ flaky = "fail"
   EXPECT_EQ(config->settings.retries, 2);
   EXPECT_EQ(config->settings.timeout, Duration(5min));
   EXPECT_EQ(config->settings.flaky, FlakyResult::fail);
+  EXPECT_EQ(config->settings.slow_after, Duration(90s));
 }
 
 TEST(Config, Overrides_name_the_tests_that_they_are_for) {

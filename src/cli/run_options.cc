@@ -10,6 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration default_timeout = 10min;
+constexpr Duration default_slow_after = 60s;
 constexpr int default_changed_runs = 10;
 
 int default_retries(const RunCommand& run, const Config& config) {
@@ -47,6 +48,10 @@ void add_options(CommandLine& line, RunCommand& run) {
       .from_environment("UNFLAKE_TIMEOUT");
   line.option("--grace", run.grace, "between SIGTERM and SIGKILL at a time-out [2s]")
       .from_environment("UNFLAKE_GRACE");
+  line.option("--slow-after", run.slow_after,
+              "tell which test runs for longer than this, and again at its multiples; 0: never "
+              "[1m]")
+      .from_environment("UNFLAKE_SLOW_AFTER");
   line.flag("--fork-server,!--no-fork-server", run.fork_server,
             "fork each run off a process that stands before its main; see docs/guide.md");
   line.flag("--crash-places,!--no-crash-places", run.crash_places,
@@ -68,6 +73,8 @@ void add_options(CommandLine& line, RunCommand& run) {
       .between(1, 1'000'000)
       .from_environment("UNFLAKE_CHANGED_RUNS");
   run.quarantine.add_to(line);
+  line.option("--slowest", run.slowest, "show so many of the slowest tests at the end")
+      .between(1, 1'000'000);
   line.flag("--json", run.json, "events as JSON lines on standard output");
   line.option("--json-file", run.json_file, "events as JSON lines into a file").takes("FILE");
   line.option("--junit", run.junit, "write JUnit XML").takes("FILE");
@@ -100,6 +107,10 @@ SessionPolicy policy_of(const RunCommand& run, const Config& config, bool live) 
   else if (run.shuffle)
     policy.shuffle_seed = std::random_device()();
   if (live) policy.tick = 100ms;
+  const Duration slow_after =
+      run.slow_after.value_or(config.settings.slow_after.value_or(default_slow_after));
+  if (slow_after > Duration::zero()) policy.slow_after = slow_after;
+  policy.slowest = run.slowest;
   return policy;
 }
 

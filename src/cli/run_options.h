@@ -15,7 +15,7 @@ struct RunCommand {
   std::optional<int> repeat;
   std::optional<int> retries;
   std::optional<size_t> jobs;
-  std::optional<Duration> duration, timeout, grace;
+  std::optional<Duration> duration, timeout, grace, slow_after;
   std::optional<uint64_t> seed;
   std::optional<std::string> flaky;
   std::optional<bool> fork_server;
@@ -24,6 +24,7 @@ struct RunCommand {
   bool until_fail = false, fail_fast = false, shuffle = false, no_history = false;
   bool json = false, quiet = false, verbose = false, core_dumps = false;
   size_t max_output_kib = 1024;
+  size_t slowest = 0;
   bool rerun_failed = false;
 
   bool ci = false, quarantine_new = false;

@@ -118,6 +118,7 @@ class CliCase : public testing::Test {
                              "UNFLAKE_JOBS",
                              "UNFLAKE_PROFILE",
                              "UNFLAKE_RETRIES",
+                             "UNFLAKE_SLOW_AFTER",
                              "UNFLAKE_TIMEOUT",
                              "UNFLAKE_TOKEN",
                              "UNFLAKE_SERVER",
