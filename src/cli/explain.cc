@@ -28,7 +28,7 @@ with one that fails under the plan of a repro file, which `unflake reproduce` ha
   unflake explain FILE --chrome both.json    every call of both runs, for ui.perfetto.dev
 
 Exit code 0: explained; 1: one of the two runs could not be made, and the explanation is what the
-file and the other run tell; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N.)";
+file and the other run tell, or the code that matters has no debug information; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N.)";
 
 struct ExplainCommand {
   std::string file, target;
@@ -140,6 +140,8 @@ class Explaining {
       if (i == 0) {
         seen = *result->trace;
         code_ = program_code(seen, one_->project_code());
+        for (const CodeNote& note : seen.code_notes)
+          notes_.push_back(fmt::format("{}: {}", note.text, note.next));
       }
       add_names(seen, *result->trace);
       relocation_ = relocate(repro_, seen, code_);
@@ -200,7 +202,8 @@ class Explaining {
                                    : explanation_text(report, style_for(command_.one.colour)));
     if (!command_.json) page.print("\nBoth timelines are in {}\n", printable(command_.html));
     if (const int failed = page.write_out(); failed != 0) return failed;
-    return static_cast<int>(passing && failing ? ExitCode::success : ExitCode::test_failed);
+    const bool is_explained = passing && failing && explanation.unseen.empty();
+    return static_cast<int>(is_explained ? ExitCode::success : ExitCode::test_failed);
   }
 
   Result<void> write_files(const ExplanationReport& report) const {

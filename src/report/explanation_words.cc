@@ -53,6 +53,7 @@ class Wording {
 
  private:
   void tell_cause() {
+    if (!found_.unseen.empty()) return tell_unseen();
     const Cause& best = found_.causes.front();
     words_.cause = to_string(best.kind);
     words_.advice = advice_for(best.kind);
@@ -61,6 +62,14 @@ class Wording {
     const Cause& next = found_.causes[1];
     words_.runner_up =
         one_line(fmt::format("{}: {}", to_string(next.kind), join(next.evidence, "; ")));
+  }
+
+  void tell_unseen() {
+    words_.cause = "cannot be told";
+    words_.evidence.push_back(one_line(found_.unseen));
+    words_.advice =
+        "Build the test and the code that it tests with -g, do not strip them, and reproduce and "
+        "explain the failure again.";
   }
 
   static std::string action_text(const Moment& moment, const char* call, const char* reach,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "symbols/bare_units.h"
 #include "symbols/code_from.h"
 #include "symbols/debug_file.h"
 #include "symbols/demangle.h"
@@ -62,12 +63,14 @@ class ElfImage : public Image {
   std::vector<Extent> code_from(const FileFilter& filter) const override {
     return collect_code_from(filter, debug().units, debug().lines);
   }
+  std::span<const BareUnit> bare_units() const override;
 
  private:
   DebugInformation& debug() const;
   const SymbolTable& symbols() const;
   const LineTable& line_table() const;
   const std::string& missing_split_file() const;
+  std::string unit_at(uint64_t address) const;
   void add_debug_frames(uint64_t address, std::vector<Frame>& frames) const;
   void complete(uint64_t address, std::vector<Frame>& frames) const;
 
@@ -78,6 +81,7 @@ class ElfImage : public Image {
   mutable std::optional<LineTable> line_table_;
   mutable std::optional<std::string> missing_split_file_;
   mutable std::optional<std::vector<Function>> functions_;
+  mutable std::optional<std::vector<BareUnit>> bare_units_;
 };
 
 DebugInformation& ElfImage::debug() const {
@@ -101,6 +105,24 @@ std::span<const Function> ElfImage::functions() const {
   return *functions_;
 }
 
+std::string ElfImage::unit_at(uint64_t address) const {
+  const Unit* unit = debug().units.find(address);
+  if (unit == nullptr) return "";
+  Dwarf_Die root = debug().units.root_of(*unit);
+  const char* name = ::dwarf_diename(&root);
+  return name != nullptr && *name != 0 ? name : "?";
+}
+
+std::span<const BareUnit> ElfImage::bare_units() const {
+  if (bare_units_) return *bare_units_;
+  bare_units_.emplace();
+  if (has_debug_information())
+    bare_units_ =
+        list_bare_units(*file_, debug_file_.get(),
+                        {functions(), [this](uint64_t address) { return unit_at(address); }});
+  return *bare_units_;
+}
+
 const std::string& ElfImage::missing_split_file() const {
   if (!missing_split_file_) missing_split_file_ = debug().units.missing_split_file();
   return *missing_split_file_;
@@ -121,8 +143,9 @@ std::string ElfImage::why_no_debug_information() const {
   }
   if (!debug().units.all().empty()) return "";
   if (!file_->has_section(".symtab"))
-    return "the file was stripped; build it without strip and -s, with -g";
-  return "it was built without debug information; build it with -g";
+    return "it was stripped; build it with -g and do not strip it, or put its separate debug file "
+           "(.debug, -dbgsym) where gdb would find it";
+  return "it was built without -g; build it with -g";
 }
 
 // Innermost first: each inlined call gives the position in the frame around it.

@@ -43,6 +43,14 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
+// A source file that was compiled without debug information while other code of the image has some.
+// Functions are numbers in Image::functions().
+struct BareUnit {
+  std::string source;               // as the compiler named it, mostly without its folder
+  std::vector<uint32_t> functions;  // surely its own
+  std::vector<uint32_t> perhaps;    // its own, or of a file that was linked next to it
+};
+
 // What an executable or library tells about its code. All addresses are those of the ELF file:
 // address in memory - load bias. What is asked for first takes the time to read it, and is kept:
 // not for several threads at once.
@@ -68,6 +76,8 @@ class Image {
   // from other files. Ordered, without overlaps; empty without debug information.
   using FileFilter = std::function<bool(const std::string& file)>;
   virtual std::vector<Extent> code_from(const FileFilter&) const { return {}; }
+  // Empty when the image has no debug information at all.
+  virtual std::span<const BareUnit> bare_units() const { return {}; }
 };
 
 }  // namespace unflake

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "support/code_fixture.h"
+#include "support/temp_folder.h"
 #include "symbols/demangle.h"
 
 namespace unflake {
@@ -68,6 +71,37 @@ TEST(ProjectCode, What_the_user_says_decides) {
   EXPECT_FALSE(told.is_project_file("/p/src/message.pb.cc"));
 }
 
+TEST(ProjectCode, A_glob_is_relative_to_the_root) {
+  const ProjectCode told({"/p", {}, {"src/generated/*"}});
+  EXPECT_FALSE(told.is_project_file("/p/src/generated/a.cc"));
+  EXPECT_FALSE(told.is_project_file("/p/src/generated/deeper/a.cc"));
+  EXPECT_TRUE(told.is_project_file("/p/src/a.cc"));
+  EXPECT_TRUE(told.is_project_file("/p/other/src/generated/a.cc"));
+}
+
+TEST(ProjectCode, What_was_compiled_elsewhere_is_known_by_the_end_of_its_path) {
+  const ProjectCode told({"/p", {"vendor/queue"}, {"./src/generated/*", "legacy/"}});
+  for (const char* path :
+       {"/build/src/generated/a.cc", "src/generated/a.cc", "legacy/a.cc", "/build/7/legacy/a.cc"})
+    EXPECT_FALSE(told.is_project_file(path)) << path;
+  EXPECT_TRUE(told.is_project_file("/build/notlegacy/a.cc"));
+  EXPECT_FALSE(told.is_project_file("/usr/include/vendor/queue/a.h"));
+  EXPECT_FALSE(told.is_project_file("/opt/gcc/include/c++/vendor/queue/a.h"));
+}
+
+TEST(ProjectCode, Entries_that_match_nothing_are_told) {
+  TempFolder folder;
+  std::filesystem::create_directories(folder.file("src/other"));
+  std::ofstream(folder.file("src/other/a.pb.cc"));
+  const ProjectCode told({folder.path(),
+                          {"vendor/queue", "src/other", "/nowhere/at/all"},
+                          {"src/generatd/*", "src/generated/*", "*.pb.cc"}});
+  EXPECT_THAT(
+      told.unmatched({folder.file("src/generated/x.cc"), folder.file("main.cc")}),
+      testing::ElementsAre("[code] project: vendor/queue", "[code] project: /nowhere/at/all",
+                           "[code] system: src/generatd/*"));
+}
+
 TEST(ProjectCode, Works_without_a_root) {
   const ProjectCode rootless({"", {}, {}});
   EXPECT_TRUE(rootless.is_project_file("/home/me/a.cc"));
@@ -98,6 +132,8 @@ TEST(FirstProjectFrame, Without_files_is_decided_by_the_name) {
 
 TEST(FirstProjectFrame, Is_null_in_system_code) {
   EXPECT_EQ(first_project_frame({{"__asan_memcpy", "", 0, 0, false}}, policy), nullptr);
+  for (const char* start : {"_start", "__libc_start_call_main", "frame_dummy"})
+    EXPECT_EQ(first_project_frame({{start, "", 0, 0, false}}, policy), nullptr) << start;
   EXPECT_EQ(first_project_frame({}, policy), nullptr);
 }
 
@@ -146,6 +182,51 @@ const Function& function_like(const Image& image, const std::string& part) {
   for (const Function& function : image.functions())
     if (function.name.find(part) != std::string::npos) return function;
   throw std::runtime_error("no function like " + part);
+}
+
+// symbols_main.cc has no debug information there, symbols_code.cc has.
+std::vector<std::string> bare_sources(const Image& image, const ProjectCode& policy) {
+  std::vector<std::string> sources;
+  for (const BareUnit* unit : bare_project_units(image, policy)) sources.push_back(unit->source);
+  return sources;
+}
+
+bool is_foreign(const Image& image, const ProjectCode& policy, const std::string& function) {
+  const Function& found = function_like(image, function);
+  return std::ranges::any_of(foreign_ranges(image, policy), [&](const Extent& extent) {
+    return extent.start <= found.start && found.start < extent.start + extent.size;
+  });
+}
+
+class BareUnits : public testing::TestWithParam<const char*> {};
+
+TEST_P(BareUnits, A_source_of_the_project_is_its_code_without_debug_information_too) {
+  const auto image = open_fixture(GetParam());
+  const ProjectCode own({UNFLAKE_FIXTURE_SOURCES, {}, {}});
+  EXPECT_THAT(bare_sources(*image, own), testing::ElementsAre("symbols_main.cc"));
+  EXPECT_FALSE(is_foreign(*image, own, "main"));
+}
+
+TEST_P(BareUnits, What_others_compiled_is_not) {
+  const auto image = open_fixture(GetParam());
+  EXPECT_THAT(bare_sources(*image, policy), testing::IsEmpty());
+  EXPECT_TRUE(is_foreign(*image, policy, "main"));
+  EXPECT_FALSE(is_foreign(*image, policy, "app::Server::push"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, BareUnits, testing::Values("gcc_bare_O0", "gcc_bare_O2"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(BareUnit, A_source_that_defines_tests_is_the_projects_wherever_it_is) {
+  const auto image = open_fixture("gcc_bare_tests");
+  EXPECT_THAT(bare_sources(*image, policy), testing::ElementsAre("symbols_bare_test.cc"));
+}
+
+TEST(BareUnit, An_image_without_any_debug_information_has_none) {
+  EXPECT_TRUE(open_fixture("gcc_no_debug")->bare_units().empty());
+  EXPECT_TRUE(open_fixture("gcc_stripped")->bare_units().empty());
+  EXPECT_THAT(bare_sources(*open_fixture("gcc_O2"), ProjectCode({UNFLAKE_FIXTURE_SOURCES, {}, {}})),
+              testing::IsEmpty());
 }
 
 TEST(SkipRangesOfTemplates, Cover_what_became_of_system_headers) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "symbols/lookup.h"
+#include "util/base_name.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -35,7 +36,10 @@ std::vector<uint64_t> addresses_of(const Image& image, const SiteName& site,
                                    std::vector<std::string>& similar) {
   if (!site.file.empty()) return line_beginnings(image, site, similar);
   if (site.function.empty()) return {site.offset};
-  return function_entries(image, site, similar);
+  std::vector<uint64_t> entries = function_entries(image, site, similar);
+  if (entries.empty() && site.offset > 0 && site.function == base_name(image.path()))
+    return {site.offset};
+  return entries;
 }
 
 Error unknown_site(const SiteName& site, const std::vector<std::string>& known) {

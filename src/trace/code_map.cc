@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "util/base_name.h"
+#include "util/text.h"
+
 namespace unflake {
 namespace {
 
@@ -20,6 +23,16 @@ bool is_skipped(const std::vector<protocol::SkipRange>& skips, uint64_t address)
   if (next == skips.begin()) return false;
   const protocol::SkipRange& range = *std::prev(next);
   return address - range.start < (range.size & ~protocol::foreign_code);
+}
+
+constexpr size_t most_sources = 3;
+
+// "a.cc, b.cc and 2 more"
+std::string some_of(std::vector<std::string> names) {
+  const size_t count = names.size();
+  names.resize(std::min(count, most_sources));
+  const std::string first = join(names, ", ");
+  return count > most_sources ? fmt::format("{} and {} more", first, count - most_sources) : first;
 }
 
 }  // namespace
@@ -66,7 +79,7 @@ const std::vector<protocol::SkipRange>& CodeMap::skip_ranges(const RawImage& ima
   code.skips.emplace();
   if (!code.image) return *code.skips;
   add_skips(unflake::skip_ranges(*code.image, policy_), 0, *code.skips);
-  add_skips(foreign_ranges(*code.image), protocol::foreign_code, *code.skips);
+  add_skips(foreign_ranges(*code.image, policy_), protocol::foreign_code, *code.skips);
   std::ranges::sort(*code.skips, {}, &protocol::SkipRange::start);
   return *code.skips;
 }
@@ -94,6 +107,53 @@ std::vector<Function> CodeMap::project_functions(const RawImage& image) {
     if (!skipped) functions.push_back(function);
   }
   return functions;
+}
+
+std::optional<CodeNote> CodeMap::missing_debug_information(const RawImage& raw) {
+  const auto code = image(raw);
+  if (!code || is_framework_library(base_name(raw.path))) return std::nullopt;
+  const std::string name = base_name(raw.path);
+  if (!code->has_debug_information()) {
+    const std::string why = code->why_no_debug_information();
+    const size_t mark = std::min(why.find("; "), why.size());
+    return CodeNote{
+        fmt::format("{} has no debug information ({}): its code is seen without files and lines",
+                    name, why.substr(0, mark)),
+        why.substr(std::min(mark + 2, why.size()))};
+  }
+  std::vector<std::string> sources;
+  for (const BareUnit* unit : bare_project_units(*code, policy_)) sources.push_back(unit->source);
+  if (sources.empty()) return std::nullopt;
+  const bool is_one = sources.size() == 1;
+  return CodeNote{
+      fmt::format("{} in {} {} no debug information: {} code is seen without lines",
+                  some_of(sources), name, is_one ? "has" : "have", is_one ? "its" : "their"),
+      fmt::format("compile {} with -g, too", is_one ? "it" : "them")};
+}
+
+// Most runs of a test load the same images.
+const std::vector<CodeNote>& CodeMap::notes(const std::vector<RawImage>& images) {
+  std::vector<std::string> paths;
+  for (const RawImage& image : images) paths.push_back(image.path);
+  const auto [known, is_new] = notes_.try_emplace(std::move(paths));
+  if (is_new) known->second = notes_about(images);
+  return known->second;
+}
+
+std::vector<CodeNote> CodeMap::notes_about(const std::vector<RawImage>& images) {
+  std::vector<CodeNote> notes;
+  std::vector<std::string> paths;
+  for (const RawImage& raw : images) {
+    paths.push_back(raw.path);
+    if (!raw.is_project) continue;
+    if (auto missing = missing_debug_information(raw)) notes.push_back(std::move(*missing));
+    if (const auto code = image(raw))
+      paths.insert(paths.end(), code->files().begin(), code->files().end());
+  }
+  for (const std::string& entry : policy_.unmatched(paths))
+    notes.push_back({entry + " matches no file of this program or of the project",
+                     "entries are folders or globs, relative to the project's root"});
+  return notes;
 }
 
 }  // namespace unflake

@@ -12,6 +12,7 @@
 #include "symbols/project_code.h"
 #include "trace/assertion_reporters.h"
 #include "trace/raw_report.h"
+#include "trace/trace.h"
 
 namespace unflake {
 
@@ -45,6 +46,8 @@ class CodeMap {
   // Where the test frameworks in the image report failed checks.
   const std::vector<AssertionReporter>& reporters(const RawImage& image);
   const std::vector<protocol::SkipRange>& skip_ranges(const RawImage& image);
+  // Which code of these images has no debug information, and entries of [code] that match nothing.
+  const std::vector<CodeNote>& notes(const std::vector<RawImage>& images);
 
   const ProjectCode& policy() const { return policy_; }
   const std::vector<std::string>& problems() const { return problems_; }
@@ -57,10 +60,13 @@ class CodeMap {
     std::optional<std::vector<AssertionReporter>> reporters;
   };
   Known& known(const RawImage& image);
+  std::vector<CodeNote> notes_about(const std::vector<RawImage>& images);
+  std::optional<CodeNote> missing_debug_information(const RawImage& image);
 
   const ProjectCode policy_;
   const Open open_;
-  std::map<std::pair<std::string, std::string>, Known> images_;  // by path and build id
+  std::map<std::pair<std::string, std::string>, Known> images_;      // by path and build id
+  std::map<std::vector<std::string>, std::vector<CodeNote>> notes_;  // by the images' paths
   std::vector<std::string> problems_;
 };
 

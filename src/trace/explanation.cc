@@ -37,6 +37,8 @@ class Explainer {
     find_late_threads();
     find_failure();
     find_pair();
+    found_.unseen = why_unseen();
+    if (!found_.unseen.empty()) return without_cause();
     Clues clues{&repro_, passing_, failing_, order_ ? &*order_ : nullptr, pair_, &found_};
     found_.causes = causes_of(clues);
     add_notes();
@@ -121,6 +123,31 @@ class Explainer {
       pair.second.passing = std::nullopt;
     found_.pair = std::move(pair);
     found_.wait = covering_wait(*order_, *pair_);
+  }
+
+  // An order of calls that have no names helps nobody, and where the test's own calls are not seen,
+  // the order of the others may be chance.
+  std::string why_unseen() const {
+    if (!failing_) return "";
+    const Trace& trace = failing_->trace;
+    if (const std::string function = unseen_failing_function(trace); !function.empty())
+      return fmt::format(
+          "the test fails in {}, which has no debug information: what it calls and waits for is "
+          "not seen",
+          function);
+    const auto is_nameless = [&](const CodeSpot& place) { return !has_name(trace, place); };
+    const bool nameless_pair = found_.pair && (is_nameless(found_.pair->first.place) ||
+                                               is_nameless(found_.pair->second.place));
+    if (nameless_pair || std::ranges::any_of(found_.late, is_nameless, &Lateness::place))
+      return "the calls that matter are in code without names: the program was stripped";
+    return "";
+  }
+
+  Explanation without_cause() {
+    found_.pair.reset();
+    found_.wait.reset();
+    found_.causes = {{CauseKind::unknown, 0, {found_.unseen}}};
+    return std::move(found_);
   }
 
   void add_notes() {

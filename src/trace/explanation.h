@@ -98,6 +98,7 @@ struct Explanation {
   std::optional<CoveringWait> wait;
   std::vector<Cause> causes;       // the best one first; never empty
   std::vector<std::string> notes;  // what the reader must know before believing the rest
+  std::string unseen;              // why nothing can be told of the cause; empty: it can
 };
 
 // Either run may be missing. Under a plan that makes the test pass it is the passing run that was

@@ -53,6 +53,69 @@ CauseKind best(const Explanation& found) {
   return found.causes.front().kind;
 }
 
+// The library's calls are seen, those of the test that calls it are not.
+TraceBuilder unseen_test(bool delayed) {
+  TraceBuilder builder = two_threads();
+  if (delayed) builder.delay(worker, "post.cc:24:pthread_mutex_lock", 5, 105);
+  return builder.call(worker, "post.cc:24:pthread_mutex_lock", delayed ? 105 : 5, 105.1, 0xa)
+      .call("main", "post.cc:30:pthread_mutex_lock", 12.1, 12.2, 0xa);
+}
+
+TracedFrame frame_in(uint32_t image, const std::string& function, const std::string& file = "",
+                     int line = 0) {
+  return {image, 0x1000, {{function, file, line, 0x1000, false}}};
+}
+
+// The failure has no line of its own; where the project's code begins in its stack is said.
+Explanation explain_failure(const std::string& site, const TraceBuilder& passing,
+                            TraceBuilder failing, std::vector<TracedFrame> frames) {
+  failing.fails("main", "", 0, 12.3);
+  const ObservedRun good = run_of(passing, OutcomeKind::pass);
+  ObservedRun bad = run_of(failing, OutcomeKind::fail);
+  bad.trace.images = {{"/build/post_test", "", true}, {"/lib/libc.so.6", "", false}};
+  bad.trace.failures.back().stack.frames = std::move(frames);
+  return explain(repro_at(site, worker), &good, &bad);
+}
+
+TEST(ExplanationOfUnseenCode, Says_that_it_cannot_tell_and_blames_nobody) {
+  const Explanation found = explain_failure(
+      "post.cc:24:pthread_mutex_lock", unseen_test(false), unseen_test(true),
+      {frame_in(0, "testing::UnitTest::AddTestPartResult"),
+       frame_in(0, "Post_Delivers_Test::TestBody"), frame_in(0, "main"),
+       frame_in(1, "__libc_start_call_main", "../nptl/libc_start_call_main.h", 58)});
+  EXPECT_THAT(found.unseen, HasSubstr("Post_Delivers_Test::TestBody"));
+  EXPECT_EQ(best(found), CauseKind::unknown);
+  EXPECT_FALSE(found.pair);
+  ASSERT_TRUE(found.failure);
+  EXPECT_EQ(found.failure->place.file, "post_test.cc");
+}
+
+TEST(ExplanationOfUnseenCode, A_function_of_the_project_is_name_enough) {
+  std::vector<TracedFrame> frames = {frame_in(0, "Post_Delivers_Test::TestBody"),
+                                     frame_in(0, "main")};
+  frames[0].first_project = 0;
+  const Explanation found = explain_failure("post.cc:24:pthread_mutex_lock", unseen_test(false),
+                                            unseen_test(true), frames);
+  EXPECT_THAT(found.unseen, IsEmpty());
+  EXPECT_TRUE(found.pair);
+}
+
+TEST(ExplanationOfUnseenCode, Addresses_in_a_stripped_program_explain_nothing) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  for (TraceBuilder* run : {&passing, &failing}) {
+    const bool late = run == &failing;
+    if (late) run->delay(worker, "post_test+0x1174:pthread_mutex_lock", 5, 105);
+    run->call(worker, "post_test+0x1174:pthread_mutex_lock", late ? 105 : 5, 105.1, 0xa)
+        .call("main", "post_test+0x1209:pthread_mutex_lock", 12.1, 12.2, 0xa);
+  }
+  std::vector<TracedFrame> frames = {frame_in(0, "")};
+  frames[0].first_project = 0;
+  const Explanation found =
+      explain_failure("post_test+0x1174:pthread_mutex_lock", passing, failing, frames);
+  EXPECT_THAT(found.unseen, HasSubstr("stripped"));
+  EXPECT_FALSE(found.pair);
+}
+
 // A worker delivers while the test sleeps.
 Explanation sleeping_test() {
   TraceBuilder passing = two_threads(), failing = two_threads();

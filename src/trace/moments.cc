@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "symbols/project_code.h"
 #include "trace/same_line.h"
 #include "util/base_name.h"
 
@@ -30,10 +31,16 @@ const Frame* frame_of_function(const TracedStack& stack, const CodeSpot& functio
   return nullptr;
 }
 
-CodeSpot place_of(const TracedFailure& failure) {
+// Whatever the system's libraries tell of themselves, no check of a test stands there.
+bool is_system(const Trace& trace, const TracedFrame& frame) {
+  return frame.image < trace.images.size() && !trace.images[frame.image].is_project;
+}
+
+CodeSpot place_of(const Trace& trace, const TracedFailure& failure) {
   CodeSpot place{failure.file, failure.line, ""};
   for (const TracedFrame& frame : failure.stack.frames)
     for (const Frame& source : frame.source) {
+      if (is_system(trace, frame)) continue;
       if (source.file.empty() || source.function.empty()) continue;
       if (failure.file.empty() || is_same_line(source, failure))
         return {source.file, source.line, source.function};
@@ -71,7 +78,8 @@ std::optional<CodeSpot> caller_of(const EventOrder& order, const Trace& trace,
   if (event.stack >= trace.stacks.size()) return std::nullopt;
   const TracedStack& stack = trace.stacks[event.stack];
   const TracedFailure* failure = main_failure(*order.failing);
-  const Frame* frame = failure ? frame_of_function(stack, place_of(*failure)) : nullptr;
+  const Frame* frame =
+      failure ? frame_of_function(stack, place_of(*order.failing, *failure)) : nullptr;
   if (!frame) frame = frame_above(trace, stack, own);
   if (!frame || (frame->line == own.line && frame->file == own.file)) return std::nullopt;
   return CodeSpot{frame->file, frame->line, frame->function};
@@ -115,6 +123,30 @@ const TracedFailure* main_failure(const Trace& trace) {
   return found == trace.failures.end() ? nullptr : &*found;
 }
 
+std::string unseen_failing_function(const Trace& trace) {
+  const TracedFailure* failure = main_failure(trace);
+  if (!failure) return "";
+  for (const TracedFrame& frame : failure->stack.frames) {
+    if (is_system(trace, frame) || frame.source.empty()) continue;
+    const Frame& own = frame.source.back();
+    if (is_system_function(own.function) || is_framework_function(own.function)) continue;
+    return frame.first_project == no_index && own.file.empty() ? own.function : "";
+  }
+  return "";
+}
+
+// A program may be called like one of its functions.
+bool has_name(const Trace& trace, const CodeSpot& place) {
+  if (place.line > 0) return true;
+  const bool is_image = std::ranges::any_of(trace.images, [&](const TracedImage& image) {
+    return base_name(image.path) == place.function;
+  });
+  if (!is_image) return !place.function.empty();
+  return std::ranges::any_of(trace.stacks, [&](const TracedStack& stack) {
+    return frame_of_function(stack, place) != nullptr;
+  });
+}
+
 std::string name_of_thread(const Trace& trace, uint32_t thread) {
   return thread < trace.threads.size() ? trace.threads[thread].name.text : "a thread";
 }
@@ -147,7 +179,7 @@ Moment moment_of(const EventOrder& order, const Point& point) {
   moment.passing = point.passing_from;
   moment.failing = point.failing_at;
   if (point.kind == Point::Kind::failure) {
-    moment.place = place_of(*main_failure(*order.failing));
+    moment.place = place_of(*order.failing, *main_failure(*order.failing));
     moment.passing_is_bound = true;
   }
   describe_call(moment, order, point);

@@ -20,6 +20,13 @@ CodeSpot place_of(const Trace& trace, const SiteName& site);
 // "queue.cc:57", else the function.
 std::string short_place(const CodeSpot& place);
 
+// Where the failing thread left the test's own code, when that has no debug information and its
+// calls were not traced: the function's name. Empty: it was seen.
+std::string unseen_failing_function(const Trace& trace);
+
+// Whether the place has a line or at least a function, and not just an address in an image.
+bool has_name(const Trace& trace, const CodeSpot& place);
+
 // The failure of a trace that names its outcome; nullptr: none was captured.
 const TracedFailure* main_failure(const Trace& trace);
 

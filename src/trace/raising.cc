@@ -77,6 +77,7 @@ class Raiser {
     for (const auto& [reason, count] : plan_.unprobeable)
       trace_.problems.push_back(fmt::format("{} functions could not be traced: {}", count, reason));
     trace_.drops = raw_.drops;
+    trace_.code_notes = code_.notes(raw_.images);
     trace_.problems.insert(trace_.problems.end(), raw_.problems.begin(), raw_.problems.end());
     trace_.problems.insert(trace_.problems.end(), code_.problems().begin(), code_.problems().end());
     return std::move(trace_);
@@ -137,6 +138,8 @@ class Raiser {
       const NamedCode* place = place_of(frames[i], first_is_exact && i == 0);
       stack.frames.push_back(
           {frames[i].image, frames[i].offset, place ? place->frames : std::vector<Frame>()});
+      if (place && place->project())
+        stack.frames.back().first_project = static_cast<uint32_t>(place->first_project);
     }
     return stack;
   }

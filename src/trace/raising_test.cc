@@ -145,6 +145,12 @@ TEST_F(Raising, Without_lines_a_function_and_an_offset_name_the_call) {
   EXPECT_THAT(sites_of(raised()), ElementsAre("Queue::pop+0x3c:sem_wait"));
 }
 
+TEST_F(Raising, Without_a_function_the_image_and_the_address_name_the_call) {
+  image_->set(0x100, {frame("", "", 0, 0x100)});
+  agent_.past(main_, agent_.site(at(0x13c), Api::sem_wait), 1);
+  EXPECT_THAT(sites_of(raised()), ElementsAre("server_test+0x13c:sem_wait"));
+}
+
 TEST_F(Raising, Threads_are_named_by_the_project_line_that_started_them) {
   image_->set(0x100, {frame("Pool::start", "/src/pool.cc", 31, 0x100)});
   const uint32_t libstdcpp = agent_.image("/usr/lib/libstdc++.so.6", false);
@@ -164,7 +170,7 @@ TEST_F(Raising, Sites_and_threads_of_another_program_carry_its_name) {
   const uint32_t thread = agent_.thread(other, main_thread, main_thread, t0 + 3000);
   agent_.past(thread, agent_.site(make_address(server, 0x99), Api::accept), 1);
   const Trace trace = raised();
-  EXPECT_THAT(sites_of(trace), ElementsAre("server!+0x99:accept"));
+  EXPECT_THAT(sites_of(trace), ElementsAre("server+0x99:accept"));
   EXPECT_EQ(trace.threads[1].name.text, "server!main");
   EXPECT_THAT(trace.problems, Contains(HasSubstr("no such file")));
 }

@@ -16,14 +16,15 @@ namespace unflake {
 //   Queue::pop()                       a function's entry
 //   server!queue.cc:57                 the same in another executable or library than the test's
 //   own
-// without debug information Queue::pop+0x3c takes the place of queue.cc:57, and #2 behind a name
-// means the second of several such places, in the order of their addresses.
+// without debug information Queue::pop+0x3c takes the place of queue.cc:57, in a stripped file
+// server_test+0x1174, with the file's name and the address as tools like addr2line take it. #2
+// behind a name means the second of several such places, in the order of their addresses.
 struct SiteName {
   std::string image;  // base name; empty: the test's own executable
   std::string file;   // as short as it is unambiguous in the trace; empty without debug information
   int line = 0;
-  std::string function;  // qualified, without parameters
-  uint64_t offset = 0;   // in the function, when there is no line
+  std::string function;  // qualified, without parameters; of nameless code the image's base name
+  uint64_t offset = 0;   // in the function or of the image, when there is no line
   std::string api;       // empty: a line or a function's entry
   int nth = 1;
 

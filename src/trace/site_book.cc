@@ -29,12 +29,13 @@ std::string copy_of(const RawImage& image, const NamedCode& place) {
 
 SiteName SiteBook::name_place(const RawImage& image, const NamedCode& place, uint64_t address) {
   SiteName name;
-  if (image.path != own_executable_) name.image = base_name(image.path);
   const Frame* frame = frame_that_names(place);
-  if (!frame) {
+  if (!frame || (frame->function.empty() && frame->file.empty())) {
+    name.function = base_name(image.path);
     name.offset = address;
     return name;
   }
+  if (image.path != own_executable_) name.image = base_name(image.path);
   name.function = frame->function;
   if (frame->file.empty() || frame->line <= 0) {
     name.offset = address - frame->function_start;

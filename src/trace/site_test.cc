@@ -33,6 +33,21 @@ TEST(SiteNames, Another_image_stands_before_an_exclamation_mark) {
   EXPECT_EQ(to_string(site), "libserver.so.2!queue.cc:57");
 }
 
+TEST(SiteNames, Code_without_names_is_named_by_its_image) {
+  SiteName site = entry_site("server_test");
+  site.offset = 0x1174;
+  site.api = "pthread_create";
+  EXPECT_EQ(to_string(site), "server_test+0x1174:pthread_create");
+  expect_round_trip(site);
+}
+
+TEST(SiteNames, A_name_without_image_and_function_is_still_read) {
+  const auto site = parse_site("+0x74:pthread_create");
+  ASSERT_TRUE(site);
+  EXPECT_EQ(site->offset, 0x74u);
+  EXPECT_EQ(site->api, "pthread_create");
+}
+
 TEST(SiteNames, Without_lines_the_offset_in_the_function_tells) {
   SiteName site = entry_site("Queue::pop");
   site.offset = 0x3c;

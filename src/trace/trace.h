@@ -43,8 +43,9 @@ struct TracedThread {
 
 struct TracedFrame {
   uint32_t image = no_index;
-  uint64_t address = 0;       // as in the ELF file
-  std::vector<Frame> source;  // innermost first; empty: unknown
+  uint64_t address = 0;               // as in the ELF file
+  std::vector<Frame> source;          // innermost first; empty: unknown
+  uint32_t first_project = no_index;  // in `source`: where project code begins
 };
 
 struct TracedStack {
@@ -118,6 +119,14 @@ struct Drops {
   uint64_t count = 0;
 };
 
+// What the user should know about the program's code before believing a trace of it: which of it
+// cannot be seen, and settings that do nothing.
+struct CodeNote {
+  std::string text;
+  std::string next;
+  bool operator==(const CodeNote&) const = default;
+};
+
 struct Trace {
   std::vector<TracedImage> images;
   std::vector<TracedProcess> processes;
@@ -131,6 +140,7 @@ struct Trace {
   std::vector<TracedFunction> functions;
   std::vector<Drops> drops;           // empty: nothing was lost
   std::vector<std::string> problems;  // what was unreadable or impossible, in words
+  std::vector<CodeNote> code_notes;   // the same in every run of a program; told once
 };
 
 // When the last event or thread that was traced ended.
