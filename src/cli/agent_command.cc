@@ -9,7 +9,8 @@
 #include "report/excerpt.h"
 #include "report/findings.h"
 #include "report/progress.h"
-#include "report/stacks.h"
+#include "report/summary.h"
+#include "report/trace_text.h"
 #include "trace/code_lookup.h"
 #include "util/text.h"
 
@@ -175,16 +176,56 @@ Result<ExperimentResult> OneTest::run(const Plan& plan, const Conditions& condit
   return result;
 }
 
+std::string outcome_line(const Test& test, const ExperimentResult& result, const Style& style) {
+  const Outcome& outcome = result.outcome;
+  const std::string headline = outcome.failed() ? ": " + failure_headline(outcome) : "";
+  return status_line(style, tone_of(outcome), status_word(result), outcome.duration,
+                     label_of(test) + headline);
+}
+
 std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style,
-                         bool with_output) {
+                         StackDetail detail) {
   const Outcome& outcome = result.outcome;
   std::string text =
       status_line(style, tone_of(outcome), status_word(result), outcome.duration, label_of(test));
   if (!outcome.failed()) return text;
   text += detail_line(failure_headline(outcome));
-  if (!with_output) return text;
-  for (const std::string& line : timeout_stack_lines(result.process)) text += detail_line(line);
+  for (const std::string& line : timeout_stack_lines(result.process, detail))
+    text += detail_line(line);
   return text + excerpt_text(result.process);
+}
+
+std::string RunTexts::text_of(const Test& test, const ExperimentResult& result) {
+  const bool is_new =
+      result.outcome.failed() && (shown_.insert(result.outcome.signature).second || every_);
+  std::string text = is_new ? outcome_text(test, result, style_, detail_) +
+                                  failures_text(*result.trace, style_, detail_)
+                            : outcome_line(test, result, style_);
+  for (const std::string_view line : split_lines(losses_text(*result.trace, style_)))
+    if (!line.empty() && losses_.emplace(line).second) text += std::string(line) + "\n";
+  return text;
+}
+
+void CodeNotes::on(const Event& event) {
+  const auto* trial = std::get_if<TrialEnded>(&event);
+  if (trial != nullptr && trial->result.trace) add(*trial->result.trace);
+}
+
+void CodeNotes::add(const Trace& trace) {
+  for (const CodeNote& note : trace.code_notes)
+    if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+}
+
+std::vector<Note> CodeNotes::take() {
+  std::vector<Note> notes;
+  for (; taken_ < notes_.size(); ++taken_)
+    notes.push_back({Note::Level::warning, notes_[taken_].text, notes_[taken_].next});
+  return notes;
+}
+
+void warn(const std::vector<Note>& notes, const std::string& colour) {
+  const Style style(wants_colour(colour, STDERR_FILENO));
+  for (const Note& note : notes) fmt::print(stderr, "{}", note_lines(note, style));
 }
 
 Style style_for(const std::string& choice) {

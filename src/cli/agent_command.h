@@ -3,8 +3,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "cli/options.h"
+#include "report/events.h"
+#include "report/stacks.h"
 #include "report/style.h"
 #include "run/local_executor.h"
 #include "search/session.h"
@@ -86,9 +89,44 @@ class OneTest {
   bool is_set_up_ = false;
 };
 
-// "PASS [ 12 ms] target:name" and what failed, as `unflake run` shows it.
+// "PASS [ 12 ms] target:name" and what failed, in one line.
+std::string outcome_line(const Test& test, const ExperimentResult& result, const Style& style);
+// The same as `unflake run` shows it: with where threads were at a time-out, and the output.
 std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style,
-                         bool with_output);
+                         StackDetail detail);
+
+// Tells one run after the other: what a failure showed once, then each run in a line.
+class RunTexts {
+ public:
+  // With `every`, what each failing run showed.
+  RunTexts(const Style& style, StackDetail detail, bool every)
+      : style_(style), detail_(detail), every_(every) {}
+  std::string text_of(const Test& test, const ExperimentResult& result);
+
+ private:
+  const Style style_;
+  const StackDetail detail_;
+  const bool every_;
+  std::set<std::string> shown_;  // signatures
+  std::set<std::string> losses_;
+};
+
+// What the traces of a command's runs say about the program's code, each note once.
+class CodeNotes : public Consumer {
+ public:
+  void on(const Event& event) override;
+  void add(const Trace& trace);
+  const std::vector<CodeNote>& all() const { return notes_; }
+  // Those that nobody has taken before, as warnings.
+  std::vector<Note> take();
+
+ private:
+  std::vector<CodeNote> notes_;
+  size_t taken_ = 0;
+};
+
+// To standard error, which belongs to nobody else while a command makes its runs.
+void warn(const std::vector<Note>& notes, const std::string& colour);
 
 Style style_for(const std::string& choice);
 

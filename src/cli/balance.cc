@@ -69,6 +69,7 @@ class Balance {
                   can_be_live(STDOUT_FILENO)),
         style_(style_for(command.one.colour)) {
     if (!command.json) events_.add(progress_);
+    events_.add(code_notes_);
   }
 
   Result<int> operator()(const Words& words) {
@@ -140,8 +141,18 @@ class Balance {
     options.plan = plan();
     options.limits.timeout = one_->timeout();
     auto report = balance(one_->executor(), one_->shared_test(), options, events_);
-    if (report) add_sources(*report, one_->project(), command_.compile_commands);
+    if (!report) return report;
+    add_sources(*report, one_->project(), command_.compile_commands);
+    tell_code_notes(report->notes);
     return report;
+  }
+
+  // In JSON each report has them.
+  void tell_code_notes(std::vector<std::string>& notes) {
+    for (const Note& note : code_notes_.take()) events_.emit(note);
+    if (!command_.json) return;
+    for (const CodeNote& note : code_notes_.all())
+      notes.push_back(fmt::format("{}: {}", note.text, note.next));
   }
 
   // What was measured is told even when a file cannot be written.
@@ -169,8 +180,9 @@ class Balance {
     options.limits = options_.limits;
     options.limits.at_once = 1;
     options.limits.timeout = one_->timeout();
-    const auto report = check_claim(one_->executor(), one_->shared_test(), options, events_);
+    auto report = check_claim(one_->executor(), one_->shared_test(), options, events_);
     if (!report) return report.error();
+    tell_code_notes(report->notes);
     const int code = tell(command_.json ? claim_json(*report) : claim_text(*report, style_));
     const auto is_anywhere = [&](ClaimReport::Answer answer) {
       return std::ranges::count(report->loads, answer, &ClaimReport::AtLoad::answer) > 0;
@@ -253,6 +265,7 @@ class Balance {
   BalanceOptions options_;
   FdSink sink_;
   SearchReport progress_;
+  CodeNotes code_notes_;
   EventStream events_;
   const Style style_;
   std::unique_ptr<OneTest> one_;

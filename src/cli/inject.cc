@@ -1,13 +1,10 @@
 #include <fmt/format.h>
 
-#include <set>
-
 #include "cli/agent_command.h"
 #include "cli/commands.h"
 #include "cli/inject_words.h"
 #include "cli/intervention_totals.h"
 #include "cli/page.h"
-#include "report/trace_text.h"
 
 namespace unflake {
 namespace {
@@ -40,12 +37,15 @@ struct InjectCommand {
   OneTestOptions one;
   InjectWords words;
   int runs = 1;
+  bool full = false;
 };
 
 class Injection {
  public:
   explicit Injection(const InjectCommand& command)
-      : command_(command), style_(style_for(command.one.colour)) {}
+      : command_(command),
+        style_(style_for(command.one.colour)),
+        texts_(style_, command.full ? StackDetail::full : StackDetail::project, command.full) {}
 
   Result<int> operator()(const Words& words) {
     auto plan = base_plan();
@@ -58,7 +58,10 @@ class Injection {
     if (!profile) return profile.error();
     auto interventions = parse_interventions(command_.words, *profile->trace);
     if (!interventions) return interventions.error();
-    tell("without interventions:\n" + outcome_text(one_->test(), *profile, style_, false));
+    tell("without interventions:\n" + outcome_line(one_->test(), *profile, style_));
+    CodeNotes notes;
+    notes.add(*profile->trace);
+    warn(notes.take(), command_.one.colour);
     for (const NamedIntervention& named : *interventions)
       plan->interventions.push_back(named.intervention);
     return run_all(*plan, *interventions);
@@ -93,7 +96,7 @@ class Injection {
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
       if (!result) return result.error();
       totals.add(*result);
-      tell_run(*result);
+      tell(texts_.text_of(one_->test(), *result));
     }
     tell("\n" + totals.table(plan.interventions, texts) +
          fmt::format("\n{} of {} failed\n", totals.failed(), counted(totals.runs(), "run")) +
@@ -101,17 +104,6 @@ class Injection {
     if (totals.failed() == 0) return static_cast<int>(ExitCode::success);
     return static_cast<int>(totals.failed() == totals.runs() ? ExitCode::test_failed
                                                              : ExitCode::flaky_only);
-  }
-
-  // The output and the stack of a failure are shown once.
-  void tell_run(const ExperimentResult& result) {
-    const bool is_new = result.outcome.failed() && shown_.insert(result.outcome.signature).second;
-    tell(outcome_text(one_->test(), result, style_, is_new));
-    if (is_new)
-      for (const TracedFailure& failure : result.trace->failures)
-        tell("  " + failure_line(failure, *result.trace) + "\n" +
-             stack_text(failure.stack, result.trace->images));
-    tell(losses_text(*result.trace, style_));
   }
 
   static void tell(const std::string& text) {
@@ -122,8 +114,8 @@ class Injection {
 
   const InjectCommand& command_;
   const Style style_;
+  RunTexts texts_;
   std::unique_ptr<OneTest> one_;
-  std::set<std::string> shown_;  // signatures
 };
 
 }  // namespace
@@ -143,6 +135,7 @@ int inject_command(const Words& words) {
            "SITE[@THREAD]=FACTOR: the same in proportion, as 0.5 or 50%");
   add_list("--watch", command.words.watches, "SITE[@THREAD]: only count who comes there");
   line.option("-n,--repeat", command.runs, "runs with the interventions [1]").between(1, 1'000'000);
+  line.flag("--full", command.full, "what each failing run showed, with the frames of libraries");
   if (const auto done = line.parse(words)) return *done;
   const auto code = Injection(command)(words);
   return code ? *code : report_error(code.error());

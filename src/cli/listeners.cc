@@ -35,6 +35,7 @@ TerminalOptions terminal_options(const RunCommand& run, int fd, const Executor& 
   options.clock = [&executor] { return executor.elapsed(); };
   if (run.quiet) options.verbosity = Verbosity::quiet;
   if (run.verbose) options.verbosity = Verbosity::verbose;
+  if (run.full) options.stacks = StackDetail::full;
   options.summary.repeat_order = [](uint64_t seed) {
     return fmt::format("--shuffle --seed {}", seed);
   };

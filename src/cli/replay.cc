@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
-#include <set>
-
 #include "cli/commands.h"
 #include "cli/debugger.h"
 #include "cli/page.h"
 #include "cli/recorded.h"
 #include "cli/replay_result.h"
 #include "cli/repro_file.h"
-#include "report/trace_text.h"
 #include "trace/program_code.h"
 #include "util/text.h"
 
@@ -35,7 +32,7 @@ struct ReplayCommand {
   std::string file;
   std::string target;
   int runs = 10;
-  bool as_test = false, gdb = false, rr = false, verbose = false, json = false;
+  bool as_test = false, gdb = false, rr = false, verbose = false, json = false, full = false;
   std::vector<std::string> gdb_arguments;
   OneTestOptions one;
 };
@@ -43,7 +40,10 @@ struct ReplayCommand {
 class Replay {
  public:
   explicit Replay(ReplayCommand& command)
-      : command_(command), style_(style_for(command.one.colour)) {}
+      : command_(command),
+        style_(style_for(command.one.colour)),
+        texts_(style_, command.full ? StackDetail::full : StackDetail::project,
+               command.full || command.verbose) {}
 
   Result<int> operator()() {
     if (auto loaded = load(); !loaded) return loaded.error();
@@ -84,7 +84,9 @@ class Replay {
       if (i == 0) {
         seen = *result->trace;
         code_ = program_code(seen, one_->project_code());
-        tell("without interventions:\n" + outcome_text(one_->test(), *result, style_, false));
+        tell("without interventions:\n" + outcome_line(one_->test(), *result, style_));
+        code_notes_.add(*result->trace);
+        if (!command_.json) warn(code_notes_.take(), command_.one.colour);
       }
       add_names(seen, *result->trace);
       relocation_ = relocate(repro_, seen, code_);
@@ -113,11 +115,11 @@ class Replay {
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
       if (!result) return result.error();
       results.add(*result, code_);
-      tell_run(*result);
+      tell(texts_.text_of(one_->test(), *result));
     }
     tell(results.text(relocation_.plan, style_));
     Page page;
-    if (command_.json) page.print("{}", results.json(path_, relocation_));
+    if (command_.json) page.print("{}", results.json(path_, relocation_, code_notes_.all()));
     if (const int failed = page.write_out(); failed != 0) return failed;
     return command_.as_test ? test_verdict(results) : verdict(results);
   }
@@ -149,18 +151,6 @@ class Replay {
     return debug_with_gdb(one_->test(), **run, repro_.failure.kind, command_.gdb_arguments);
   }
 
-  // The output and the stack of a failure are shown once.
-  void tell_run(const ExperimentResult& result) {
-    const bool is_new = result.outcome.failed() &&
-                        (shown_.insert(result.outcome.signature).second || command_.verbose);
-    tell(outcome_text(one_->test(), result, style_, is_new));
-    if (is_new)
-      for (const TracedFailure& failure : result.trace->failures)
-        tell("  " + failure_line(failure, *result.trace) + "\n" +
-             stack_text(failure.stack, result.trace->images));
-    tell(losses_text(*result.trace, style_));
-  }
-
   void tell(const std::string& text) const {
     if (command_.json) return;
     Page page;
@@ -170,13 +160,14 @@ class Replay {
 
   ReplayCommand& command_;
   const Style style_;
+  RunTexts texts_;
   Project project_;
   std::string path_;
   Repro repro_;
   std::unique_ptr<OneTest> one_;
   CodeView code_;
   Relocation relocation_;
-  std::set<std::string> shown_;  // signatures
+  CodeNotes code_notes_;
 };
 
 }  // namespace
@@ -196,6 +187,7 @@ int replay_command(const Words& words) {
       .one_at_a_time();
   line.flag("--rr", command.rr, "record a run with rr").excludes("--gdb");
   line.flag("--verbose", command.verbose, "the output of every failing run");
+  line.flag("--full", command.full, "the same, and stacks with the frames of libraries");
   line.flag("--json", command.json, "JSON instead of text");
   line.option("--color", command.one.colour, "auto, always or never")
       .one_of({"auto", "always", "never"});

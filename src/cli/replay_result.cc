@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "report/findings.h"
+#include "report/trace_json.h"
 #include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -64,7 +65,8 @@ std::string ReplayResult::text(const Plan& plan, const Style& style) const {
   return text + totals_.doubts(plan.interventions, texts, style);
 }
 
-std::string ReplayResult::json(const std::string& path, const Relocation& relocation) const {
+std::string ReplayResult::json(const std::string& path, const Relocation& relocation,
+                               const std::vector<CodeNote>& code_notes) const {
   using Json = nlohmann::ordered_json;
   const Interval interval = exact_interval(as_recorded_, totals_.runs());
   Json json = {{"format", 1},
@@ -79,6 +81,7 @@ std::string ReplayResult::json(const std::string& path, const Relocation& reloca
                {"skipped", skipped_},
                {"other_failures", Json::array()},
                {"notes", Json::array()},
+               {"code_notes", code_notes_json(code_notes)},
                {"interventions", Json::array()}};
   for (const auto& [signature, other] : others_)
     json["other_failures"].push_back(

@@ -22,7 +22,8 @@ class ReplayResult {
   bool says_something(const Plan& plan) const;
 
   std::string text(const Plan& plan, const Style& style) const;
-  std::string json(const std::string& path, const Relocation& relocation) const;
+  std::string json(const std::string& path, const Relocation& relocation,
+                   const std::vector<CodeNote>& code_notes) const;
 
  private:
   struct Other {

@@ -91,6 +91,7 @@ class Reproduction {
       events_.add(lines_);
     else
       events_.add(terminal_);
+    events_.add(code_notes_);
   }
 
   Result<int> operator()(const Words& words) {
@@ -204,7 +205,9 @@ class Reproduction {
   Result<int> hunt(const HuntOptions& options, const std::vector<const Strategy*>& chosen) {
     Hunt hunt(one_->executor(), one_->shared_test(), options, events_);
     events_.emit(started(options));
-    if (hunt.prepare()) search(hunt, chosen);
+    const bool is_prepared = hunt.prepare();
+    for (const Note& note : code_notes_.take()) events_.emit(note);
+    if (is_prepared) search(hunt, chosen);
     (void)keep_all(hunt, false);
     refine(hunt);
     const auto kept = keep_all(hunt, true);
@@ -317,6 +320,7 @@ class Reproduction {
   FdSink sink_;
   SearchReport terminal_;
   JsonLines lines_;
+  CodeNotes code_notes_;
   EventStream events_;
   // In which no test could be recognised; it may still be the output of the one that is named.
   struct UnreadLog {

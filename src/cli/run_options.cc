@@ -80,6 +80,7 @@ void add_options(CommandLine& line, RunCommand& run) {
   line.option("--junit", run.junit, "write JUnit XML").takes("FILE");
   line.flag("-q,--quiet", run.quiet, "only failures and the summary");
   line.flag("-v,--verbose", run.verbose, "every run, with its output");
+  line.flag("--full", run.full, "at a time-out, all frames of all threads");
   line.option("--color", run.colour, "auto, always or never").one_of({"auto", "always", "never"});
   run.history.add_to(line);
   line.flag("--no-history", run.no_history, "do not record the runs");

@@ -22,7 +22,7 @@ struct RunCommand {
   std::optional<bool> crash_places;
   std::string json_file, junit, colour = "auto";
   bool until_fail = false, fail_fast = false, shuffle = false, no_history = false;
-  bool json = false, quiet = false, verbose = false, core_dumps = false;
+  bool json = false, quiet = false, verbose = false, full = false, core_dumps = false;
   size_t max_output_kib = 1024;
   size_t slowest = 0;
   bool rerun_failed = false;

@@ -24,7 +24,7 @@ failed; 128 + N: stopped by signal N.)";
 struct TraceCommand {
   OneTestOptions one;
   std::string out;
-  bool functions = false, no_stacks = false, json = false;
+  bool functions = false, no_stacks = false, json = false, full = false;
 };
 
 class StringSink : public Sink {
@@ -62,7 +62,8 @@ void print(Page& page, const TraceCommand& command, const Test& test,
   const Style style = style_for(command.one.colour);
   TraceTextOptions options;
   options.functions = command.functions;
-  page.print("{}{}", outcome_text(test, result, style, true),
+  options.stacks = command.full ? StackDetail::full : StackDetail::project;
+  page.print("{}{}", outcome_text(test, result, style, options.stacks),
              trace_text(*result.trace, style, options));
   if (!command.out.empty())
     page.print("\nThe whole trace is in {}: open it at https://ui.perfetto.dev\n", command.out);
@@ -84,6 +85,9 @@ Result<int> trace(const TraceCommand& command, const Words& words) {
   print(page, command, (*one)->test(), *result);
   const int written = page.write_out();
   if (written != 0) return written;
+  CodeNotes notes;
+  notes.add(*result->trace);
+  if (!command.json) warn(notes.take(), command.one.colour);
   return static_cast<int>(result->outcome.failed() ? ExitCode::test_failed : ExitCode::success);
 }
 
@@ -96,6 +100,7 @@ int trace_command(const Words& words) {
   line.option("--out", command.out, "write a Chrome trace, which Perfetto opens").takes("FILE");
   line.flag("--functions", command.functions, "list the functions of project code executed");
   line.flag("--no-stacks", command.no_stacks, "calls without their stacks: quicker");
+  line.flag("--full", command.full, "stacks with the frames of libraries");
   line.flag("--json", command.json, "JSON instead of text");
   if (const auto done = line.parse(words)) return *done;
   const auto code = trace(command, words);

@@ -14,6 +14,7 @@ namespace {
 // Keys in the order in which they are set: stable files, and "ph" where people look for it.
 using Json = nlohmann::ordered_json;
 
+constexpr size_t most_frames = 32;
 constexpr int most_pids = 4'194'304;  // the kernel's own bound: runs do not share numbers
 
 std::string dump(const Json& json) {
@@ -131,7 +132,7 @@ class Writer {
 
   Json lines_of(const TracedStack& stack) const {
     Json lines = Json::array();
-    const std::string text = stack_text(stack, trace_.images);
+    const std::string text = stack_text(stack, trace_.images, StackDetail::full, most_frames);
     for (const std::string_view line : split_lines(text)) lines.push_back(std::string(trim(line)));
     return lines;
   }

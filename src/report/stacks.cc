@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <utility>
 
 #include "report/style.h"
 #include "util/base_name.h"
@@ -10,7 +11,6 @@
 namespace unflake {
 namespace {
 
-constexpr size_t most_frames = 12;
 constexpr size_t most_stacks = 16;
 
 std::string frame_line(const ThreadAtEnd::Frame& frame) {
@@ -19,16 +19,22 @@ std::string frame_line(const ThreadAtEnd::Frame& frame) {
   return one_line(text);
 }
 
-std::vector<std::string> frame_lines(const ThreadAtEnd& thread) {
+std::vector<std::string> frame_lines(const ThreadAtEnd& thread, StackDetail detail) {
   std::vector<std::string> lines;
   if (thread.frames.empty()) lines.push_back("  no stack: " + one_line(thread.why_empty));
-  for (const ThreadAtEnd::Frame& frame : thread.frames) {
-    if (lines.size() == most_frames) {
-      lines.push_back(fmt::format("  ... {} more", thread.frames.size() - most_frames));
-      break;
+  size_t left_out = 0;
+  const auto tell_left_out = [&] {
+    if (left_out > 0) lines.push_back("  " + left_out_frames(std::exchange(left_out, 0)));
+  };
+  for (size_t i = 0; i < thread.frames.size(); ++i) {
+    if (detail == StackDetail::full || i == 0 || thread.frames[i].is_project) {
+      tell_left_out();
+      lines.push_back("  " + frame_line(thread.frames[i]));
+    } else {
+      ++left_out;
     }
-    lines.push_back("  " + frame_line(frame));
   }
+  tell_left_out();
   return lines;
 }
 
@@ -41,22 +47,27 @@ std::string heading(const std::vector<const ThreadAtEnd*>& threads) {
 
 }  // namespace
 
-std::vector<std::string> timeout_stack_lines(const ProcessResult& process) {
+std::string left_out_frames(size_t count) {
+  return fmt::format("... {} of libraries", counted(static_cast<long long>(count), "frame"));
+}
+
+std::vector<std::string> timeout_stack_lines(const ProcessResult& process, StackDetail detail) {
   std::vector<std::vector<std::string>> order;
   std::map<std::vector<std::string>, std::vector<const ThreadAtEnd*>> groups;
   for (const ThreadAtEnd& thread : process.thread_stacks) {
-    auto frames = frame_lines(thread);
+    auto frames = frame_lines(thread, detail);
     auto& group = groups[frames];
     group.push_back(&thread);
     if (group.size() == 1) order.push_back(std::move(frames));
   }
+  const size_t most = detail == StackDetail::full ? order.size() : most_stacks;
   std::vector<std::string> lines;
-  for (size_t i = 0; i < std::min(order.size(), most_stacks); ++i) {
+  for (size_t i = 0; i < std::min(order.size(), most); ++i) {
     lines.push_back(heading(groups[order[i]]));
     lines.insert(lines.end(), order[i].begin(), order[i].end());
   }
-  if (order.size() > most_stacks)
-    lines.push_back(fmt::format("and {} more stacks", order.size() - most_stacks));
+  if (order.size() > most)
+    lines.push_back(fmt::format("and {} more stacks, which --full shows", order.size() - most));
   return lines;
 }
 

@@ -7,8 +7,14 @@
 
 namespace unflake {
 
+// Of a stack, the frames in project code and how many are between them, or every frame.
+enum class StackDetail { project, full };
+
+// "... 12 frames of libraries"
+std::string left_out_frames(size_t count);
+
 // Where the threads of a run were when it ran out of time: a line per thread and frame, safe to
-// print. Threads at the same place are told together, and deep stacks are cut.
-std::vector<std::string> timeout_stack_lines(const ProcessResult& process);
+// print. Threads at the same place are told together. Where a thread waits is shown in any case.
+std::vector<std::string> timeout_stack_lines(const ProcessResult& process, StackDetail detail);
 
 }  // namespace unflake

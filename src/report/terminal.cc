@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "report/excerpt.h"
-#include "report/stacks.h"
 
 namespace unflake {
 namespace {
@@ -37,9 +36,9 @@ std::string side_notes(const RunEnded& run) {
   return lines;
 }
 
-std::string stack_block(const ProcessResult& process) {
+std::string stack_block(const ProcessResult& process, StackDetail detail) {
   std::string block;
-  for (const std::string& line : timeout_stack_lines(process)) block += detail_line(line);
+  for (const std::string& line : timeout_stack_lines(process, detail)) block += detail_line(line);
   return block;
 }
 
@@ -121,7 +120,8 @@ void TerminalReport::tell_failure(const RunEnded& run, const FailureGroup& group
     return;
   }
   bar_.print(status_line(style_, tone, status, duration, label) + detail_line(headline) +
-             side_notes(run) + stack_block(run.result.process) + output_block(run.result.process));
+             side_notes(run) + stack_block(run.result.process, options_.stacks) +
+             output_block(run.result.process));
 }
 
 std::string TerminalReport::attempt_status(const RunEnded& run) const {

@@ -9,6 +9,7 @@
 #include "report/live_bar.h"
 #include "report/progress.h"
 #include "report/sink.h"
+#include "report/stacks.h"
 #include "report/style.h"
 #include "report/summary.h"
 
@@ -24,6 +25,7 @@ struct TerminalOptions {
   std::function<Duration()> clock;  // from any fixed point
   Verbosity verbosity = Verbosity::normal;
   size_t output_lines = 40;  // of a failing run
+  StackDetail stacks = StackDetail::project;
   SummaryOptions summary;
 };
 

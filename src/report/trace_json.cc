@@ -144,10 +144,18 @@ Json losses(const Trace& trace) {
   Json json = {{"drops", Json::object()}, {"problems", Json::array()}};
   for (const Drops& drops : trace.drops) json["drops"][drops.what] = drops.count;
   for (const std::string& problem : trace.problems) json["problems"].push_back(printable(problem));
+  json["code_notes"] = code_notes_json(trace.code_notes);
   return json;
 }
 
 }  // namespace
+
+nlohmann::ordered_json code_notes_json(const std::vector<CodeNote>& notes) {
+  Json all = Json::array();
+  for (const CodeNote& note : notes)
+    all.push_back({{"text", printable(note.text)}, {"next", printable(note.next)}});
+  return all;
+}
 
 std::string trace_json(const Test& test, const ExperimentResult& result) {
   const Trace nothing;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "report/columns.h"
 #include "report/table.h"
@@ -13,6 +14,9 @@
 
 namespace unflake {
 namespace {
+
+constexpr size_t frames_without_project = 3;
+constexpr size_t most_thrown_before = 5;
 
 std::string heading(const Style& style, const std::string& text) {
   return "\n" + style.paint(Tone::plain, text) + "\n";
@@ -126,22 +130,21 @@ std::string sites_text(const Trace& trace, const Style& style, size_t most) {
          "project's;\n  --system shows the calls of all other code.\n";
 }
 
+std::string nameless(const Trace& trace, const TracedFunction& function) {
+  const bool is_known = function.image < trace.images.size();
+  return fmt::format("{}+{:#x}", is_known ? base_name(trace.images[function.image].path) : "?",
+                     function.address);
+}
+
 std::string functions_text(const Trace& trace, const Style& style) {
   std::vector<std::string> names;
   for (const TracedFunction& function : trace.functions)
-    names.push_back("  " + one_line(function.name.empty() ? fmt::format("{:#x}", function.address)
-                                                          : function.name));
+    names.push_back("  " +
+                    one_line(function.name.empty() ? nameless(trace, function) : function.name));
   std::ranges::sort(names);
   std::string text =
       heading(style, counted(static_cast<long long>(names.size()), "function") + " executed");
   for (const std::string& name : names) text += name + "\n";
-  return text;
-}
-
-std::string failures_text(const Trace& trace, const Style& style) {
-  std::string text;
-  for (const TracedFailure& failure : trace.failures)
-    text += heading(style, failure_line(failure, trace)) + stack_text(failure.stack, trace.images);
   return text;
 }
 
@@ -150,26 +153,63 @@ std::string frame_place(const Frame& frame) {
   return fmt::format(" {}:{}", frame.file, frame.line);
 }
 
+struct StackLine {
+  std::string text;
+  bool is_project = false;
+};
+
+std::vector<StackLine> stack_lines(const TracedStack& stack,
+                                   const std::vector<TracedImage>& images) {
+  std::vector<StackLine> lines;
+  for (const TracedFrame& frame : stack.frames) {
+    const std::string image =
+        frame.image < images.size() ? base_name(images[frame.image].path) : "?";
+    const std::string address = fmt::format("{}+{:#x}", image, frame.address);
+    if (frame.source.empty()) lines.push_back({one_line(address), false});
+    for (size_t i = 0; i < frame.source.size(); ++i) {
+      const Frame& source = frame.source[i];
+      const bool is_nameless = source.function.empty() && source.file.empty();
+      const std::string& function = source.function.empty() ? image : source.function;
+      lines.push_back({one_line(is_nameless ? address : function + frame_place(source)) +
+                           (source.inlined ? " (inlined)" : ""),
+                       i >= frame.first_project});
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string stack_text(const TracedStack& stack, const std::vector<TracedImage>& images,
-                       size_t most_frames) {
+                       StackDetail detail, size_t most_frames) {
+  const std::vector<StackLine> lines = stack_lines(stack, images);
+  const bool has_project = std::ranges::any_of(lines, &StackLine::is_project);
   std::string text;
-  size_t number = 0;
-  for (const TracedFrame& frame : stack.frames) {
-    if (number >= most_frames) {
-      text += "  ...\n";
-      break;
-    }
-    const std::string image =
-        frame.image < images.size() ? base_name(images[frame.image].path) : "?";
-    if (frame.source.empty())
-      text += fmt::format("  #{:<2} {}+{:#x}\n", number++, one_line(image), frame.address);
-    for (const Frame& source : frame.source)
-      text += fmt::format("  #{:<2} {}{}{}\n", number++,
-                          one_line(source.function.empty() ? image : source.function),
-                          one_line(frame_place(source)), source.inlined ? " (inlined)" : "");
+  size_t left_out = 0;
+  for (size_t i = 0; i < std::min(lines.size(), most_frames); ++i) {
+    const bool shown = detail == StackDetail::full ||
+                       (has_project ? lines[i].is_project : i < frames_without_project);
+    left_out += shown ? 0 : 1;
+    if (shown && left_out > 0)
+      text += fmt::format("  {}\n", left_out_frames(std::exchange(left_out, 0)));
+    if (shown) text += fmt::format("  #{:<2} {}\n", i, lines[i].text);
   }
+  if (left_out > 0) text += fmt::format("  {}\n", left_out_frames(left_out));
+  return lines.size() > most_frames ? text + "  ...\n" : text;
+}
+
+std::string failures_text(const Trace& trace, const Style& style, StackDetail detail) {
+  std::string text;
+  size_t before = 0;
+  for (const TracedFailure& failure : trace.failures) {
+    const bool is_line = detail == StackDetail::project && failure.kind == "thrown before";
+    if (is_line && ++before > most_thrown_before) continue;
+    text += heading(style, failure_line(failure, trace));
+    if (!is_line) text += stack_text(failure.stack, trace.images, detail);
+  }
+  if (before > most_thrown_before)
+    text += fmt::format("  and {} more exceptions thrown before, which --full shows\n",
+                        before - most_thrown_before);
   return text;
 }
 
@@ -203,7 +243,7 @@ std::string trace_text(const Trace& trace, const Style& style, const TraceTextOp
                      threads_text(trace, style, options.most_threads) +
                      sites_text(trace, style, options.most_sites);
   if (options.functions) text += functions_text(trace, style);
-  return text + failures_text(trace, style) + losses_text(trace, style);
+  return text + failures_text(trace, style, options.stacks) + losses_text(trace, style);
 }
 
 }  // namespace unflake

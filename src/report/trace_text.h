@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "report/stacks.h"
 #include "report/style.h"
 #include "trace/trace.h"
 
@@ -11,18 +13,23 @@ struct TraceTextOptions {
   size_t most_sites = 200;  // per group
   size_t most_threads = 100;
   bool functions = false;
+  StackDetail stacks = StackDetail::project;
 };
 
 // A trace for people: threads, sites that can be copied into `unflake inject`, failures with their
 // stacks, and what was lost.
 std::string trace_text(const Trace& trace, const Style& style, const TraceTextOptions& options);
 
-// One frame a line, inlined ones too, indented.
+// One frame a line, inlined ones too, indented. A stack without project code has its first frames.
 std::string stack_text(const TracedStack& stack, const std::vector<TracedImage>& images,
-                       size_t most_frames = 32);
+                       StackDetail detail, size_t most_frames = SIZE_MAX);
 
 // "assertion in main at queue_test.cc:57: ..."
 std::string failure_line(const TracedFailure& failure, const Trace& trace);
+
+// Each failure and its stack. Of exceptions that were thrown before it, only the first are told and
+// have no stack, unless everything is wanted.
+std::string failures_text(const Trace& trace, const Style& style, StackDetail detail);
 
 // What the reader must know before believing the rest: one line each.
 std::string losses_text(const Trace& trace, const Style& style);

@@ -6,7 +6,7 @@ namespace unflake::testing {
 namespace {
 
 TracedFrame frame(const std::string& function, const std::string& file, int line) {
-  return {0, 0x1000 + static_cast<uint64_t>(line), {{function, file, line, 0x1000, false}}};
+  return {0, 0x1000 + static_cast<uint64_t>(line), {{function, file, line, 0x1000, false}}, 0};
 }
 
 TracedEvent event(uint32_t thread, uint32_t site, int enter, int exit) {
@@ -70,6 +70,7 @@ Trace make_trace() {
   trace.functions = {{0, 0x1057, "Queue::pop"}, {0, 0x1031, "Pool::start"}, {0, 0x9, ""}};
   trace.drops = {{"events", 12}};
   trace.problems = {"2 stacks lie outside of their memory"};
+  trace.code_notes = {{"queue_test has no debug \x1b[2Jinformation", "build it with -g"}};
   return trace;
 }
 

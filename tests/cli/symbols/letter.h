@@ -1,0 +1,2 @@
+void letter_put(void);
+int letter_is_there(void);

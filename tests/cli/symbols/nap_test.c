@@ -1,0 +1,6 @@
+void nap(void);
+
+int main(void) {
+  nap();
+  return 0;
+}

@@ -1,0 +1,5 @@
+#include <unistd.h>
+
+void nap(void) {
+  usleep(1000);
+}
