@@ -142,7 +142,8 @@ class Balance {
     options.limits.timeout = one_->timeout();
     auto report = balance(one_->executor(), one_->shared_test(), options, events_);
     if (!report) return report;
-    add_sources(*report, one_->project(), command_.compile_commands);
+    const SourceOptions sources{command_.compile_commands, !command_.sites.empty()};
+    add_sources(*report, one_->project(), sources);
     tell_code_notes(report->notes);
     return report;
   }
@@ -229,7 +230,7 @@ class Balance {
       entry.why_not = report->notes.empty() ? "no runs were made" : report->notes.front();
     for (const TriedSetting& base : report->base)
       if (base.load == LoadLevel::idle) entry.before_ms = base.run_time.median;
-    entry.after_ms = entry.before_ms - report->saved_ms();
+    entry.after_ms = entry.before_ms - report->saved_carefully_ms();
     entry.report = std::move(*report);
     return entry;
   }

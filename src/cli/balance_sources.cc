@@ -1,5 +1,7 @@
 #include "cli/balance_sources.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -30,15 +32,24 @@ std::string line_of(const std::string& file, int number) {
   return in ? std::string(trim(line)) : "";
 }
 
-// What a wait for something that must not happen is for is its length.
-bool is_worth_an_edit(const BalancedValue& value) {
-  return value.is_changed() && (!value.is_unneeded || value.value.group == "sleep");
+// Why a new value is not written into the source; empty: it is. What a wait for something that must
+// not happen is for is its length.
+std::string why_it_stays(const BalancedValue& value, const SourceOptions& options) {
+  if (value.is_unneeded && value.value.is_never_when_zero())
+    return "0 means never here: write a short time";
+  const bool is_for_its_length = value.may_weaken() || value.is_unneeded;
+  if (options.were_asked_for || !is_for_its_length || !value.value.could_end_early) return "";
+  return fmt::format(
+      "{}, and a shorter one may test less; --site {} edits it",
+      value.may_weaken() ? "nothing ended this wait early" : "not every wait here ended early",
+      to_string(value.value.site));
 }
 
 void find_edit(BalancedValue& balanced, ValueInSource& source, const std::string& folder) {
   const TimeValue& value = balanced.value;
   if (!value.is_constant()) {
-    source.why_not = "the value is computed at run time";
+    source.why_not = value.callers.empty() ? "the value is computed at run time"
+                                           : "the callers choose the value";
     return;
   }
   const WantedLiteral wanted{source.file, source.line, value.site.api, value.most};
@@ -74,22 +85,23 @@ std::string folder_of(const FileEdits& files, const Project& project) {
 
 }  // namespace
 
-void add_sources(BalanceReport& report, const Project& project,
-                 const std::string& compile_commands_folder) {
+void add_sources(BalanceReport& report, const Project& project, const SourceOptions& options) {
   for (BalancedValue& value : report.values) {
     ValueInSource source;
+    if (value.is_changed()) source.why_not = why_it_stays(value, options);
+    const bool is_edited = value.is_changed() && source.why_not.empty();
     source.file = file_of(value.value, project);
     source.line = value.value.site.line;
     if (source.line <= 0) continue;
     if (source.file.empty()) {
-      if (!is_worth_an_edit(value)) continue;
+      if (!is_edited) continue;
       source.file = value.value.file.empty() ? value.value.site.file : value.value.file;
       source.why_not = "this source was not found; run this in the folder of the project";
       value.source = std::move(source);
       continue;
     }
     source.text = line_of(source.file, source.line);
-    if (is_worth_an_edit(value)) find_edit(value, source, compile_commands_folder);
+    if (is_edited) find_edit(value, source, options.compile_commands_folder);
     source.file = path_from_here(source.file);
     value.source = std::move(source);
   }
@@ -99,7 +111,8 @@ void leave_out_shared_edits(const std::vector<BalanceReport*>& reports) {
   std::map<std::string, const BalanceReport*> kept;  // by site, a test that was not given less time
   for (const BalanceReport* report : reports)
     for (const BalancedValue& value : report->values)
-      if (!value.is_changed()) kept.emplace(to_string(value.value.site), report);
+      if (!value.is_changed() || value.is_left_for_its_length())
+        kept.emplace(to_string(value.value.site), report);
   for (BalanceReport* report : reports)
     for (BalancedValue& value : report->values) {
       const auto other = kept.find(to_string(value.value.site));

@@ -8,9 +8,13 @@
 
 namespace unflake {
 
+struct SourceOptions {
+  std::string compile_commands_folder;
+  bool were_asked_for = false;  // the values: then those are edited, too, that may weaken the test
+};
+
 // Finds where the proposed values stand in the source, and what should stand there instead.
-void add_sources(BalanceReport& report, const Project& project,
-                 const std::string& compile_commands_folder);
+void add_sources(BalanceReport& report, const Project& project, const SourceOptions& options);
 
 // Tests may share a value: one that another of them was not given less of is not edited.
 void leave_out_shared_edits(const std::vector<BalanceReport*>& reports);

@@ -95,12 +95,43 @@ TEST_F(BalanceSources, A_test_that_is_run_elsewhere_is_patched_in_its_own_projec
   EXPECT_THAT(patch.text, HasSubstr("+++ b/src/helper.cc"));
 }
 
+// A wait that ran out in every run, at `source_text`.
+BalanceReport silence(const std::string& test, const std::string& file) {
+  BalanceReport report = report_of(test, file, Change::shorten);
+  BalancedValue& value = report.values[0];
+  value.value.file = file;
+  value.value.group = "condition";
+  value.value.could_end_early = true;
+  value.value.runs = value.value.visits = value.value.ran_out = 5;
+  value.source.reset();
+  return report;
+}
+
+TEST_F(BalanceSources, A_wait_that_nothing_ended_is_edited_only_when_it_is_asked_for) {
+  BalanceReport report = silence("One", file_);
+  add_sources(report, project_at(folder_.path()), {});
+  ASSERT_TRUE(report.values[0].source);
+  EXPECT_THAT(report.values[0].source->why_not,
+              HasSubstr("nothing ended this wait early, and a shorter one may test less; --site "
+                        "helper.cc:2:nanosleep edits it"));
+  EXPECT_TRUE(report.values[0].is_left_for_its_length());
+  add_sources(report, project_at(folder_.path()), {"", true});
+  EXPECT_THAT(report.values[0].source->why_not, Not(HasSubstr("may test less")));
+}
+
+TEST_F(BalanceSources, A_wait_that_nothing_ended_keeps_others_from_editing_it) {
+  BalanceReport one = report_of("One", file_, Change::shorten);
+  BalanceReport two = silence("Two", file_);
+  leave_out_shared_edits({&one, &two});
+  EXPECT_THAT(one.values[0].source->why_not, HasSubstr("suite:Two passes it too"));
+}
+
 TEST_F(BalanceSources, A_source_that_is_not_here_is_named) {
   BalanceReport report = report_of("One", file_, Change::shorten);
   report.values[0].source.reset();
   report.values[0].value.site.file = "net/reply_of_nobody.cc";
   report.values[0].value.file = "/elsewhere/net/reply_of_nobody.cc";
-  add_sources(report, project_at(folder_.path()), "");
+  add_sources(report, project_at(folder_.path()), {});
   ASSERT_TRUE(report.values[0].source);
   EXPECT_EQ(report.values[0].source->file, "/elsewhere/net/reply_of_nobody.cc");
   EXPECT_THAT(report.values[0].source->why_not, HasSubstr("was not found"));

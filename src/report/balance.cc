@@ -24,6 +24,14 @@ const TriedSetting* setting_at(const std::vector<TriedSetting>& settings, LoadLe
   return found == settings.end() ? nullptr : &*found;
 }
 
+double saved_by(const TriedSetting* after, const BalanceReport& report) {
+  const TriedSetting* before = setting_at(report.base, LoadLevel::idle);
+  const bool is_changed = std::ranges::any_of(report.values, &BalancedValue::is_changed);
+  if (!is_changed || !before || !after) return 0;
+  if (!has_run_time(*before) || !has_run_time(*after)) return 0;
+  return before->run_time.median - after->run_time.median;
+}
+
 }  // namespace
 
 std::string_view to_string(LoadLevel load) {
@@ -52,13 +60,24 @@ const TriedSetting* BalanceReport::final_setting(LoadLevel load) const {
   return found == tried.end() ? nullptr : &*found;
 }
 
+bool BalanceReport::may_weaken() const {
+  return std::ranges::any_of(values, &BalancedValue::may_weaken);
+}
+
+const TriedSetting* BalanceReport::careful_setting() const {
+  if (!may_weaken()) return final_setting(LoadLevel::idle);
+  const auto found = std::ranges::find_if(tried, [](const TriedSetting& setting) {
+    return setting.is_careful && setting.verdict != TriedSetting::Verdict::fails;
+  });
+  return found == tried.end() ? nullptr : &*found;
+}
+
 double BalanceReport::saved_ms() const {
-  const TriedSetting* before = setting_at(base, LoadLevel::idle);
-  const TriedSetting* after = final_setting(LoadLevel::idle);
-  const bool is_changed = std::ranges::any_of(values, &BalancedValue::is_changed);
-  if (!is_changed || !before || !after) return 0;
-  if (!has_run_time(*before) || !has_run_time(*after)) return 0;
-  return before->run_time.median - after->run_time.median;
+  return saved_by(final_setting(LoadLevel::idle), *this);
+}
+
+double BalanceReport::saved_carefully_ms() const {
+  return saved_by(careful_setting(), *this);
 }
 
 }  // namespace unflake

@@ -34,6 +34,7 @@ struct TriedSetting {
   Verdict verdict = Verdict::undecided;
   double refused_rate = 0;  // what the check was made to refuse; 0: there was none
   bool is_final = false;    // the proposed values, all together
+  bool is_careful = false;  // the same, but quiet waits keep their own
   bool on_front = false;    // no other setting at this load is both faster and fails less often
 };
 
@@ -92,6 +93,11 @@ struct BalancedValue {
   std::optional<ValueInSource> source;
 
   bool is_changed() const { return change == Change::shorten || change == Change::raise; }
+  // A shorter wait may show less than the test is there to show: see TimeValue::is_quiet().
+  bool may_weaken() const { return change == Change::shorten && value.is_quiet(); }
+  bool is_left_for_its_length() const {
+    return may_weaken() && !(source && source->can_be_edited());
+  }
 };
 
 struct BalanceReport {
@@ -114,8 +120,13 @@ struct BalanceReport {
   std::vector<std::string> notes;  // what else the reader should know, one sentence each
 
   const TriedSetting* final_setting(LoadLevel load) const;
+  // At idle: the proposed values without those that may weaken the test; nullptr: none are left, or
+  // they were not measured by themselves.
+  const TriedSetting* careful_setting() const;
+  bool may_weaken() const;
   // By the median run at idle, before and after; zero when nothing was proposed.
   double saved_ms() const;
+  double saved_carefully_ms() const;  // of that, what does not weaken the test
 };
 
 // Whether a claimed fix, one value instead of another, changes how often the test fails.
@@ -144,7 +155,7 @@ struct ClaimReport {
 struct SuiteBalance {
   struct Entry {
     TestId test;
-    double before_ms = 0, after_ms = 0;  // median run, idle
+    double before_ms = 0, after_ms = 0;  // median run, idle; after, quiet waits keep their time
     std::string why_not;                 // nothing was searched; empty: see `report`
     std::optional<BalanceReport> report;
     double saved_ms() const { return before_ms - after_ms; }

@@ -1,5 +1,7 @@
 #include "report/balance_json.h"
 
+#include <algorithm>
+
 #include "report/excerpt.h"
 #include "stats/intervals.h"
 #include "util/json.h"
@@ -87,6 +89,7 @@ Json setting(const TriedSetting& one, double confidence) {
   json["verdict"] = name_of(one.verdict);
   json["refused_rate"] = one.refused_rate > 0 ? Json(one.refused_rate) : Json(nullptr);
   json["final"] = one.is_final;
+  json["careful"] = one.is_careful;
   json["on_front"] = one.on_front;
   return json;
 }
@@ -94,6 +97,17 @@ Json setting(const TriedSetting& one, double confidence) {
 Json settings(const std::vector<TriedSetting>& all, double confidence) {
   Json list = Json::array();
   for (const TriedSetting& one : all) list.push_back(setting(one, confidence));
+  return list;
+}
+
+Json callers(const TimeValue& value) {
+  Json list = Json::array();
+  const auto runs = static_cast<int64_t>(std::max<uint64_t>(1, value.runs));
+  for (const TimeValue::Caller& caller : value.callers)
+    list.push_back({{"location", text_of(caller.location)},
+                    {"asked_us", {{"least", caller.least.count()}, {"most", caller.most.count()}}},
+                    {"visits", caller.visits},
+                    {"spent_us_per_run", (caller.spent / runs).count()}});
   return list;
 }
 
@@ -110,7 +124,9 @@ Json json_of(const TimeValue& value) {
           {"runs", value.runs},
           {"ran_out", value.ran_out},
           {"ended_early", value.ended_early},
-          {"spent_us_per_run", value.spent_per_run().count()}};
+          {"spent_us_per_run", value.spent_per_run().count()},
+          {"quiet", value.is_quiet()},
+          {"callers", callers(value)}};
 }
 
 Json loads(const std::vector<BalancedValue::AtLoad>& all) {
@@ -148,6 +164,7 @@ Json json_of(const BalancedValue& one) {
   json["proposed_us"] = one.proposed.count();
   json["loads"] = loads(one.loads);
   json["unneeded"] = one.is_unneeded;
+  json["may_weaken"] = one.may_weaken();
   json["reason"] = text_of(one.reason);
   json["needed"] = json_of(one.needed);
   json["source"] = json_of(one.source);
@@ -166,6 +183,7 @@ void add_report(Json& json, const BalanceReport& report) {
   json["interrupted"] = report.interrupted;
   json["out_of_budget"] = report.out_of_budget;
   json["saved_ms"] = report.saved_ms();
+  json["saved_carefully_ms"] = report.saved_carefully_ms();
   json["values"] = Json::array();
   for (const BalancedValue& value : report.values) json["values"].push_back(json_of(value));
   json["base"] = settings(report.base, report.confidence);

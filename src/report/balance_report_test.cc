@@ -526,6 +526,89 @@ TEST(Suite_balance, Ranks_the_tests_and_sums_up_what_was_measured) {
     EXPECT_THAT(text, HasSubstr(part));
 }
 
+// The sleep of `shortened_sleep` and a wait of 100 ms in which nothing happens.
+BalanceReport shortened_silence() {
+  BalanceReport report = shortened_sleep();
+  BalancedValue quiet;
+  quiet.value = timeout_of(100ms);
+  std::swap(quiet.value.ran_out, quiet.value.ended_early);
+  quiet.value.early.clear();
+  quiet.value.could_end_early = true;
+  quiet.change = Change::shorten;
+  quiet.is_unneeded = true;
+  report.values.push_back(quiet);
+  report.base = {setting({200ms, 100ms}, {0, 40}, 500)};
+  TriedSetting careful = setting({42ms, 100ms}, {0, 10}, 188);
+  careful.is_careful = true;
+  report.tried = {proposed(setting({42ms, 0ms}, {0, 160}, 88)), careful};
+  return report;
+}
+
+TEST(Balance_text, Tells_what_is_saved_when_quiet_waits_keep_their_time) {
+  const std::string text = text_of(shortened_silence());
+  for (const char* part :
+       {"412 ms or 82.4 % less; 312 ms less when waits that nothing ended early keep their time",
+        "\n  careful   idle", "careful: as proposed, but waits that nothing ended early"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(Balance_text, A_quiet_wait_that_is_shortened_may_show_less) {
+  BalanceReport report = shortened_silence();
+  report.values[1].is_unneeded = false;
+  report.values[1].proposed = 5ms;
+  EXPECT_THAT(text_of(report), HasSubstr("does NOT happen, a shorter one shows less"));
+  report.tried.pop_back();
+  EXPECT_THAT(text_of(report), HasSubstr("; all of it in waits that nothing ended early"));
+}
+
+TEST(Balance_text, A_place_that_passes_on_times_names_its_callers_and_no_number) {
+  BalanceReport report = shortened_sleep();
+  BalancedValue& value = report.values[0];
+  value.value.least = 10us;
+  value.value.most = 1s;
+  for (int i = 0; i < 12; ++i) value.value.callers.push_back({"a.cc:7 in Test", 1s, 1s, 40, 40s});
+  value.change = Change::not_searched;
+  value.reason = "because";
+  const std::string text = text_of(report);
+  for (const char* part : {"10 us..1.00 s, as its 12 callers say, left as it is: because",
+                           "a.cc:7 in Test asks for 1 s; 40 visits, 1.00 s spent in a run",
+                           "and 2 more callers with less time: --json has all"})
+    EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_THAT(text, Not(HasSubstr("in proportion")));
+  value.change = Change::shorten;
+  value.proposed = 250ms;
+  EXPECT_THAT(text_of(report), HasSubstr("  0.25 times what any of its 12 callers asks for"));
+  EXPECT_EQ(
+      parse_json_or_throw(balance_json(report))["values"][0]["callers"][0]["asked_us"]["most"],
+      1'000'000);
+}
+
+TEST(Suite_balance, Does_not_count_what_may_weaken_a_test) {
+  SuiteBalance all = suite();
+  all.entries[1].why_not.clear();
+  all.entries[1].before_ms = 500;
+  all.entries[1].after_ms = 188;
+  all.entries[1].report = shortened_silence();
+  SuiteBalance::Entry silent = all.entries[1];
+  silent.test = {"post_test", "Post.Is_silent"};
+  silent.after_ms = 500;
+  silent.report->tried.pop_back();
+  all.entries.push_back(silent);
+  const std::string text = suite_balance_text(all, Style(false));
+  for (const char* part :
+       {"post_test: 624 ms saved per run of the suite, in 2 of 3 tests",
+        "312 ms  500 ms -> 188 ms   1 of 2",
+        "not counted: 100 ms with a shorter wait that nothing ended early (client.cc:71:poll): it "
+        "may test less",
+        "-       500 ms             1 of 2",
+        "another 512 ms would be saved by shorter waits that nothing ended early"})
+    EXPECT_THAT(text, HasSubstr(part));
+  const auto json = parse_json_or_throw(suite_balance_json(all));
+  EXPECT_EQ(json["tests"][1]["saved_ms"], 312);
+  EXPECT_EQ(json["tests"][1]["report"]["saved_ms"], 412);
+  EXPECT_EQ(json["tests"][1]["report"]["values"][1]["may_weaken"], true);
+}
+
 TEST(Suite_balance, Without_tests_saves_nothing) {
   EXPECT_THAT(suite_balance_text(SuiteBalance(), Style(false)),
               HasSubstr("nothing to save in 0 tests"));

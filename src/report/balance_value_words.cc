@@ -11,18 +11,43 @@ namespace {
 
 using Change = BalancedValue::Change;
 
+constexpr size_t most_callers_told = 10;
+
 std::string without_unit(const std::string& text, const std::string& other) {
   const size_t unit = text.rfind(' '), other_unit = other.rfind(' ');
   if (unit == std::string::npos || other_unit == std::string::npos) return text;
   return text.substr(unit) == other.substr(other_unit) ? text.substr(0, unit) : text;
 }
 
+std::string range_text(Duration least, Duration most) {
+  if (least == most) return value_text(most);
+  const std::string end = format_duration(most);
+  return fmt::format("{}..{}", without_unit(format_duration(least), end), end);
+}
+
 std::string asked_text(const TimeValue& value) {
   if (value.least == value.most) return value_text(value.most);
-  const std::string most = format_duration(value.most);
-  if (value.is_constant()) return "about " + most;
-  return fmt::format("{}..{}, computed at run time",
-                     without_unit(format_duration(value.least), most), most);
+  if (value.is_constant()) return "about " + format_duration(value.most);
+  const std::string range = range_text(value.least, value.most);
+  if (value.callers.empty()) return range + ", computed at run time";
+  return fmt::format("{}, as its {} callers say", range, value.callers.size());
+}
+
+std::string caller_text(const TimeValue::Caller& caller, const TimeValue& value) {
+  const auto runs = static_cast<int64_t>(std::max<uint64_t>(1, value.runs));
+  return one_line(fmt::format("{} asks for {}; {}, {} spent in a run", caller.location,
+                              range_text(caller.least, caller.most),
+                              counted(static_cast<long long>(caller.visits), "visit"),
+                              format_duration(caller.spent / runs)));
+}
+
+void add_callers(const TimeValue& value, std::vector<std::string>& facts) {
+  const size_t shown = std::min(value.callers.size(), most_callers_told);
+  for (size_t i = 0; i < shown; ++i) facts.push_back(caller_text(value.callers[i], value));
+  if (shown < value.callers.size())
+    facts.push_back(
+        fmt::format("and {} with less time: --json has all",
+                    counted(static_cast<long long>(value.callers.size() - shown), "more caller")));
 }
 
 std::string ends_text(const TimeValue& value) {
@@ -62,11 +87,6 @@ std::string room_text(const TimeValue& value) {
   return text;
 }
 
-// Where a call of the system takes 0 for never.
-bool is_never_when_zero(const TimeValue& value) {
-  return value.group == "timer" || value.site.api == "setsockopt";
-}
-
 class ValueWording {
  public:
   ValueWording(const BalanceReport& report, size_t index)
@@ -92,6 +112,7 @@ class ValueWording {
     switch (value_.change) {
       case Change::shorten:
       case Change::raise:
+        if (!value_.value.callers.empty()) return share_text() + reason;
         return fmt::format("{}{} instead of {}{}", proposed_text(),
                            value_.value.is_constant() ? "" : " for the longest, in proportion,",
                            now, reason);
@@ -103,8 +124,18 @@ class ValueWording {
     return fmt::format("{}, left as it is{}", now, reason);
   }
 
+  // Callers ask for times of their own: what was tried is the same share of each.
+  std::string share_text() const {
+    const std::string callers = fmt::format("any of its {} callers", value_.value.callers.size());
+    if (value_.proposed == Duration::zero()) return fmt::format("no time at all for {}", callers);
+    return fmt::format("{:.3g} times what {} asks for",
+                       static_cast<double>(value_.proposed.count()) /
+                           static_cast<double>(value_.value.most.count()),
+                       callers);
+  }
+
   std::string proposed_text() const {
-    const bool is_over_at_once = value_.is_unneeded && is_never_when_zero(value_.value);
+    const bool is_over_at_once = value_.is_unneeded && value_.value.is_never_when_zero();
     return is_over_at_once ? "over at once" : value_text(value_.proposed);
   }
 
@@ -150,7 +181,7 @@ class ValueWording {
   }
 
   void tell_advice() {
-    if (value_.is_unneeded && is_never_when_zero(value_.value))
+    if (value_.is_unneeded && value_.value.is_never_when_zero())
       words_.advice.push_back(
           "The test passes when this is over at once: either nothing needs it, or it gives "
           "something time that must NOT happen. In the source 0 means never: write a short time.");
@@ -158,6 +189,11 @@ class ValueWording {
       words_.advice.push_back(
           "The test passes with no time here at all: either nothing needs it, and it can go, or it "
           "gives something time that must NOT happen, and then a shorter wait looks less closely.");
+    else if (value_.may_weaken())
+      words_.advice.push_back(
+          "Nothing ended this wait early in any run: if it is there to show that something does "
+          "NOT "
+          "happen, a shorter one shows less.");
     if (value_.value.use() == TimeUse::timeout && value_.change != Change::raise)
       words_.advice.push_back(
           "A time-out that ends early costs no time: a shorter one only tells sooner that "
@@ -233,6 +269,7 @@ std::vector<std::string> facts_of(const TimeValue& value) {
                   format_duration(value.spent_per_run())),
       ends_text(value)};
   if (const std::string room = room_text(value); !room.empty()) facts.push_back(room);
+  add_callers(value, facts);
   return facts;
 }
 

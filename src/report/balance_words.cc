@@ -90,7 +90,16 @@ class Wording {
     std::string text = fmt::format("{}: a run takes {} instead of {} (median, idle)", what,
                                    ms_text(now), ms_text(before));
     if (saved > 0) text += fmt::format(", {} or {} less", ms_text(saved), percent(saved / before));
-    return text;
+    return text + careful_text();
+  }
+
+  std::string careful_text() const {
+    if (!report_.may_weaken()) return "";
+    const double saved = report_.saved_carefully_ms();
+    return saved > 0 ? fmt::format("; {} less when waits that nothing ended early keep their time",
+                                   ms_text(saved))
+                     : "; all of it in waits that nothing ended early, of which a shorter one may "
+                       "test less";
   }
 
   void tell_values() {
@@ -242,7 +251,7 @@ class Wording {
     std::vector<std::string> by_hand;
     size_t edits = 0;
     for (const BalancedValue& value : report_.values) {
-      if (!value.is_changed()) continue;
+      if (!value.is_changed() || value.is_left_for_its_length()) continue;
       if (value.source && value.source->can_be_edited())
         ++edits;
       else

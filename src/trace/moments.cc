@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "symbols/project_code.h"
 #include "trace/same_line.h"
@@ -110,6 +111,26 @@ void describe_call(Moment& moment, const EventOrder& order, const Point& point) 
 }
 
 }  // namespace
+
+std::string location_of(const Frame& frame) {
+  if (frame.file.empty()) return frame.function;
+  const std::filesystem::path path(frame.file);
+  const std::string file = (path.parent_path().filename() / path.filename()).string();
+  const std::string place = fmt::format("{}:{}", file, frame.line);
+  return frame.function.empty() ? place : place + " in " + frame.function;
+}
+
+std::vector<const Frame*> callers_of(const Trace& trace, const TracedStack& stack,
+                                     const SiteName& site) {
+  std::vector<const Frame*> callers;
+  bool passed = false;
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source) {
+      if (passed && is_own(trace, frame, source)) callers.push_back(&source);
+      passed = passed || is_at(source, site);
+    }
+  return callers;
+}
 
 std::string short_place(const CodeSpot& place) {
   if (place.file.empty()) return place.function;

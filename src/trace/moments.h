@@ -17,6 +17,13 @@ std::string name_of_thread(const Trace& trace, uint32_t thread);
 // Where a site is, with the file's full name when a stack of the trace has it.
 CodeSpot place_of(const Trace& trace, const SiteName& site);
 
+// "src/queue.cc:57 in Queue::pop"
+std::string location_of(const Frame& frame);
+
+// The lines of the project's own that led to a site, nearest first.
+std::vector<const Frame*> callers_of(const Trace& trace, const TracedStack& stack,
+                                     const SiteName& site);
+
 // "queue.cc:57", else the function.
 std::string short_place(const CodeSpot& place);
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <set>
 
 #include "symbols/demangle.h"
 #include "trace/assertion_reporters.h"
+#include "trace/moments.h"
 #include "util/base_name.h"
 
 namespace unflake {
@@ -39,15 +39,6 @@ std::string type_name(const std::string& mangled) {
 Duration to_duration(uint64_t ns) {
   return std::chrono::duration_cast<Duration>(
       std::chrono::nanoseconds(std::min<uint64_t>(ns, INT64_MAX)));
-}
-
-// "src/queue.cc:57 in Queue::pop"
-std::string location_of(const Frame& frame) {
-  if (frame.file.empty()) return frame.function;
-  const std::filesystem::path path(frame.file);
-  const std::string file = (path.parent_path().filename() / path.filename()).string();
-  const std::string place = fmt::format("{}:{}", file, frame.line);
-  return frame.function.empty() ? place : place + " in " + frame.function;
 }
 
 // One file may be known by several paths: the loader's, and where a link leads.

@@ -1,9 +1,11 @@
 #include "trace/time_values.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "trace/creations.h"
+#include "trace/moments.h"
 #include "trace/timed_visits.h"
 
 namespace unflake {
@@ -14,18 +16,46 @@ using std::chrono::nanoseconds;
 
 constexpr size_t most_early = 1000;
 constexpr int most_digits = 3;
+constexpr size_t most_callers = 100;
+constexpr size_t most_levels = 3;  // of functions that only pass a time on
 
 Duration to_duration(int64_t ns) {
   return Duration((ns + 500) / 1000);
 }
 
-// All visits of one place, before its times are rounded.
-struct Collected {
-  TimeValue value;
+// What was asked for, before it is rounded.
+struct Asked {
   int64_t least_ns = INT64_MAX;
   int64_t most_ns = 0;
+  uint64_t visits = 0;
+  Duration spent{};
+
+  void add(const Asked& other) {
+    least_ns = std::min(least_ns, other.least_ns);
+    most_ns = std::max(most_ns, other.most_ns);
+    visits += other.visits;
+    spent += other.spent;
+  }
+};
+
+// The lines above a place, nearest first.
+using CallPath = std::vector<std::string>;
+
+// All visits of one place.
+struct Collected {
+  TimeValue value;
+  Asked asked;
+  std::map<CallPath, Asked> by_path;  // a bounded number
   const Trace* last_run = nullptr;
 };
+
+CallPath call_path(const TimedVisit& visit, const Trace& run) {
+  CallPath path;
+  if (visit.stack >= run.stacks.size()) return path;
+  for (const Frame* frame : callers_of(run, run.stacks[visit.stack], run.sites[visit.site].name))
+    if (path.size() < most_levels) path.push_back(location_of(*frame));
+  return path;
+}
 
 void count_end(const TimedVisit& visit, TimeValue& value) {
   ++value.visits;
@@ -37,8 +67,12 @@ void count_end(const TimedVisit& visit, TimeValue& value) {
 }
 
 void count(const TimedVisit& visit, const Trace& run, Collected& here) {
-  here.least_ns = std::min(here.least_ns, visit.asked_ns);
-  here.most_ns = std::max(here.most_ns, visit.asked_ns);
+  const Asked asked{visit.asked_ns, visit.asked_ns, 1, visit.spent};
+  here.asked.add(asked);
+  CallPath path = call_path(visit, run);
+  if (!path.empty() && (here.by_path.size() < most_callers || here.by_path.contains(path)))
+    here.by_path[std::move(path)].add(asked);
+  here.value.could_end_early |= visit.could_end_early;
   here.value.runs += here.last_run != &run;
   here.last_run = &run;
   count_end(visit, here.value);
@@ -56,14 +90,72 @@ int64_t round_time(int64_t least_ns, int64_t most_ns) {
   return 0;
 }
 
+// Less than this is how a deadline is met, and no other time.
+bool are_about_the_same(Duration least, Duration most) {
+  return most - least <= std::max<Duration>(50us, most / 100);
+}
+
+struct TimeSpan {
+  Duration least{}, most{};
+  bool is_constant() const { return are_about_the_same(least, most); }
+};
+
+TimeSpan rounded(const Asked& asked) {
+  const TimeSpan span{to_duration(asked.least_ns), to_duration(asked.most_ns)};
+  const bool is_exact = asked.least_ns == asked.most_ns && asked.least_ns % 1000 == 0;
+  if (is_exact || !span.is_constant()) return span;
+  const int64_t round = round_time(asked.least_ns, asked.most_ns);
+  return round > 0 ? TimeSpan{to_duration(round), to_duration(round)} : span;
+}
+
+// A time that is computed differs between two visits of one line, too: only callers that always ask
+// for the same, and not for what another one does, tell that it is they who choose.
+bool choose_the_time(const std::vector<TimeValue::Caller>& callers) {
+  std::vector<Duration> times;
+  for (const TimeValue::Caller& caller : callers)
+    if (caller.visits > 1 && are_about_the_same(caller.least, caller.most))
+      times.push_back(caller.most);
+  if (times.empty()) return false;
+  const auto [shortest, longest] = std::ranges::minmax(times);
+  return !are_about_the_same(shortest, longest);
+}
+
+using ByPath = std::map<CallPath, Asked>;
+
+// The lines that choose, this many levels above the place; above one that passes on what its own
+// callers choose, those.
+std::vector<TimeValue::Caller> callers_from(size_t level, const ByPath& by_path) {
+  std::map<std::string, ByPath> by_line;
+  for (const auto& [path, asked] : by_path)
+    if (level < path.size()) by_line[path[level]].emplace(path, asked);
+  std::vector<TimeValue::Caller> callers;
+  for (const auto& [line, paths] : by_line) {
+    Asked all;
+    for (const auto& [path, asked] : paths) all.add(asked);
+    const TimeSpan span = rounded(all);
+    auto above =
+        span.is_constant() ? std::vector<TimeValue::Caller>() : callers_from(level + 1, paths);
+    if (choose_the_time(above))
+      std::ranges::move(above, std::back_inserter(callers));
+    else
+      callers.push_back({line, span.least, span.most, all.visits, all.spent});
+  }
+  return callers;
+}
+
+std::vector<TimeValue::Caller> choosing_callers(const ByPath& by_path) {
+  auto callers = callers_from(0, by_path);
+  if (!choose_the_time(callers)) return {};
+  std::ranges::stable_sort(callers, std::ranges::greater(), &TimeValue::Caller::spent);
+  return callers;
+}
+
 void set_times(Collected& collected) {
   TimeValue& value = collected.value;
-  value.least = to_duration(collected.least_ns);
-  value.most = to_duration(collected.most_ns);
-  const bool is_exact = collected.least_ns == collected.most_ns && collected.least_ns % 1000 == 0;
-  if (is_exact || !value.is_constant()) return;
-  const int64_t round = round_time(collected.least_ns, collected.most_ns);
-  if (round > 0) value.least = value.most = to_duration(round);
+  const TimeSpan span = rounded(collected.asked);
+  value.least = span.least;
+  value.most = span.most;
+  if (!value.is_constant()) value.callers = choosing_callers(collected.by_path);
 }
 
 class Collector {
@@ -118,7 +210,7 @@ std::string_view to_string(TimeUse use) {
 }
 
 bool TimeValue::is_constant() const {
-  return most - least <= std::max<Duration>(50us, most / 100);
+  return are_about_the_same(least, most);
 }
 
 TimeUse TimeValue::use() const {

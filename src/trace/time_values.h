@@ -35,12 +35,28 @@ struct TimeValue {
   uint64_t visits = 0;
   uint64_t ran_out = 0;
   uint64_t ended_early = 0;
-  Duration spent{};             // in all visits of all runs
-  std::vector<Duration> early;  // how long the visits that ended early took; a bounded number
+  Duration spent{};              // in all visits of all runs
+  std::vector<Duration> early;   // how long the visits that ended early took; a bounded number
+  bool could_end_early = false;  // something was waited for: it does not only let time pass
+
+  // A line that leads here, and what it asks for.
+  struct Caller {
+    std::string location;  // for people
+    Duration least{}, most{};
+    uint64_t visits = 0;
+    Duration spent{};
+  };
+  // Of a place that passes on what its callers say, most time spent first: at least two of them ask
+  // for times of their own. Empty: it is no such place.
+  std::vector<Caller> callers;
 
   // Else it is computed at run time, or one place is reached with several times.
   bool is_constant() const;
   TimeUse use() const;
+  bool is_never_when_zero() const { return group == "timer" || site.api == "setsockopt"; }
+  // A time-out that nothing ended early in any run. It may be there to show that nothing happens
+  // for so long: then a shorter one shows less.
+  bool is_quiet() const { return could_end_early && use() == TimeUse::wait; }
   Duration spent_per_run() const { return runs ? spent / static_cast<int64_t>(runs) : Duration{}; }
 };
 

@@ -328,6 +328,83 @@ TEST(TimeValues, The_lengths_of_early_ends_are_bounded) {
   EXPECT_EQ(value_of(run).early.size(), 1000u);
 }
 
+TEST(TimeValues, A_time_out_that_nothing_ended_is_quiet) {
+  auto run = one_thread();
+  run.call("main", wait_site, 0, 100, 7).asks_for(100).times_out();
+  EXPECT_TRUE(value_of(run).is_quiet());
+  run.call("main", wait_site, 200, 230, 7).asks_for(100);
+  EXPECT_FALSE(value_of(run).is_quiet());
+}
+
+TEST(TimeValues, What_only_lets_time_pass_is_not_quiet) {
+  for (const char* site : {sleep_site, poll_site}) {
+    auto run = one_thread();
+    run.call("main", site, 0, 100).asks_for(100).times_out();
+    EXPECT_FALSE(value_of(run).is_quiet()) << site;
+  }
+  auto timer = one_thread();
+  timer.call("main", timer_site, 0, 0, 5).asks_for(50);
+  timer.call("main", read_site, 10, 50, 5).returns(8);
+  EXPECT_FALSE(value_of(timer).is_quiet());
+}
+
+// Sleeps in a wrapper that is called at this line of the test.
+void nap_at(TraceBuilder& run, int line, double begin, double asked) {
+  run.call("main", sleep_site, begin, begin + asked).asks_for(asked).times_out();
+  run.in("nap", "/src/a.cc", 1).called_at("Test", "/src/test.cc", line);
+}
+
+TEST(TimeValues, A_place_that_passes_on_what_its_callers_choose_names_them) {
+  auto run = one_thread();
+  for (const double begin : {0.0, 3000.0}) {
+    nap_at(run, 10, begin, 0.1);
+    nap_at(run, 20, begin + 1, 1000);
+    nap_at(run, 30, begin + 1500, 20);
+  }
+  const TimeValue value = value_of(run);
+  ASSERT_EQ(value.callers.size(), 3u);
+  EXPECT_EQ(value.callers[0].location, "src/test.cc:20 in Test");
+  EXPECT_EQ(value.callers[0].most, 1s);
+  EXPECT_EQ(value.callers[0].visits, 2u);
+  EXPECT_EQ(value.callers[0].spent, 2s);
+  EXPECT_EQ(value.callers[2].least, 100us);
+}
+
+TEST(TimeValues, A_wrapper_of_a_wrapper_is_looked_through) {
+  auto run = one_thread();
+  for (const double begin : {0.0, 1000.0}) {
+    nap_at(run, 10, begin, 1);
+    for (const int line : {50, 60}) {
+      run.call("main", sleep_site, begin + line, begin + 2 * line).asks_for(line).times_out();
+      run.in("nap", "/src/a.cc", 1).called_at("nap_ms", "/src/a.cc", 5);
+      run.called_at("Test", "/src/test.cc", line);
+    }
+  }
+  std::vector<std::string> places;
+  for (const auto& caller : value_of(run).callers) places.push_back(caller.location);
+  EXPECT_EQ(places, (std::vector<std::string>{"src/test.cc:60 in Test", "src/test.cc:50 in Test",
+                                              "src/test.cc:10 in Test"}));
+}
+
+TEST(TimeValues, A_time_that_is_computed_is_nobodys_choice) {
+  auto growing = one_thread();
+  for (const double asked : {1.0, 2.0, 4.0, 8.0}) nap_at(growing, 10, 100 * asked, asked);
+  EXPECT_TRUE(value_of(growing).callers.empty());
+  auto jittered = one_thread();
+  for (const double asked : {10.0, 13.0, 17.0}) {
+    nap_at(jittered, 10, 100 * asked, asked);
+    nap_at(jittered, 20, 100 * asked + 50, asked + 1);
+  }
+  EXPECT_TRUE(value_of(jittered).callers.empty());
+}
+
+TEST(TimeValues, Callers_that_all_ask_for_the_same_need_not_be_told_apart) {
+  auto run = one_thread();
+  for (const int line : {10, 20, 10, 20}) nap_at(run, line, 100.0 * line, 5);
+  EXPECT_TRUE(value_of(run).is_constant());
+  EXPECT_TRUE(value_of(run).callers.empty());
+}
+
 TEST(TimeValues, Numbers_that_point_nowhere_are_passed_over) {
   auto run = one_thread();
   run.call("nobody", sleep_site, 0, 10).asks_for(10).times_out();

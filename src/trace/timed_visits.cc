@@ -46,6 +46,11 @@ Duration length_of(const TracedEvent& event) {
   return event.unfinished ? Duration{} : std::max(Duration{}, event.exit - event.enter);
 }
 
+bool waits_for_something(const TracedSite& site, const TracedEvent& event) {
+  if (site.group == "sleep" || site.group == "timer") return false;
+  return site.group != "poll" || event.object != 0;
+}
+
 // Most programs poll a timer's file and read it when it is ready: the read itself takes no time,
 // and where they waited is not known.
 Duration spent_on_timer(Duration since, const TracedEvent& read, int64_t asked_ns) {
@@ -104,7 +109,14 @@ class VisitReader {
 
   TimedVisit* add(const TracedEvent& event, Duration spent) {
     if (!is_time(event)) return nullptr;
-    visits_.push_back({event.site, event.thread, event.value, End::not_known, {}, spent});
+    visits_.push_back({event.site,
+                       event.thread,
+                       event.value,
+                       End::not_known,
+                       {},
+                       spent,
+                       event.stack,
+                       waits_for_something(trace_.sites[event.site], event)});
     return &visits_.back();
   }
 

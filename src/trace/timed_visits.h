@@ -16,6 +16,10 @@ struct TimedVisit {
   End end = End::not_known;
   Duration length{};  // until it was over; of an interval, for the last time
   Duration spent{};   // of that waiting
+  uint32_t stack = no_index;
+  // Whether something was waited for: a sleep, a timer or a poll of no descriptor only lets time
+  // pass.
+  bool could_end_early = false;
 };
 
 // All of one run. A wait that was made again for the rest of its time is one visit. What a call

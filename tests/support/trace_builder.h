@@ -75,6 +75,13 @@ class TraceBuilder {
     return *this;
   }
 
+  // The next frame of that stack, in the project's own code.
+  TraceBuilder& called_at(const std::string& function, const std::string& file, int line) {
+    if (trace_.images.empty()) trace_.images.push_back({"/build/test", "", true});
+    trace_.stacks.back().frames.push_back({0, 0, {{function, file, line, 0, false}}});
+    return *this;
+  }
+
   TraceBuilder& fails(const std::string& thread, const std::string& file, int line, double at,
                       const std::string& function = "Test::TestBody") {
     TracedFailure failure;

@@ -21,6 +21,8 @@ std::vector<std::string> by_frequency(const std::map<std::string, int>& headline
 void BalanceSearch::write() {
   for (TriedSetting& tried : runs_.all()) {
     tried.is_final = is_settled_ && tried.values == final_ && final_ != own_;
+    tried.is_careful = is_settled_ && tried.values == careful_ && careful_ != final_ &&
+                       tried.load == LoadLevel::idle;
     (tried.values == own_ ? report_.base : report_.tried).push_back(std::move(tried));
   }
   mark_front(report_.tried);

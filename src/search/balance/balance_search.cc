@@ -49,7 +49,8 @@ BalanceSearch::BalanceSearch(BalanceRuns& runs, const BalanceOptions& options,
       brackets_(values_.size()),
       ceiling_(own_),
       holding_(own_),
-      final_(own_) {
+      final_(own_),
+      careful_(own_) {
   for (size_t i = 0; i < own_.size(); ++i) brackets_[i] = {own_[i], std::nullopt, finest(i)};
   runs_.run_at_once(1);
 }

@@ -78,6 +78,7 @@ class BalanceSearch {
   void let_go_of_unneeded(Setting& setting, LoadLevel load, const RateCheck::Limits& limits);
   void scale_for_other_machine();
   void measure_final();
+  void measure_careful();
   void note_needs();
   void write();
   void describe(size_t value);
@@ -111,6 +112,7 @@ class BalanceSearch {
   Setting ceiling_;  // beyond which nothing is tried: their own, or what they were raised to
   Setting holding_;  // the smallest values that held together
   Setting final_;
+  Setting careful_;  // the same without what may weaken the test
   std::vector<size_t> searched_;
   std::map<LoadLevel, OwnFailures> base_;  // what is accounted for
   std::map<LoadLevel, Setting> at_load_, fails_at_load_;

@@ -275,6 +275,17 @@ void BalanceSearch::measure_final() {
   }
   runs_.run(final_, LoadLevel::idle, final_runs - made_at(LoadLevel::idle));
   for (const auto& [load, held] : at_load_) runs_.run(final_, load, final_runs - made_at(load));
+  measure_careful();
+}
+
+// Who takes over the others alone shall know what that saves.
+void BalanceSearch::measure_careful() {
+  careful_ = final_;
+  for (const size_t i : searched_)
+    if (values_[i].is_quiet() && final_[i] < own_[i]) careful_[i] = own_[i];
+  if (careful_ == final_ || careful_ == own_) return;
+  if (check(careful_, LoadLevel::idle, locating) == Verdict::fails) return;
+  runs_.run(careful_, LoadLevel::idle, final_runs - runs_.failures(careful_, LoadLevel::idle).runs);
 }
 
 }  // namespace unflake

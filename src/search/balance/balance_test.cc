@@ -136,6 +136,60 @@ TEST(Balance, Does_not_say_what_a_sleep_is_for_when_that_depends_on_another_valu
   }
 }
 
+// Nobody signals: the wait shows that nothing happens. The sleep before it needs 50 ms.
+Program sleeper_in_silence() {
+  Program program;
+  Script& worker = program.thread();
+  worker.work(50ms).set("ready").lock("worker.cc:5", "done").unlock("worker.cc:6", "done");
+  program.main()
+      .create("main.cc:10", worker)
+      .sleep("main.cc:11", 200ms)
+      .check("main.cc:12", simulated::is_set("ready"))
+      .wait_for("main.cc:13", "alarm", 100ms)
+      .check("main.cc:14", simulated::is_set("alarm timed out"))
+      .join("main.cc:15", worker);
+  return program;
+}
+
+TEST(Balance, A_wait_that_nothing_ends_is_no_saving_that_counts) {
+  Program program;
+  program.main()
+      .wait_for("main.cc:1", "alarm", 100ms)
+      .check("main.cc:2", simulated::is_set("alarm timed out"));
+  const auto report = balanced(program);
+  EXPECT_TRUE(value_at(*report, "main.cc:1")->may_weaken());
+  EXPECT_GT(report->saved_ms(), 95);
+  EXPECT_EQ(report->saved_carefully_ms(), 0);
+  EXPECT_EQ(report->careful_setting(), nullptr);
+}
+
+TEST(Balance, What_is_saved_without_waits_that_nothing_ends_is_measured) {
+  const auto report = balanced(sleeper_in_silence());
+  EXPECT_TRUE(value_at(*report, "main.cc:13")->may_weaken());
+  EXPECT_FALSE(value_at(*report, "main.cc:11")->may_weaken());
+  EXPECT_NEAR(report->saved_ms(), 247, 5);
+  EXPECT_NEAR(report->saved_carefully_ms(), 147, 5);
+  const TriedSetting* careful = report->careful_setting();
+  ASSERT_NE(careful, nullptr);
+  EXPECT_GE(careful->failures.runs, 10);
+  EXPECT_EQ(careful->failures.hits, 0);
+}
+
+TEST(Balance, A_place_that_passes_on_times_is_searched_only_when_it_is_asked_for) {
+  TimeValue value;
+  value.site = parse_site("nap.cc:5:nanosleep").value();
+  value.least = 10us;
+  value.most = 1s;
+  value.runs = 5;
+  value.visits = value.ran_out = 10;
+  value.spent = 5s;
+  value.callers = {{"a.cc:1 in A", 1s, 1s, 5, 5s}, {"a.cc:2 in A", 10us, 10us, 5, 50us}};
+  TimeProfile profile;
+  profile.run_time = spread_of({1000});
+  EXPECT_THAT(why_not_searched(value, profile, {}), testing::HasSubstr("one number for all"));
+  EXPECT_EQ(why_not_searched(value, profile, {"nap.cc:5"}), "");
+}
+
 TEST(Balance, A_time_out_that_ends_early_is_shown_and_not_searched) {
   Program program;
   Script& worker = program.thread();

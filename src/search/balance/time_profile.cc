@@ -155,6 +155,9 @@ std::string why_not_searched(const TimeValue& value, const TimeProfile& profile,
   const Duration run = from_ms(profile.run_time.median);
   if (is_seen && (spent < little || spent * little_share < run))
     return fmt::format("it takes {} of a run of {}", format_duration(spent), format_duration(run));
+  if (!value.callers.empty())
+    return "one number for all of them would say nothing, so look at what each costs, and change "
+           "it there";
   return "";
 }
 
