@@ -37,9 +37,10 @@ BalanceAnswer read_entry(const json& in) {
   BalanceAnswer answer;
   in.at("test").get_to(answer.test);
   in.at("why_not").get_to(answer.error);
-  if (!in.at("report").is_null()) read_report(in["report"], answer);
   in.at("before_ms").get_to(answer.before_ms);
   in.at("saved_ms").get_to(answer.saved_ms);
+  // Its own leaves out what may weaken the test; here all that is proposed is tried.
+  if (!in.at("report").is_null()) read_report(in["report"], answer);
   return answer;
 }
 
