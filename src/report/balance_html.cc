@@ -29,10 +29,10 @@ code, pre { font: 13px/1.45 ui-monospace, monospace; }
 pre { border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .8rem; overflow-x: auto; }
 pre span { display: block; } .old { color: var(--bad); } .new { color: var(--good); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
-th { color: var(--faint); font-weight: 600; } summary { cursor: pointer; margin: .6rem 0; }
-figure { margin: .6rem 0; } figcaption { font-size: 13px; }
-svg { width: 100%; max-width: 52rem; height: auto; background: var(--paper); border: 1px solid var(--line); border-radius: .4rem; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0; border-top: 1px solid var(--line); }
+th { color: var(--faint); font-weight: 600; white-space: nowrap; } summary { cursor: pointer; margin: .6rem 0; }
+figure { margin: .6rem 0; overflow-x: auto; } figcaption { font-size: 13px; }
+svg { box-sizing: border-box; width: 100%; min-width: 38rem; max-width: 52rem; height: auto; background: var(--paper); border: 1px solid var(--line); border-radius: .4rem; }
 svg text { fill: var(--faint); font: 11px system-ui, sans-serif; } .grid { stroke: var(--line); }
 text.tick { text-anchor: middle; } text.rate, text.before { text-anchor: end; }
 .idle { color: var(--idle); } .busy { color: var(--busy); } .onecore { color: var(--onecore); }
@@ -81,13 +81,13 @@ class PageOfValues {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>{}</h1>\n"
         "<p class=\"result\">{}</p>\n",
-        html_text(title), style_sheet, html_text(heading), html_text(result));
+        html_text(title), style_sheet, html_text(heading), html_prose(result));
   }
 
   void test(const BalanceReport& report) {
     const BalanceWords words = words_of(report);
     put("<details><summary><b>{}</b>: {}</summary>\n", html_text(words.test),
-        html_text(words.result));
+        html_prose(words.result));
     body(report, words);
     put("</details>\n");
   }
@@ -110,15 +110,15 @@ class PageOfValues {
   void one_value(const BalanceReport& report, const BalancedValueWords& words) {
     put("<section{}><h3>{}</h3>\n<p class=\"result\">{}</p>\n",
         words.is_changed ? " class=\"changed\"" : "", html_text(words.title),
-        html_text(words.proposal));
+        html_prose(words.proposal));
     items(words.facts);
     items(words.evidence);
-    for (const std::string& advice : words.advice) put("<p>{}</p>\n", html_text(advice));
+    for (const std::string& advice : words.advice) put("<p>{}</p>\n", html_prose(advice));
     if (!words.place.empty()) put("<p><code>{}</code></p>\n", html_text(words.place));
     if (!words.old_line.empty())
       put("<pre><span class=\"old\">- {}</span><span class=\"new\">+ {}</span></pre>\n",
           html_text(words.old_line), html_text(words.new_line));
-    if (!words.caution.empty()) put("<p>{}</p>\n", html_text(words.caution));
+    if (!words.caution.empty()) put("<p>{}</p>\n", html_prose(words.caution));
     plot(balance_svg(report, words.index));
     put("</section>\n");
   }
@@ -136,7 +136,7 @@ class PageOfValues {
   void items(const std::vector<std::string>& lines) {
     if (lines.empty()) return;
     put("<ul>\n");
-    for (const std::string& line : lines) put("<li>{}</li>\n", html_text(line));
+    for (const std::string& line : lines) put("<li>{}</li>\n", html_prose(line));
     put("</ul>\n");
   }
 
@@ -157,7 +157,7 @@ class PageOfValues {
 
   void row(const char* tag, const std::vector<std::string>& cells) {
     put("<tr>");
-    for (const std::string& cell : cells) put("<{0}>{1}</{0}>", tag, html_text(cell));
+    for (const std::string& cell : cells) put("<{0}>{1}</{0}>", tag, html_cell(cell));
     put("</tr>\n");
   }
 

@@ -672,7 +672,7 @@ TEST(Balance_page, Says_what_the_text_says) {
   const BalancedValueWords& value = words.values.at(0);
   for (const auto* lines : {&value.facts, &value.evidence, &value.advice, &words.measured,
                             &words.meaning, &words.notes})
-    for (const std::string& line : *lines) EXPECT_THAT(page, HasSubstr(html_text(line)));
+    for (const std::string& line : *lines) EXPECT_THAT(page, HasSubstr(html_prose(line)));
   EXPECT_EQ(count_of(page, "<svg class=\"balance\""), 1u);
   EXPECT_TRUE(is_well_formed(page));
 }

@@ -24,8 +24,9 @@ section.closed { border-left-color: var(--line); } .faint { color: var(--faint);
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; margin: .5rem 0; }
 dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
-th { color: var(--faint); font-weight: 600; } code, pre { font: 13px/1.45 ui-monospace, monospace; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .6rem .2rem 0; border-top: 1px solid var(--line); }
+th { color: var(--faint); font-weight: 600; white-space: nowrap; } td.name { min-width: 13rem; overflow-wrap: anywhere; }
+td.short { white-space: nowrap; } p, li { overflow-wrap: anywhere; } code, pre { font: 13px/1.45 ui-monospace, monospace; }
 pre { border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .8rem; overflow-x: auto; }
 svg.trend { width: 100%; max-width: 40rem; height: auto; } svg rect { fill: var(--bad); }
 svg text { fill: var(--faint); font: 11px system-ui, sans-serif; } svg text.end { text-anchor: end; }
@@ -64,7 +65,7 @@ class HtmlWriter {
     put("<section class=\"{}\"><h2>{}</h2>\n<dl>\n", one.is_open ? "open" : "closed",
         html_text(one.title));
     for (const CauseFact& fact : facts_of(one, report_.today))
-      put("<dt>{}</dt><dd>{}</dd>\n", fact.label, html_text(fact.text));
+      put("<dt>{}</dt><dd>{}</dd>\n", fact.label, html_prose(fact.text));
     put("</dl>\n");
     if (const std::string trend = trend_svg(one.hits_per_day, report_.first_day); !trend.empty())
       put("<p class=\"faint\">tests that failed so, per day and build</p>\n{}", trend);
@@ -80,11 +81,11 @@ class HtmlWriter {
     put("<div class=\"wide\"><table><tr><th>test</th><th>failure</th><th>rate</th><th>builds</th>"
         "<th>since</th><th>last seen (UTC)</th></tr>\n");
     for (const ReportedTest& test : one.tests)
-      put("<tr><td><code>{}</code></td><td><code>{}</code></td><td>{}</td><td>{}</td><td>{}</td>"
-          "<td>{}</td></tr>\n",
-          html_text(to_string(test.test)), html_text(test.headline),
-          rate_text(test.failures, test.runs), test.builds, timestamp_in_minutes(test.first),
-          timestamp_in_minutes(test.last));
+      put("<tr><td class=\"name\"><code>{}</code></td><td class=\"name\"><code>{}</code></td>"
+          "<td>{}</td><td>{}</td><td class=\"short\">{}</td><td class=\"short\">{}</td></tr>\n",
+          html_cell(to_string(test.test)), html_cell(test.headline),
+          html_cell(rate_text(test.failures, test.runs)), test.builds,
+          timestamp_in_minutes(test.first), timestamp_in_minutes(test.last));
     put("</table></div>\n");
     if (one.tests_left_out > 0)
       put("<p class=\"faint\">{} not listed.</p>\n",
@@ -95,9 +96,9 @@ class HtmlWriter {
     put("<p><b>Reproduced:</b> {}{}</p>\n", html_text(one.how_often),
         one.slack.empty() ? "" : "; slack " + html_text(one.slack));
     if (!one.category.empty())
-      put("<p><b>Root cause: {}.</b> {}</p>\n", html_text(one.category), html_text(one.advice));
+      put("<p><b>Root cause: {}.</b> {}</p>\n", html_prose(one.category), html_prose(one.advice));
     if (!one.story.empty()) put("<ul>\n");
-    for (const std::string& line : one.story) put("<li>{}</li>\n", html_text(line));
+    for (const std::string& line : one.story) put("<li>{}</li>\n", html_prose(line));
     if (!one.story.empty()) put("</ul>\n");
     put("<pre>{}\n{}</pre>\n", html_text(one.replay, 2000), html_text(one.explain, 2000));
   }

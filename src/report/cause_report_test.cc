@@ -5,6 +5,7 @@
 
 #include <pugixml.hpp>
 
+#include "report/html_text.h"
 #include "report/markdown_text.h"
 #include "report/trend_svg.h"
 #include "util/json.h"
@@ -84,6 +85,31 @@ ReportedCause hostile_cause() {
   repro.story = {hostile};
   cause.repro = repro;
   return cause;
+}
+
+TEST(HtmlText, Code_in_a_sentence_is_shown_as_such) {
+  EXPECT_EQ(html_prose("run `unflake <x>` & `y`"),
+            "run <code>unflake &lt;x&gt;</code> &amp; <code>y</code>");
+  EXPECT_EQ(html_prose("a ` alone, `` and `</code>`"),
+            "a ` alone, `` and <code>&lt;/code&gt;</code>");
+  EXPECT_EQ(html_prose("none"), "none");
+}
+
+TEST(HtmlText, A_cell_breaks_between_words_and_keeps_units) {
+  EXPECT_EQ(html_cell("net/server_test:A.b"), "net/<wbr/>server_<wbr/>test:<wbr/>A.<wbr/>b");
+  EXPECT_EQ(html_cell("4/16 runs (25.0 %, 0.5..1.5 ms) <b>"),
+            "4/16 runs (25.0&#160;%, 0.5..1.5&#160;ms) &lt;b&gt;");
+  EXPECT_EQ(html_cell("3 scripts"), "3 scripts");
+}
+
+TEST(CauseReport, Columns_of_the_page_do_not_cut_words) {
+  const std::string page = cause_report_html(report_of({push_cause()}));
+  EXPECT_THAT(page, HasSubstr("<td class=\"name\"><code>server_<wbr/>test:<wbr/>Server.<wbr/>Push"
+                              "</code></td>"));
+  EXPECT_THAT(page,
+              HasSubstr("th { color: var(--faint); font-weight: 600; white-space: nowrap; }"));
+  const size_t cells = page.find("th, td {");
+  EXPECT_EQ(page.substr(cells, page.find('}', cells) - cells).find("anywhere"), std::string::npos);
 }
 
 TEST(CauseReport, Every_figure_has_its_evidence) {

@@ -25,8 +25,8 @@ code, pre { font: 13px/1.45 ui-monospace, monospace; }
 .failed { color: var(--bad); } .faint { color: var(--faint); }
 .cause { border: 1px solid var(--line); border-left: .35rem solid var(--mark); background: var(--card);
   border-radius: .4rem; padding: .6rem 1rem; margin: 1rem 0; } .cause h2 { margin: 0; }
-figure { margin: .6rem 0; } figcaption { font-weight: 600; margin-bottom: .2rem; }
-svg { width: 100%; height: auto; background: var(--card); border: 1px solid var(--line); border-radius: .4rem; }
+figure { margin: .6rem 0; overflow-x: auto; } svg.timeline { min-width: 58rem; } figcaption { font-weight: 600; margin-bottom: .2rem; }
+svg { box-sizing: border-box; width: 100%; height: auto; background: var(--card); border: 1px solid var(--line); border-radius: .4rem; }
 svg.dose { max-width: 46rem; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
 .grid { stroke: var(--line); } text.tick { fill: var(--faint); text-anchor: middle; font-size: 11px; }
 text.rate { fill: var(--faint); text-anchor: end; font-size: 11px; } text.lane { text-anchor: end; }
@@ -76,16 +76,16 @@ class PageWriter {
   }
 
   void cause() {
-    put("<section class=\"cause\"><h2>Root cause: {}</h2>\n", html_text(words_.cause));
+    put("<section class=\"cause\"><h2>Root cause: {}</h2>\n", html_prose(words_.cause));
     items(words_.evidence);
     if (!words_.runner_up.empty())
-      put("<p class=\"faint\">Or else {}</p>\n", html_text(words_.runner_up));
-    put("<p><b>What to do.</b> {}</p></section>\n", html_text(words_.advice));
+      put("<p class=\"faint\">Or else {}</p>\n", html_prose(words_.runner_up));
+    put("<p><b>What to do.</b> {}</p></section>\n", html_prose(words_.advice));
   }
 
   void items(const std::vector<std::string>& lines) {
     put("<ul>\n");
-    for (const std::string& line : lines) put("<li>{}</li>\n", html_text(line));
+    for (const std::string& line : lines) put("<li>{}</li>\n", html_prose(line));
     put("</ul>\n");
   }
 
@@ -130,7 +130,7 @@ class PageWriter {
 
   void quote(const Quotation& quotation) {
     if (quotation.lines.empty()) return;
-    put("<h2>{}</h2>\n<pre>", html_text(quotation.title));
+    put("<h2>{}</h2>\n<pre>", html_prose(quotation.title));
     for (const QuotedLine& line : quotation.lines)
       put("<{0}>{1:>5}  {2}</{0}>", line.is_meant ? "b" : "span", line.number,
           html_text(line.text));

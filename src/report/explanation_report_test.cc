@@ -114,7 +114,9 @@ TEST_F(ExplanationReports, The_page_says_what_the_text_says) {
   const ExplanationWords words = words_of(report());
   const std::string page = html();
   for (const auto* lines : {&words.story, &words.evidence, &words.figures, &words.plan})
-    for (const std::string& line : *lines) EXPECT_THAT(page, HasSubstr(html_text(line)));
+    for (const std::string& line : *lines) EXPECT_THAT(page, HasSubstr(html_prose(line)));
+  EXPECT_THAT(page, HasSubstr("thread <code>post.cc:22#1</code> (started by"));
+  EXPECT_THAT(page, Not(HasSubstr("`")));
 }
 
 TEST_F(ExplanationReports, The_page_needs_nothing_else) {

@@ -18,9 +18,9 @@ h1 { font-size: 1.35rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
-th { font-weight: 600; } td { overflow-wrap: anywhere; }
-ul { color: var(--faint); padding-left: 1.2rem; margin: .5rem 0; }
-svg { max-width: 46rem; width: 100%; height: auto; background: var(--card); border: 1px solid var(--line);
+th { font-weight: 600; } code { font: 13px/1.45 ui-monospace, monospace; }
+ul { color: var(--faint); padding-left: 1.2rem; margin: .5rem 0; } li { overflow-wrap: anywhere; }
+svg { box-sizing: border-box; max-width: 46rem; width: 100%; height: auto; background: var(--card); border: 1px solid var(--line);
   border-radius: .4rem; margin-top: .6rem; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } .grid { stroke: var(--line); }
 text.tick { fill: var(--faint); text-anchor: middle; font-size: 11px; }
@@ -64,14 +64,14 @@ class PageOfTables {
 
   void row(const char* tag, const std::vector<std::string>& cells) {
     put("<tr>");
-    for (const std::string& cell : cells) put("<{0}>{1}</{0}>", tag, html_text(cell));
+    for (const std::string& cell : cells) put("<{0}>{1}</{0}>", tag, html_cell(cell));
     put("</tr>\n");
   }
 
   void list(const std::vector<std::string>& lines) {
     if (lines.empty()) return;
     put("<ul>\n");
-    for (const std::string& line : lines) put("<li>{}</li>\n", html_text(line, 1000));
+    for (const std::string& line : lines) put("<li>{}</li>\n", html_prose(line, 1000));
     put("</ul>\n");
   }
 

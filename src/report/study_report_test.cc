@@ -87,17 +87,18 @@ TEST(Study_text, Says_how_many_more_runs_would_tell) {
   EXPECT_THAT(text_of(study, "fixes"), HasSubstr("too few runs to tell: 87 more without"));
 }
 
+Study empty() {
+  Study study;
+  study.prevalence.resize(1);
+  study.flaky_tests.resize(1);
+  study.rates.resize(1);
+  study.run_times.resize(1);
+  study.repair_times.resize(1);
+  return study;
+}
+
 TEST(Study_text, An_empty_study_says_what_is_missing) {
-  const Study study = [] {
-    Study empty;
-    empty.prevalence.resize(1);
-    empty.flaky_tests.resize(1);
-    empty.rates.resize(1);
-    empty.run_times.resize(1);
-    empty.repair_times.resize(1);
-    return empty;
-  }();
-  const std::string text = study_text(study_tables(study, {}), {}, Style(false));
+  const std::string text = study_text(study_tables(empty(), {}), {}, Style(false));
   EXPECT_THAT(text,
               AllOf(HasSubstr("no build is recorded"), HasSubstr("no test is known to be flaky"),
                     HasSubstr("no fix was claimed yet"), HasSubstr("unflake reproduce")));
@@ -112,6 +113,12 @@ TEST(Study_text, Names_of_tests_cannot_reach_the_terminal) {
   Study study = example();
   study.claimed_fixes[0].test.name = "\x1b[31mred";
   EXPECT_THAT(text_of(study, "fixes"), Not(HasSubstr("\x1b")));
+}
+
+TEST(Study_html, Commands_are_shown_as_code) {
+  const std::string page = study_html(study_tables(empty(), {}), {});
+  EXPECT_THAT(page, HasSubstr("<code>unflake run TARGET --ci</code> finds them"));
+  EXPECT_THAT(page, Not(HasSubstr("`")));
 }
 
 TEST(Study_html, Names_of_tests_are_no_markup) {
