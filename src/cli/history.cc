@@ -12,6 +12,7 @@
 #include "stats/rates.h"
 #include "suite/command.h"
 #include "util/json.h"
+#include "util/known_duration.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -73,7 +74,7 @@ void print_recent(Page& page, const std::vector<RecentRun>& runs) {
   page.print("\nlast runs (UTC)\n");
   for (const RecentRun& run : runs)
     page.print("  {}  {:<8} {:>9}  {:<16}  {} {} {}{}\n", timestamp_in_minutes(run.started),
-               to_string(run.outcome), format_duration(run.duration), run.signature,
+               to_string(run.outcome), format_known_duration(run.duration), run.signature,
                short_commit(run.commit), printable(run.branch), printable(run.machine),
                run.plan_id.empty() ? "" : " plan " + printable(run.plan_id));
 }

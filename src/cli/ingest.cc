@@ -28,8 +28,8 @@ A report that is taken in twice counts once. One that a server cannot take now w
 with the next `ingest --server`, or with --flush.
 
 Exit code 0: everything is taken in, or waits; 1: something was left out; 2: bad usage; 4: the history
-or the outbox cannot be written. With --ci also 1: a test failed that is not in quarantine; 3: nothing
-failed for good, but a test is newly flaky (see --flaky).)";
+or the outbox cannot be written. With --ci also 1: a test failed that is not in quarantine, or there was
+no test at all; 3: nothing failed for good, but a test is newly flaky (see --flaky).)";
 
 struct IngestCommand {
   std::vector<std::string> words;
@@ -82,7 +82,8 @@ class Ingestion {
     if (const auto prepared = prepare(); !prepared) return prepared.error();
     for (const ReportPath& path : *paths)
       if (const auto taken = take(path); !taken) return taken.error();
-    if (gate_) outcome_.verdict = gate_->decide(store_.get());
+    if (store_ || gate_) outcome_.flaky = flaky_.count();
+    if (gate_ && !command_.words.empty()) outcome_.verdict = gate_->decide(store_.get());
     return tell();
   }
 
@@ -119,10 +120,9 @@ class Ingestion {
     return {};
   }
 
-  SeeRuns see_runs() {
-    if (!gate_) return nullptr;
-    return
-        [this](SessionId session, std::span<const RunRecord> runs) { gate_->see(session, runs); };
+  void see(SessionId session, std::span<const RunRecord> runs) {
+    flaky_.add(runs);
+    if (gate_) gate_->see(session, runs);
   }
 
   void survey_surroundings() {
@@ -180,7 +180,7 @@ class Ingestion {
   // Whether it is a report: a server need not see what is none. The gate decides here in any case.
   bool look_at(const ReportFile& file) {
     const auto take = [&](std::span<RunRecord> runs) {
-      if (gate_) gate_->see(0, runs);
+      see(0, runs);
       return Result<void>();
     };
     const auto bytes = file.bytes();
@@ -208,7 +208,8 @@ class Ingestion {
   }
 
   Result<void> record(const ReportFile& file, Taken& taken) {
-    auto report = ingest(file, settings_for(file), *store_, see_runs());
+    auto report = ingest(file, settings_for(file), *store_,
+                         [this](SessionId session, auto runs) { see(session, runs); });
     if (!report) return report.error();
     taken.report = std::move(*report);
     return {};
@@ -248,6 +249,7 @@ class Ingestion {
   std::string store_project_;
   Outbox outbox_{default_outbox_folder()};
   std::optional<IngestGate> gate_;  // with --ci
+  FlakyTests flaky_;
   IngestOutcome outcome_;
 };
 

@@ -140,9 +140,9 @@ IngestVerdict IngestGate::decide(Store* store) const {
   for (const auto& [test, seen] : results_.failed()) tests.insert(test);
   for (const TestId& test : tests) tell_test(test, keeper);
   keeper.on(ended());
-  const bool is_cut = results_.failures_left_out() > 0;
+  const bool must_fail = results_.failures_left_out() > 0 || is_empty();
   return {words.text(), json.lines(),
-          is_cut ? ExitCode::test_failed : gate_exit_code(keeper.counts(), options_.flaky)};
+          must_fail ? ExitCode::test_failed : gate_exit_code(keeper.counts(), options_.flaky)};
 }
 
 void IngestGate::tell_test(const TestId& id, Consumer& keeper) const {
@@ -166,7 +166,19 @@ void IngestGate::tell_test(const TestId& id, Consumer& keeper) const {
   keeper.on(TestEnded{test, verdict_of(tally), tally, ""});
 }
 
+// Whatever kept the tests from running or from being reported, nobody has seen them pass.
+bool IngestGate::is_empty() const {
+  const auto others = results_.others();
+  return results_.failed().empty() && others.passed + others.skipped == 0;
+}
+
 void IngestGate::tell_bounds(Consumer& keeper) const {
+  if (is_empty())
+    keeper.on(
+        Note{Note::Level::error,
+             "there is no test case in what was taken in: a build of which nothing was tested "
+             "does not pass",
+             "see that the tests ran, and that these are their reports"});
   if (results_.failures_left_out() > 0)
     keeper.on(Note{Note::Level::error,
                    fmt::format("more than {} tests failed; {} of others are not told one by one, "

@@ -39,6 +39,7 @@ class IngestGate {
 
  private:
   void tell_test(const TestId& test, Consumer& keeper) const;
+  bool is_empty() const;
   void tell_bounds(Consumer& keeper) const;
   SessionStarted started() const;
   SessionEnded ended() const;

@@ -53,6 +53,12 @@ class IngestGateTest : public testing::Test {
   IngestGate gate_;
 };
 
+TEST_F(IngestGateTest, Does_not_let_a_build_pass_of_which_nothing_was_tested) {
+  const IngestVerdict verdict = gate_.decide(&store_);
+  EXPECT_EQ(verdict.code, ExitCode::test_failed);
+  EXPECT_THAT(verdict.text, HasSubstr("there is no test case in what was taken in"));
+}
+
 TEST_F(IngestGateTest, Notes_in_each_session_what_quarantine_kept_from_failing_the_build) {
   see(1, known);
   see(2);

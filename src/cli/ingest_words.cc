@@ -22,8 +22,11 @@ std::string counts_text(const ResultCounts& counts) {
   return text;
 }
 
-std::vector<std::string> notes_of(const ResultCounts& counts) {
+std::vector<std::string> notes_of(const Taken& taken) {
+  const ResultCounts& counts = taken.report.counts;
   std::vector<std::string> notes;
+  if (counts.cases == 0 && !taken.waits && !taken.error && !taken.report.refused)
+    notes.push_back("it has no test case: did the tests run?");
   if (counts.odd_times > 0)
     notes.push_back(
         fmt::format("{} times made no sense and count as the nearest that does", counts.odd_times));
@@ -47,7 +50,7 @@ Json to_json(const Taken& taken) {
             {"passes", counts.passes},       {"failures", counts.failures},
             {"skipped", counts.skips},       {"flaky", counts.flaky},
             {"waits", taken.waits},          {"known", taken.report.was_known},
-            {"notes", notes_of(counts)}};
+            {"notes", notes_of(taken)}};
   const auto& problem = taken.error ? taken.error : taken.report.refused;
   json["left_out"] = problem ? error_json(*problem) : Json(nullptr);
   return json;
@@ -73,6 +76,7 @@ ResultCounts total_of(const IngestOutcome& outcome) {
     total.skips += counts.skips;
     total.passes += counts.passes;
   }
+  total.flaky = outcome.flaky.value_or(total.flaky);
   return total;
 }
 
@@ -82,7 +86,7 @@ void print_report(const Taken& taken, Page& page) {
   else if (!taken.error)
     page.print("{}: {}{}\n", printable(taken.file), counts_text(taken.report.counts),
                taken.report.was_known ? "; already known" : "");
-  for (const std::string& note : notes_of(taken.report.counts)) page.print("  note: {}\n", note);
+  for (const std::string& note : notes_of(taken)) page.print("  note: {}\n", note);
 }
 
 void print_outbox(const IngestOutcome& outcome, int64_t waiting, Page& page) {

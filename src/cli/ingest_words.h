@@ -21,8 +21,9 @@ struct Taken {
 // What became of all reports of a command.
 struct IngestOutcome {
   std::vector<Taken> reports;
-  int64_t passed_over = 0;    // XML files that are no reports
-  std::optional<Error> away;  // the server
+  int64_t passed_over = 0;       // XML files that are no reports
+  std::optional<int64_t> flaky;  // tests of all reports together; none: the server has read them
+  std::optional<Error> away;     // the server
   Outbox::Flushed flushed;
   std::string outbox_folder;
   IngestVerdict verdict;  // with --ci

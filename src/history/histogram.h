@@ -19,6 +19,7 @@ class Histogram {
     int number = 0;
     int64_t runs = 0;
   };
+  int64_t runs() const { return runs_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }  // in order
 
  private:

@@ -16,6 +16,8 @@ struct RunRow {
   auto by_session() const { return std::tie(session, test, started_us, attempt); }
   auto by_test() const { return std::tie(test, started_us, session, attempt); }
 
+  bool has_duration() const { return duration_us >= 0; }
+
   // What an injected delay brings about says nothing of what a test does by itself.
   bool failed_by_itself() const { return plan == 0 && is_failing(outcome_from_code(outcome)); }
   bool passed_by_itself() const {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/store_fixture.h"
+#include "util/known_duration.h"
 
 namespace unflake {
 namespace {
@@ -39,6 +40,26 @@ TEST_P(StoreTest, Adds_runs_after_a_fold_to_those_before) {
   EXPECT_EQ(durations.min, 1ms);
   EXPECT_EQ(durations.max, 3ms);
   EXPECT_EQ(durations.mean, 2ms);
+}
+
+TEST_P(StoreTest, A_run_of_unknown_duration_counts_and_says_nothing_of_durations) {
+  const SessionId session = begin();
+  record(session, failing_run("t", 0));
+  record(session, passing_run("t", 1, 1ms));
+  for (const int second : {2, 3}) record(session, passing_run("t", second, unknown_duration));
+  record(session, passing_run("t", 4, 3ms));
+  record(session, passing_run("u", 5, unknown_duration));
+  for (const bool folded : {false, true}) {
+    if (folded) end(session);
+    const TestSummary test = summary("t");
+    EXPECT_EQ(test.passes, 4) << folded;
+    EXPECT_EQ(test.pass_durations.runs, 2) << folded;
+    EXPECT_EQ(test.pass_durations.min, 1ms) << folded;
+    EXPECT_EQ(test.pass_durations.mean, 2ms) << folded;
+    EXPECT_EQ(summary("u").passes, 1) << folded;
+    EXPECT_EQ(summary("u").pass_durations.runs, 0) << folded;
+  }
+  EXPECT_EQ((*store_->recent_runs({"suite", "u"}, 1))[0].duration, unknown_duration);
 }
 
 TEST_P(StoreTest, Counts_a_run_once_that_is_recorded_again) {

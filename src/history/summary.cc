@@ -26,13 +26,25 @@ Duration quantile(std::vector<int64_t>& values, double fraction) {
   return duration_of(static_cast<double>(*nth));
 }
 
-void set_quantiles(std::vector<int64_t>& values, DurationSummary& durations) {
+void leave_out(int64_t unknown, DurationSummary& durations) {
+  const int64_t known = durations.runs - unknown;
+  if (unknown == 0) return;
+  if (known <= 0) return (void)(durations = {});
+  durations.mean = duration_of(static_cast<double>(durations.mean.count()) *
+                               static_cast<double>(durations.runs) / static_cast<double>(known));
+  durations.runs = known;
+}
+
+void set_quantiles(MeasuredDurations::Known& measured, DurationSummary& durations) {
+  leave_out(measured.unknown, durations);
+  std::vector<int64_t>& values = measured.values;
   if (values.empty()) return;
   durations.median = quantile(values, 0.5);
   durations.p95 = quantile(values, 0.95);
 }
 
 void set_quantiles(const Histogram& histogram, DurationSummary& durations) {
+  leave_out(std::max<int64_t>(0, durations.runs - histogram.runs()), durations);
   if (durations.runs == 0) return;
   const auto within_range = [&](int64_t microseconds) {
     const Duration value = duration_of(static_cast<double>(microseconds));
@@ -44,7 +56,7 @@ void set_quantiles(const Histogram& histogram, DurationSummary& durations) {
 }
 
 DurationSummary describe_durations(const Total& total) {
-  if (total.runs == 0) return {};
+  if (total.runs == 0 || total.min_us > total.max_us) return {};
   DurationSummary durations;
   durations.runs = total.runs;
   durations.min = duration_of(static_cast<double>(total.min_us));
@@ -76,8 +88,12 @@ TestSummary summary_of(const TestId& id, const Totals& totals, int64_t test) {
 
 void MeasuredDurations::add(int64_t outcome_code, int64_t duration_us) {
   const OutcomeKind outcome = outcome_from_code(outcome_code);
-  if (outcome == OutcomeKind::pass) passes.push_back(duration_us);
-  if (is_failing(outcome)) failures.push_back(duration_us);
+  if (outcome == OutcomeKind::skipped) return;
+  Known& measured = is_failing(outcome) ? failures : passes;
+  if (duration_us < 0)
+    ++measured.unknown;
+  else
+    measured.values.push_back(duration_us);
 }
 
 void set_exact_quantiles(MeasuredDurations durations, TestSummary& summary) {

@@ -15,7 +15,11 @@ namespace unflake {
 TestSummary summary_of(const TestId& id, const Totals& totals, int64_t test);
 
 struct MeasuredDurations {
-  std::vector<int64_t> passes, failures;  // microseconds
+  struct Known {
+    std::vector<int64_t> values;  // microseconds
+    int64_t unknown = 0;          // runs of which nobody told how long they took
+  };
+  Known passes, failures;
 
   void add(int64_t outcome, int64_t duration_us);
 };

@@ -5,11 +5,13 @@
 namespace unflake {
 namespace {
 
+// A time that is not known adds nothing, and is neither the shortest nor the longest.
 Total total_of(const RunRow& run) {
+  const bool is_known = run.has_duration();
   return {.runs = 1,
-          .sum_us = static_cast<double>(run.duration_us),
-          .min_us = run.duration_us,
-          .max_us = run.duration_us,
+          .sum_us = is_known ? static_cast<double>(run.duration_us) : 0,
+          .min_us = is_known ? run.duration_us : INT64_MAX,
+          .max_us = is_known ? run.duration_us : 0,
           .first_us = run.started_us,
           .first_session = run.session,
           .last_us = run.started_us,
@@ -41,7 +43,7 @@ void Total::merge(const Total& other) {
 void Totals::add(const RunRow& run) {
   totals[{run.test, run.outcome, run.signature}].merge(total_of(run));
   const OutcomeKind outcome = outcome_from_code(run.outcome);
-  if (outcome == OutcomeKind::skipped) return;
+  if (outcome == OutcomeKind::skipped || !run.has_duration()) return;
   durations[{run.test, is_failing(outcome)}].add(Histogram::bucket_of(run.duration_us), 1);
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "util/known_duration.h"
+
 namespace unflake {
 
 int64_t to_microseconds(std::chrono::system_clock::time_point time) {
@@ -22,6 +24,10 @@ std::chrono::system_clock::time_point to_time(int64_t microseconds) {
   const int64_t bounded =
       std::clamp(microseconds, to_microseconds(Time::min()) + 1, to_microseconds(Time::max()));
   return Time(std::chrono::microseconds(bounded));
+}
+
+int64_t recorded_us(Duration duration) {
+  return duration == unknown_duration ? duration.count() : std::max<int64_t>(duration.count(), 0);
 }
 
 std::string join_argv(const std::vector<std::string>& argv) {

@@ -21,6 +21,9 @@ std::optional<int64_t> to_microseconds(
 // A stored number may be anything; one that no time_point can hold becomes the nearest that it can.
 std::chrono::system_clock::time_point to_time(int64_t microseconds);
 
+// A time that makes no sense becomes none; one that is not known stays so.
+int64_t recorded_us(Duration duration);
+
 // Each word ends in a NUL byte, the only byte that no word can hold.
 std::string join_argv(const std::vector<std::string>& argv);
 std::vector<std::string> split_argv(std::string_view joined);

@@ -10,6 +10,8 @@ namespace unflake {
 namespace {
 
 constexpr size_t longest_kept_message = 1000;
+constexpr size_t most_tests = 1'000'000;
+constexpr uint8_t has_passed = 1, has_failed = 2;
 
 uint64_t hash_of(const TestId& test) {
   constexpr uint64_t odd = 0x9e3779b97f4a7c15;
@@ -42,6 +44,18 @@ Outcome outcome_of_others() {
 
 }  // namespace
 
+void FlakyTests::add(std::span<const RunRecord> runs) {
+  for (const RunRecord& run : runs) {
+    if (run.outcome == OutcomeKind::skipped) continue;
+    const uint64_t test = hash_of(run.test);
+    if (seen_.size() >= most_tests && !seen_.contains(test)) continue;
+    uint8_t& seen = seen_[test];
+    const uint8_t before = seen;
+    seen |= is_failing(run.outcome) ? has_failed : has_passed;
+    count_ += seen != before && seen == (has_passed | has_failed);
+  }
+}
+
 void BuildResults::add(SessionId session, std::span<const RunRecord> runs) {
   for (const RunRecord& run : runs)
     if (is_failing(run.outcome))
@@ -67,14 +81,15 @@ void BuildResults::add_failure(SessionId session, const RunRecord& run) {
     seen = failures.end() - 1;
   }
   ++test.runs;
-  test.latest = run.duration;
+  if (run.duration != unknown_duration) test.latest = run.duration;
   ++seen->runs;
   seen->sessions.insert(session);
 }
 
 void BuildResults::add_other(const RunRecord& run) {
   const auto failed = failed_.find(run.test);
-  if (failed != failed_.end()) failed->second.latest = run.duration;
+  if (failed != failed_.end() && run.duration != unknown_duration)
+    failed->second.latest = run.duration;
   const uint64_t hash = hash_of(run.test);
   auto found = others_.find(hash);
   if (found == others_.end()) {

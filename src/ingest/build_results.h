@@ -9,8 +9,21 @@
 #include <vector>
 
 #include "history/store.h"
+#include "util/known_duration.h"
 
 namespace unflake {
+
+// How many tests both failed and passed, whatever reports and cases tell of them. Tests are known
+// by a hash of their id, and beyond a million of them new ones are left out.
+class FlakyTests {
+ public:
+  void add(std::span<const RunRecord> runs);
+  int64_t count() const { return count_; }
+
+ private:
+  std::unordered_map<uint64_t, uint8_t> seen_;
+  int64_t count_ = 0;
+};
 
 // The results of a build, whatever reports they come from, test by test. Of a test that never
 // failed two counts are kept under a hash of its id, so that the memory is that of the failures.
@@ -29,8 +42,8 @@ class BuildResults {
   };
   struct FailedTest {
     std::vector<SeenFailure> failures;
-    int runs = 0;       // that failed
-    Duration latest{};  // how long its last run took, failing or not
+    int runs = 0;                        // that failed
+    Duration latest = unknown_duration;  // how long the last run took of which that is known
   };
   struct TestCounts {
     int passed = 0, skipped = 0;  // tests that never failed

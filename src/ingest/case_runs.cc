@@ -79,7 +79,7 @@ Judged judge(const std::vector<const ReportedFailure*>& failures, const std::str
     if (auto judged = judge_program(elements, output); judged && tells_more(*judged, dialect))
       return *judged;
   Judged judged;
-  judged.failure = read_language_failure(*failures.front(), reported.classname);
+  judged.failure = read_language_failure(*failures.front(), reported.classname, output);
   if (dialect == CaseDialect::unflake) take_kind(failures.front()->type, judged);
   return judged;
 }
@@ -105,7 +105,7 @@ void add_tried(Run when, const ReportedCase& reported, CaseDialect dialect,
   for (const ReportedFailure& failure : reported.failures) {
     if (failure.run != when) continue;
     RunRecord run = failing({&failure}, no_output, reported, dialect);
-    if (failure.time) run.duration = failure.time->duration;
+    run.duration = failure.time ? failure.time->duration : unknown_duration;
     if (failure.timestamp) run.started = *failure.timestamp;
     runs.push_back(std::move(run));
   }

@@ -253,6 +253,87 @@ TEST(Dialects, Go_is_called_after_the_package) {
   EXPECT_EQ(read.runs[0].failure->line, 12);
 }
 
+// The only run of a Go report with this in its case.
+RunRecord go_run(const std::string& contents) {
+  return only_run(
+      "<testsuite name='acme.org/queue'><testcase classname='acme.org/queue' "
+      "name='TestItems' time='0.01'>" +
+      contents + "</testcase></testsuite>");
+}
+
+TEST(Dialects, Go_says_in_the_body_what_failed) {
+  const RunRecord run = go_run(
+      "<failure message='Failed' type=''>=== RUN   TestItems\n    queue_test.go:12: got 2 items, "
+      "want 3\n        in the second round\n    queue_test.go:15: and more\n--- FAIL: TestItems "
+      "(0.01s)\n</failure>");
+  expect_failure(run, fail, "queue_test.go:12: got 2 items, want 3");
+  EXPECT_EQ(run.failure->message, "got 2 items, want 3\n  in the second round");
+}
+
+TEST(Dialects, Go_says_in_the_output_what_failed_where_the_body_is_empty) {
+  expect_failure(go_run("<failure message='Failed'></failure><system-out>=== RUN   TestItems\n"
+                        "    queue_test.go:12: got 2 items, want 3\n</system-out>"),
+                 fail, "queue_test.go:12: got 2 items, want 3");
+}
+
+TEST(Dialects, Go_panics_where_the_tests_own_code_is) {
+  expect_failure(
+      go_run(
+          "<failure message='Failed'>    queue_test.go:9: starting\n--- FAIL: TestItems (0.00s)\n"
+          "panic: index out of range [recovered]\n\tpanic: index out of range\n\n"
+          "goroutine 7 [running]:\ntesting.tRunner.func1()\n"
+          "\t/usr/lib/go/src/testing/testing.go:1632 +0x35e\n</failure>"),
+      fail, "queue_test.go:9: panic: index out of range");
+}
+
+TEST(Dialects, Testify_has_labels_around_what_it_says) {
+  expect_failure(go_run("<failure message='Failed'>    queue_test.go:12: \n"
+                        "        \tError Trace:\t/src/queue_test.go:12\n"
+                        "        \tError:      \tNot equal:\n"
+                        "        \t            \texpected: 3\n</failure>"),
+                 fail, "queue_test.go:12: Not equal:");
+}
+
+TEST(Dialects, A_word_of_the_runner_gives_way_to_what_the_body_says) {
+  const RunRecord run = only_run(
+      "<testsuite name='s'><testcase name='a'><failure message='Failure'>the queue is full"
+      "</failure></testcase></testsuite>");
+  expect_failure(run, fail, "the queue is full");
+}
+
+TEST(Dialects, The_type_of_an_exception_is_told_once) {
+  const auto headline_of = [](const std::string& failure) {
+    return headline(
+        *only_run("<testsuite name='s'><testcase name='a'>" + failure + "</testcase></testsuite>")
+             .failure);
+  };
+  const std::string once = "java.io.IOException: disk full";
+  EXPECT_EQ(headline_of("<error type='java.io.IOException' message='" + once + "'/>"), once);
+  EXPECT_EQ(headline_of("<error type='java.io.IOException'>" + once + "</error>"), once);
+  EXPECT_EQ(headline_of("<error type='java.io.IOException' message='disk full'/>"), once);
+  EXPECT_EQ(headline_of("<error type='E' message='E'/>"), "E");
+  EXPECT_EQ(headline_of("<error type='E' message='Error in E'/>"), "E: Error in E");
+}
+
+TEST(Dialects, A_time_that_is_not_told_is_not_known) {
+  const ReadRuns read = read_report(
+      "<testsuite name='s'><testcase name='a' time='1.5'><failure message='no'/>"
+      "<rerunFailure message='no'/><rerunFailure message='no' time='0.5'/></testcase>"
+      "<testcase name='b'/><testcase name='c' time='0'/></testsuite>");
+  std::vector<Duration> durations;
+  for (const RunRecord& run : read.runs) durations.push_back(run.duration);
+  EXPECT_THAT(durations, ElementsAre(Duration(1'500'000), unknown_duration, Duration(500'000),
+                                     unknown_duration, Duration(0)));
+}
+
+TEST(Dialects, A_test_that_failed_in_one_case_and_passed_in_another_is_flaky) {
+  const ReadRuns read = read_report(
+      "<testsuite name='s'><testcase name='a'><failure message='no'/></testcase>"
+      "<testcase name='b'><failure message='no'/></testcase><testcase name='a'/>"
+      "<testcase name='a'/></testsuite>");
+  EXPECT_EQ(read.report.counts.flaky, 1);
+}
+
 TEST(Dialects, Bazel_keeps_the_log_of_the_target) {
   const ReadRuns read = read_report(
       "<testsuites><testsuite name='net/queue_test' tests='1' failures='0' errors='1'>"

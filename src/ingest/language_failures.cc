@@ -75,21 +75,96 @@ Place in_python(std::string_view text, std::string_view) {
   return last;
 }
 
-// "    queue_test.go:12: it is full", the first of them
+// "    queue_test.go:12: it is full", or "\t/src/queue.go:12 +0x1d" of a panic
+Place go_place(std::string_view line) {
+  const auto place = place_at_start(trim(line));
+  return place && place->file.ends_with(".go") ? place : std::nullopt;
+}
+
+// The first of them that is not Go's own.
 Place in_go(std::string_view text, std::string_view) {
+  Place first;
   for (LineReader in(text); !in.done(); in.advance()) {
-    const auto place = place_at_start(trim(in.line()));
-    if (place && place->file.ends_with(".go")) return place;
+    const auto place = go_place(in.line());
+    if (!place) continue;
+    const bool is_own =
+        contains(place->file, "/src/runtime/") || contains(place->file, "/src/testing/");
+    if (!is_own) return place;
+    if (!first) first = place;
   }
-  return std::nullopt;
+  return first;
 }
 
 constexpr Place (*places[])(std::string_view, std::string_view) = {in_python, in_rust, in_go,
                                                                    in_java};
 
+// What Go prints around the words of a test.
+bool is_go_mark(std::string_view line) {
+  for (const std::string_view mark : {"=== ", "--- ", "FAIL", "exit status ", "goroutine "})
+    if (line.starts_with(mark)) return true;
+  return false;
+}
+
+// testify has labels: "Error:      \tNot equal:", and its own trace of places.
+std::string_view go_line(std::string_view line) {
+  line = trim(line);
+  if (line.starts_with("Error Trace:") || line.starts_with("Test:")) return {};
+  if (consume(line, "Error:")) line = trim(line);
+  return line;
+}
+
+// Of "    queue_test.go:12: it is full" the words, with the lines that belong to them; of a panic
+// what it says. Empty: it is no output of Go's.
+std::string go_words(std::string_view text) {
+  std::string words;
+  bool is_inside = false;
+  for (LineReader in(text); !in.done(); in.advance()) {
+    std::string_view line = trim(in.line());
+    if (line.starts_with("panic: ")) return std::string(line.substr(0, line.find(" [recovered")));
+    if (is_go_mark(line)) {
+      is_inside = false;
+    } else if (const auto place = go_place(line)) {
+      line.remove_prefix(place->file.size() + 1);
+      line.remove_prefix(leading_digits(line).size());
+      is_inside = words.empty() && consume(line, ":");
+    }
+    if (is_inside && !go_line(line).empty()) words.append(go_line(line)).push_back('\n');
+  }
+  return words;
+}
+
+// What runners write when they know of nothing but the failure itself.
+bool says_nothing(std::string_view message) {
+  const std::string words = lower_case(trim(message));
+  for (const std::string_view word : {"", "failed", "failure", "test failed", "error"})
+    if (words == word) return true;
+  return false;
+}
+
+// An exception's name is told by itself.
+std::string without_type(const std::string& words, const std::string& type) {
+  std::string_view rest = trim(words);
+  if (type.empty() || !consume(rest, type)) return words;
+  if (trim(rest).empty()) return "";
+  return consume(rest, ": ") || rest.starts_with('\n') ? std::string(trim(rest)) : words;
+}
+
+std::string words_of(const ReportedFailure& reported, const std::string& text) {
+  if (!says_nothing(reported.message)) return reported.message;
+  if (std::string words = go_words(text); !words.empty()) return words;
+  return trim(text).empty() ? reported.message : text;
+}
+
+// Of a case's output only what Go printed is taken for the failure's own words.
+std::string text_of(const ReportedFailure& reported, std::string_view output) {
+  const std::string text = without_escape_sequences(reported.text.text());
+  if (!trim(text).empty() || !says_nothing(reported.message)) return text;
+  const std::string printed = without_escape_sequences(output);
+  return go_words(printed).empty() ? text : printed;
+}
+
 // Only the first line was said: what follows shows values, source and frames.
-std::string message_of(const ReportedFailure& reported, const std::string& text) {
-  const std::string& words = trim(reported.message).empty() ? text : reported.message;
+std::string message_of(const std::string& words) {
   Message message;
   size_t lines = 0;
   for (LineReader in(trim(words)); !in.done() && lines < most_shown_lines; in.advance()) {
@@ -129,12 +204,13 @@ bool tells_timeout(const ReportedFailure& reported) {
   return false;
 }
 
-Failure read_language_failure(const ReportedFailure& reported, std::string_view classname) {
-  const std::string text = without_escape_sequences(reported.text.text());
+Failure read_language_failure(const ReportedFailure& reported, std::string_view classname,
+                              std::string_view output) {
+  const std::string text = text_of(reported, output);
   Failure failure;
   failure.kind = reported.is_error ? FailureKind::exception : FailureKind::assertion;
   failure.expression = reported.type;
-  failure.message = message_of(reported, text);
+  failure.message = message_of(without_type(words_of(reported, text), reported.type));
   for (const auto find : places) {
     const Place place = find(text, classname);
     if (!place) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ingest/build_results.h"
 #include "ingest/case_runs.h"
 #include "ingest/xml_reader.h"
 
@@ -24,7 +25,8 @@ class ResultReader {
     }
     ++counts.cases;
     counts.odd_times += reported.time.is_odd;
-    counts.flaky += is_flaky();
+    flaky_.add(runs_);
+    counts.flaky = flaky_.count();
     const auto taken = take_(runs_);
     if (!taken) rejected = taken.error();
     return taken;
@@ -63,16 +65,11 @@ class ResultReader {
       ++(run.outcome == OutcomeKind::skipped ? counts.skips : counts.failures);
   }
 
-  bool is_flaky() const {
-    const auto passed = [](const RunRecord& run) { return run.outcome == OutcomeKind::pass; };
-    const auto failed = [](const RunRecord& run) { return run.failure.has_value(); };
-    return std::ranges::any_of(runs_, passed) && std::ranges::any_of(runs_, failed);
-  }
-
   const ReportSource& source_;
   const std::string file_target_;
   const TakeRuns& take_;
   std::vector<RunRecord> runs_;
+  FlakyTests flaky_;
   std::optional<TimePoint> suite_start_;
   TimePoint next_;
   bool begun_ = false;

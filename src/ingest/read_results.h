@@ -20,7 +20,7 @@ struct ReportSource {
 struct ResultCounts {
   int64_t cases = 0;
   int64_t runs = 0, passes = 0, failures = 0, skips = 0;
-  int64_t flaky = 0;           // cases that failed and passed
+  int64_t flaky = 0;           // tests that failed and passed
   int64_t odd_times = 0;       // durations that made no sense
   int64_t packed_outputs = 0;  // of failures, that were left out
   bool operator==(const ResultCounts&) const = default;

@@ -5,14 +5,15 @@
 #include <string_view>
 
 #include "history/lifecycle.h"
-#include "util/duration.h"
+#include "util/known_duration.h"
 
 namespace unflake {
 
 // A duration as a report has it: seconds, "0.25", "1,234.5", "0,25". What makes no sense as the
-// duration of a test becomes the nearest that does, and is odd.
+// duration of a test becomes the nearest that does, and is odd. No text is a time that is not
+// known.
 struct ReportedTime {
-  Duration duration{};
+  Duration duration = unknown_duration;
   bool is_odd = false;
 };
 ReportedTime parse_seconds(std::string_view text);

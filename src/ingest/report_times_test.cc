@@ -15,6 +15,7 @@ TEST(ReportTimes, Seconds_are_read_in_the_forms_that_tools_write) {
   EXPECT_EQ(parse_seconds("12,5").duration, Duration(12'500'000));
   EXPECT_EQ(parse_seconds("3s").duration, Duration(3'000'000));
   EXPECT_FALSE(parse_seconds("").is_odd);
+  EXPECT_EQ(parse_seconds("").duration, unknown_duration);
 }
 
 TEST(ReportTimes, Odd_durations_become_ones_that_a_test_can_have) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "util/known_duration.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -37,7 +38,7 @@ std::string Style::paint(Tone tone, std::string_view text) const {
 
 std::string status_line(const Style& style, Tone tone, std::string_view status,
                         std::optional<Duration> duration, std::string_view text) {
-  return status_line(style, tone, status, duration ? format_duration(*duration) : std::string(),
+  return status_line(style, tone, status, duration ? format_known_duration(*duration) : std::string(),
                      text);
 }
 

@@ -56,7 +56,7 @@ std::vector<RunRow> PgNames::rows_of(SessionId session, std::span<const RunRecor
                     .started_us = to_microseconds(run.started),
                     .session = session,
                     .attempt = run.attempt,
-                    .duration_us = std::max<int64_t>(run.duration.count(), 0),
+                    .duration_us = recorded_us(run.duration),
                     .outcome = code_of(run.outcome),
                     .signature = has_signature(run) ? signatures_.at(run.signature) : no_row,
                     .plan = run.plan_id.empty() ? no_row : plans_.at(run.plan_id)});

@@ -34,7 +34,7 @@ RunRow make_row(SessionId session, const RunRecord& run, int64_t test, int64_t p
           .started_us = to_microseconds(run.started),
           .session = session,
           .attempt = run.attempt,
-          .duration_us = std::max<int64_t>(run.duration.count(), 0),
+          .duration_us = recorded_us(run.duration),
           .outcome = code_of(run.outcome),
           .signature = signature,
           .plan = plan};
