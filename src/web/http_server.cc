@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "util/text.h"
+#include "web/delivery.h"
 
 namespace unflake {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t longest_line = 16 * 1024;
+constexpr size_t longest_path = 200;  // of a request, that is told back
 constexpr std::chrono::seconds patience_when_stopping{10};
 
 // A connection whose client cannot take more time or memory than the limits allow, whatever it
@@ -175,6 +177,11 @@ void answer(const HttpResponse& from, httplib::Response& to) {
   to.set_content(from.body, type);
 }
 
+Error refused_by_library(int status) {
+  return status == 413 ? usage_error("the body is too large", "", "send less at a time")
+                       : usage_error("the request is not understood", "", "send it as HTTP/1.1");
+}
+
 struct HostAndPort {
   std::string host;
   int port = 0;
@@ -206,7 +213,12 @@ class HttplibServer : public HttpServer {
     server_.set_pre_routing_handler(
         [this](const auto& request, auto& response) { return check(request, response); });
     server_.set_exception_handler([](const auto&, auto& response, std::exception_ptr) {
-      answer({500, {}, "{\"error\":{\"what\":\"the server failed\"}}"}, response);
+      answer({500, {}, to_json(internal_error("the server failed"))}, response);
+    });
+    // What the library refuses by itself: a request that is none, a body that is too large.
+    server_.set_error_handler([](const auto&, auto& response) {
+      if (!response.body.empty()) return;
+      answer({response.status, {}, to_json(refused_by_library(response.status))}, response);
     });
   }
 
@@ -262,20 +274,28 @@ class HttplibServer : public HttpServer {
   using Handled = httplib::Server::HandlerResponse;
 
   Handled check(const httplib::Request& request, httplib::Response& response) const {
-    const auto refuse = [&](int status, const char* what) {
-      answer({status, {}, fmt::format("{{\"error\":{{\"what\":\"{}\"}}}}", what)}, response);
+    const auto refuse = [&](int status, const char* what, const std::string& next) {
+      answer({status, {}, to_json(usage_error(what, shorten(request.path, longest_path), next))},
+             response);
       return Handled::Handled;
     };
     const auto known = methods_.find(request.path);
-    if (known == methods_.end()) return refuse(404, "there is nothing at this address");
+    if (known == methods_.end())
+      return refuse(404, "there is nothing at this address", "check the address");
     const std::string method = request.method == "HEAD" ? "GET" : request.method;
-    if (!known->second.contains(method)) return refuse(405, "this address has no such method");
+    if (!known->second.contains(method)) {
+      const std::string methods = join({known->second.begin(), known->second.end()}, ", ");
+      response.set_header("Allow", methods);
+      return refuse(405, "this address has no such method", "use " + methods);
+    }
     if (!has_body(request)) return Handled::Unhandled;
     if (request.is_multipart_form_data())
-      return refuse(415, "send the file itself, as curl -T does, not a form");
+      return refuse(415, "this is a form", "send the file itself, as curl -T does, not a form");
     const bool has_end = request.has_header("Content-Length") ||
                          request.get_header_value("Transfer-Encoding") == "chunked";
-    return has_end ? Handled::Unhandled : refuse(411, "the length of the body is missing");
+    return has_end ? Handled::Unhandled
+                   : refuse(411, "the length of the body is missing",
+                            "send Content-Length, or the body in chunks");
   }
 
   const ServerLimits limits_;

@@ -15,6 +15,7 @@
 namespace unflake {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using State = Delivered::State;
 
@@ -182,10 +183,15 @@ TEST_F(Serve, A_body_without_a_length_is_refused) {
 
 TEST_F(Serve, Wrong_methods_addresses_and_forms_are_refused) {
   const RunningServer server(history());
-  EXPECT_THAT(talk(server.port(), "DELETE /api/v1/results HTTP/1.1\r\nHost: x\r\n\r\n", true),
-              HasSubstr("405"));
+  EXPECT_THAT(
+      talk(server.port(), "DELETE /api/v1/results HTTP/1.1\r\nHost: x\r\n\r\n", true),
+      AllOf(HasSubstr("405"), HasSubstr("Allow: GET, POST"),
+            HasSubstr(R"({"error":{"next":"use GET, POST","what":"this address has no such )"
+                      R"(method","where":"/api/v1/results"},"format":1})")));
   EXPECT_THAT(talk(server.port(), "GET /etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n", true),
-              HasSubstr("404"));
+              AllOf(HasSubstr("404"), HasSubstr(R"("where":"/etc/passwd"},"format":1})")));
+  EXPECT_THAT(talk(server.port(), "nonsense\r\n\r\n", true),
+              AllOf(HasSubstr("400"), HasSubstr(R"(},"format":1})")));
   EXPECT_THAT(
       talk(server.port(),
            heading("Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 1\r\n") + "x",
