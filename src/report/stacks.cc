@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -17,6 +18,19 @@ std::string frame_line(const ThreadAtEnd::Frame& frame) {
   std::string text = frame.function.empty() ? "?" : frame.function;
   if (!frame.file.empty()) text += fmt::format(" {}:{}", base_name(frame.file), frame.line);
   return one_line(text);
+}
+
+// A function that calls itself without end fills a stack with one line.
+std::vector<std::string> without_repeats(const std::vector<std::string>& lines) {
+  std::vector<std::string> told;
+  for (auto line = lines.begin(); line != lines.end();) {
+    const auto next =
+        std::find_if(line, lines.end(), [&](const auto& other) { return other != *line; });
+    const auto times = next - line;
+    told.push_back(times > 1 ? fmt::format("{} ({} times)", *line, times) : *line);
+    line = next;
+  }
+  return told;
 }
 
 std::vector<std::string> frame_lines(const ThreadAtEnd& thread, StackDetail detail) {
@@ -35,7 +49,7 @@ std::vector<std::string> frame_lines(const ThreadAtEnd& thread, StackDetail deta
     }
   }
   tell_left_out();
-  return lines;
+  return detail == StackDetail::full ? lines : without_repeats(lines);
 }
 
 std::string heading(const std::vector<const ThreadAtEnd*>& threads) {

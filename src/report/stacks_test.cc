@@ -44,6 +44,16 @@ TEST(StacksAtTimeout, Have_every_frame_when_that_is_wanted) {
   EXPECT_EQ(timeout_stack_lines(hanging(), StackDetail::full).size(), 2u + 7u + 3u);
 }
 
+TEST(StacksAtTimeout, Tell_an_endless_recursion_in_one_line) {
+  ThreadAtEnd dives{7, 7, "server_test", {}, ""};
+  dives.frames.assign(100, {"Tree::dive", "/src/tree.cc", 12, true});
+  ProcessResult process;
+  process.thread_stacks = {dives};
+  EXPECT_THAT(
+      timeout_stack_lines(process, StackDetail::project),
+      ElementsAre("main thread 7 (server_test) was at", "  Tree::dive tree.cc:12 (100 times)"));
+}
+
 TracedFrame traced(const std::string& function, bool is_project) {
   TracedFrame frame{0, 0x1174, {{function, "", 0, 0x1000, false}}};
   if (is_project) frame.first_project = 0;

@@ -38,8 +38,8 @@ std::string Style::paint(Tone tone, std::string_view text) const {
 
 std::string status_line(const Style& style, Tone tone, std::string_view status,
                         std::optional<Duration> duration, std::string_view text) {
-  return status_line(style, tone, status, duration ? format_known_duration(*duration) : std::string(),
-                     text);
+  return status_line(style, tone, status,
+                     duration ? format_known_duration(*duration) : std::string(), text);
 }
 
 std::string status_line(const Style& style, Tone tone, std::string_view status,
