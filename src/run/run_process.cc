@@ -273,7 +273,7 @@ ProcessResult stopped_before_start() {
 }
 
 ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServers& servers,
-                              const CrashWatch& crashes) {
+                              const CrashWatch& crashes, const std::function<void()>& meanwhile) {
   if (launch.command.argv.empty()) return not_started("there is no command to run", EINVAL);
   std::optional<Pipe> output = make_pipe();
   std::optional<Pipe> errors = launch.limits.split_errors ? make_pipe() : std::nullopt;
@@ -289,6 +289,7 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
   if (started.error != 0) return not_started(why_not_started(launch, started.error), started.error);
   const int unmet = scarcity.apply_to(started.pid);
   if (unmet != 0) ::kill(-started.pid, SIGKILL);
+  meanwhile();
   output->write_end.reset();
   if (errors) errors->write_end.reset();
 
@@ -309,9 +310,9 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
 }  // namespace
 
 ProcessResult run_process(const Launch& launch, Control& control, ForkServers& servers,
-                          const CrashWatch& crashes) {
+                          const CrashWatch& crashes, const std::function<void()>& meanwhile) {
   const auto started = std::chrono::system_clock::now();
-  ProcessResult result = start_and_watch(launch, control, servers, crashes);
+  ProcessResult result = start_and_watch(launch, control, servers, crashes, meanwhile);
   result.started = started;
   return result;
 }

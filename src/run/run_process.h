@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "run/control.h"
 #include "run/crash_watch.h"
 #include "run/fork_servers.h"
@@ -9,8 +11,9 @@ namespace unflake {
 
 // Starts the process in a session of its own, captures what it writes, ends it at its time-out or
 // at a word from `control`, and kills what it leaves behind. Needs to be, with the servers, the
-// only one in this process that has children.
+// only one in this process that has children. What has time until the process runs is done by
+// `meanwhile`.
 ProcessResult run_process(const Launch& launch, Control& control, ForkServers& servers,
-                          const CrashWatch& crashes);
+                          const CrashWatch& crashes, const std::function<void()>& meanwhile);
 
 }  // namespace unflake

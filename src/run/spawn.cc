@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 extern char** environ;
 
@@ -102,6 +103,8 @@ int spawn(const Command& command, Environment& environment, const SpawnFiles& fi
 }
 
 void limit_core_dumps(bool allowed) {
+  static std::optional<bool> now;
+  if (std::exchange(now, allowed) == allowed) return;
   rlimit limit{};
   ::getrlimit(RLIMIT_CORE, &limit);
   limit.rlim_cur = allowed ? limit.rlim_max : 0;

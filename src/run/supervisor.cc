@@ -63,6 +63,8 @@ class Orders : public Control {
 
   void take_over(UniqueFd output) override { outputs_.push_back(std::move(output)); }
 
+  bool has_next() const { return !launches_.empty(); }
+
   // A word to stop that finds nothing to stop came too late.
   std::optional<Launch> next() {
     while (launches_.empty() && !gone_) {
@@ -115,14 +117,40 @@ ProcessResult never_started() {
   return result;
 }
 
-bool serve_next(Orders& orders, ForkServers& servers, const CrashWatch& crashes, int socket) {
-  const auto launch = orders.next();
-  if (!launch) return false;
-  if (!send_message(socket, encode(run_process(*launch, orders, servers, crashes)))) return false;
-  for (size_t left = orders.take_dropped(); left > 0; --left)
-    if (!send_message(socket, encode(never_started()))) return false;
-  return true;
-}
+// Runs what is ordered and tells how it ended. Whoever repeats a short test waits for the next start
+// more than for the last result, so a result is told when the next process runs.
+class Service {
+ public:
+  explicit Service(int socket) : socket_(socket), orders_(socket) {}
+
+  bool serve_next() {
+    if (!orders_.has_next() && !tell()) return false;
+    const auto launch = orders_.next();
+    if (!launch) return false;
+    const ProcessResult result =
+        run_process(*launch, orders_, servers_, crashes_, [this] { heard_ = tell() && heard_; });
+    heard_ = tell() && heard_;
+    untold_ = encode(result);
+    for (size_t left = orders_.take_dropped(); left > 0 && heard_; --left) {
+      heard_ = tell();
+      untold_ = encode(never_started());
+    }
+    return heard_;
+  }
+
+ private:
+  bool tell() {
+    const auto result = std::exchange(untold_, std::nullopt);
+    return !result || send_message(socket_, *result);
+  }
+
+  const int socket_;
+  Orders orders_;
+  const CrashWatch crashes_;
+  ForkServers servers_{crashes_};
+  std::optional<std::string> untold_;
+  bool heard_ = true;
+};
 
 // noexcept: an exception must not unwind into unflake's own frames, which this is a copy of.
 [[noreturn]] void serve(int socket) noexcept {
@@ -130,10 +158,8 @@ bool serve_next(Orders& orders, ForkServers& servers, const CrashWatch& crashes,
   socket = keep_only(socket);
   ::prctl(PR_SET_NAME, "unflake-run");
   adopt_orphans();
-  Orders orders(socket);
-  const CrashWatch crashes;
-  ForkServers servers(crashes);
-  while (serve_next(orders, servers, crashes, socket)) {
+  Service service(socket);
+  while (service.serve_next()) {
   }
   kill_all_descendants();
   ::_exit(0);
