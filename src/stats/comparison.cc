@@ -63,6 +63,11 @@ double fisher_more_often(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t
   return seen > shares.mean() ? tail_sum(shares, seen, 1) : 1 - tail_sum(shares, seen - 1, -1);
 }
 
+double fisher_differs(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b) {
+  return std::min(1.0, 2 * std::min(fisher_more_often(hits_a, runs_a, hits_b, runs_b),
+                                    fisher_more_often(hits_b, runs_b, hits_a, runs_a)));
+}
+
 std::optional<int64_t> misses_until_less_often(int64_t hits_a, int64_t runs_a, int64_t hits_b,
                                                int64_t runs_b, double error) {
   const auto shown = [&](int64_t more) {

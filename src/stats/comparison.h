@@ -11,6 +11,10 @@ namespace unflake {
 // there is nothing to compare: 1.
 double fisher_more_often(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b);
 
+// How likely it is that two rates which are the same would look at least as different as this: both
+// sides of the test above, doubled.
+double fisher_differs(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b);
+
 // How many more runs of b, all without a hit, would show at this `error` that a's rate is the
 // higher one. None when no number would: a has no hits.
 std::optional<int64_t> misses_until_less_often(int64_t hits_a, int64_t runs_a, int64_t hits_b,

@@ -114,5 +114,12 @@ TEST(Misses_until_less_often, No_number_helps_when_there_was_no_hit) {
   EXPECT_FALSE(misses_until_less_often(0, 100, 0, 100, 0.05));
 }
 
+TEST(Comparison, Sees_a_difference_in_either_direction) {
+  EXPECT_LT(fisher_differs(20, 20, 0, 20), 1e-6);
+  EXPECT_DOUBLE_EQ(fisher_differs(20, 20, 0, 20), fisher_differs(0, 20, 20, 20));
+  EXPECT_EQ(fisher_differs(5, 25, 12, 60), 1);
+  EXPECT_EQ(fisher_differs(0, 0, 12, 60), 1);
+}
+
 }  // namespace
 }  // namespace unflake
