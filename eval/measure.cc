@@ -18,8 +18,9 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-// What comes after a search (slack) may take half of its budget more, and a hang its time limit.
+// A budget is kept; a machine that is busy with something else is not a failure of the search.
 constexpr Duration beyond_budget = 90s;
+constexpr int only_margin = 5;
 constexpr Duration longest_replay = 20min;
 constexpr Duration longest_explanation = 5min;
 constexpr Duration longest_rerun = 60s;
@@ -72,7 +73,7 @@ Search read_search(const ToolResult& result, const Truth& truth) {
   }
   if (search.found && result.status != 0) search.is_truth = false;
   if (result.timed_out) search.notes.push_back("it did not end in time");
-  if (!result.timed_out && result.status != 0 && result.status != 1)
+  if (!result.timed_out && result.status != 0 && result.status != 1 && result.status != only_margin)
     throw std::runtime_error(fmt::format("exit status {}: {}", result.status, result.errors));
   return search;
 }

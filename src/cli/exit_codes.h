@@ -11,6 +11,7 @@ enum class ExitCode {
   usage = 2,            // the command line, the configuration or the target is not right
   flaky_only = 3,       // nothing failed for good, and a test both failed and passed
   unflake_failed = 4,   // unflake or the machine, not a test
+  only_margin = 5,      // nothing to accuse a test of: it fails when a machine stands still
   signal_offset = 128,  // + the signal that stopped it
 };
 

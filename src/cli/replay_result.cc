@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "report/findings.h"
+#include "report/repro_words.h"
 #include "report/trace_json.h"
 #include "stats/rates.h"
 #include "util/json.h"
@@ -60,6 +61,7 @@ std::string ReplayResult::text(const Plan& plan, const Style& style) const {
   if (skipped_ > 0) text += fmt::format("{} skipped the test\n", counted(skipped_, "run"));
   text += fmt::format("when it was recorded: {} under the plan, {} without\n",
                       share(repro_.with_plan), share(repro_.without_plan));
+  if (repro_.plausibility) text += plausibility_words(repro_) + "\n";
   if (repro_.passes_under_plan)
     text += "under this plan the test passes: the plan shows the order that the test relies on\n";
   return text + totals_.doubts(plan.interventions, texts, style);
@@ -69,20 +71,23 @@ std::string ReplayResult::json(const std::string& path, const Relocation& reloca
                                const std::vector<CodeNote>& code_notes) const {
   using Json = nlohmann::ordered_json;
   const Interval interval = exact_interval(as_recorded_, totals_.runs());
-  Json json = {{"format", 1},
-               {"repro", printable(path)},
-               {"test", printable(to_string(repro_.test))},
-               {"signature", repro_.signature},
-               {"passes_under_plan", repro_.passes_under_plan},
-               {"runs", totals_.runs()},
-               {"failed_as_recorded", as_recorded_},
-               {"interval_95", {interval.low, interval.high}},
-               {"passed", passed_},
-               {"skipped", skipped_},
-               {"other_failures", Json::array()},
-               {"notes", Json::array()},
-               {"code_notes", code_notes_json(code_notes)},
-               {"interventions", Json::array()}};
+  Json json = {
+      {"format", 1},
+      {"repro", printable(path)},
+      {"test", printable(to_string(repro_.test))},
+      {"signature", repro_.signature},
+      {"passes_under_plan", repro_.passes_under_plan},
+      {"plausibility", repro_.plausibility ? Json(to_string(*repro_.plausibility)) : Json(nullptr)},
+      {"is_margin", repro_.is_margin()},
+      {"runs", totals_.runs()},
+      {"failed_as_recorded", as_recorded_},
+      {"interval_95", {interval.low, interval.high}},
+      {"passed", passed_},
+      {"skipped", skipped_},
+      {"other_failures", Json::array()},
+      {"notes", Json::array()},
+      {"code_notes", code_notes_json(code_notes)},
+      {"interventions", Json::array()}};
   for (const auto& [signature, other] : others_)
     json["other_failures"].push_back(
         {{"signature", signature}, {"headline", printable(other.headline)}, {"runs", other.runs}});

@@ -8,6 +8,7 @@
 
 #include "cli/repro_file.h"
 #include "report/explanation_words.h"
+#include "report/repro_words.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -40,27 +41,22 @@ std::map<FailureKey, KnownRepro> repros_of(const Project& project) {
   return repros;
 }
 
-std::string slack_text(const Repro& repro) {
-  if (!repro.slack) return "";
-  const std::string fails = format_duration(repro.slack->fails);
-  if (repro.slack->passes == Duration{}) return "at most " + fails;
-  return fmt::format("{} ({} is not enough)", fails, format_duration(repro.slack->passes));
-}
-
 // The slack has a place of its own.
 std::string how_often(std::vector<std::string> figures) {
   std::erase_if(figures, [](const std::string& figure) { return figure.starts_with("slack:"); });
   return join(figures, "; ");
 }
 
-ReportedRepro reported(const KnownRepro& known) {
+// A failure that is reported has been seen, whatever was known of it when it was reproduced.
+ReportedRepro reported(KnownRepro known) {
+  known.repro.was_seen = true;
   const Explanation explanation = explain(known.repro, nullptr, nullptr);
   const ExplanationWords words = words_of({known.repro, explanation, nullptr, nullptr, {}, {}});
   ReportedRepro repro;
   repro.replay = "unflake replay " + shell_quote(known.name);
   repro.explain = "unflake explain " + shell_quote(known.name);
   repro.how_often = how_often(words.figures);
-  repro.slack = slack_text(known.repro);
+  repro.slack = slack_words(known.repro);
   if (explanation.causes.front().kind != CauseKind::unknown) {
     repro.category = words.cause;
     repro.advice = words.advice;

@@ -93,6 +93,19 @@ Result<std::string> save_repro(const Project& project, const Repro& repro) {
   return path;
 }
 
+Result<void> check_repro_folder(const Project& project) {
+  fs::path folder = project.path("repro");
+  while (!exists(folder) && folder.has_relative_path()) folder = folder.parent_path();
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(folder, ignored);
+  if (is_folder && ::access(folder.c_str(), W_OK) == 0) return {};
+  return usage_error(
+      fmt::format("a repro could not be written to {}: {}", printable(project.path("repro")),
+                  std::strerror(is_folder ? errno : ENOTDIR)),
+      printable(folder.string()),
+      "make the folder writable, or write the repro elsewhere with --out FILE");
+}
+
 Result<std::string> find_repro(const Project& project, const std::string& word) {
   if (exists(word)) return word;
   if (word.find('/') == std::string::npos)

@@ -12,6 +12,10 @@ namespace unflake {
 // signature is replaced; one of another failure never is.
 Result<std::string> save_repro(const Project& project, const Repro& repro);
 
+// Whether save_repro() will be able to, without making anything yet: better before a search than
+// after it.
+Result<void> check_repro_folder(const Project& project);
+
 // The file that a user means: a path, or the bare name of one in `.unflake/repro/`.
 Result<std::string> find_repro(const Project& project, const std::string& word);
 

@@ -15,6 +15,7 @@
 #include "report/findings.h"
 #include "report/json_lines.h"
 #include "report/search_report.h"
+#include "run/lateness_probe.h"
 #include "search/reproduce/strategy.h"
 #include "trace/log_match.h"
 #include "trace/program_code.h"
@@ -38,12 +39,16 @@ test fails, confirms them on fresh runs, and measures how late is too late.
   unflake reproduce ./server_test Server.Accepts --failure server_test.cc:42    one at a line
 
 What is confirmed is written to .unflake/repro/NAME.json, for `unflake replay` and `unflake explain`.
+How late the test must be to fail tells a flaw (a busy machine is that late), a risk (a badly overloaded
+one is) and a margin (only one that stands still is, and nobody has seen the failure) apart.
 
-Exit code 0: reproduced; 1: not reproduced (it says what was covered), or the test always fails or is
-skipped; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N, what was confirmed until
-then is written.)";
+Exit code 0: reproduced, a flaw or a risk; 1: not reproduced (it says what was covered), or the test
+always fails or is skipped; 2: bad usage; 4: unflake itself failed; 5: only a margin was found; 128 + N:
+stopped by signal N, what was confirmed until then is written.)";
 
 constexpr size_t most_named = 5;
+constexpr Duration probe_time = 60ms;  // under each of the conditions
+constexpr Duration time_to_write = 200ms;
 
 struct ReproduceCommand {
   OneTestOptions one;
@@ -103,10 +108,14 @@ class Reproduction {
     if (!command_.out.empty())
       if (auto ready = prepare_output_file(command_.out); !ready) return ready.error();
     if (auto found = find_test(words); !found) return found.error();
+    if (command_.out.empty())
+      if (auto ready = check_repro_folder(one_->project()); !ready) return ready.error();
     const auto wanted = wanted_failures();
     if (!wanted) return of_log(wanted.error());
     options->extra_functions = one_->functions();
     options->timeout = one_->timeout();
+    options->known_signatures = known_signatures(one_->test().id, one_->history());
+    options->measure_lateness = [this] { return machine_lateness(); };
     if (auto done = one_->set_up(); !done) return done.error();
     return hunt_all(*wanted, *options, *chosen);
   }
@@ -188,11 +197,31 @@ class Reproduction {
     return options;
   }
 
+  // What it cannot tell of counts as a quiet machine.
+  static std::optional<MachineLateness> machine_lateness() {
+    const auto plain = probe_lateness({}, probe_time);
+    if (!plain) return std::nullopt;
+    MachineLateness seen{*plain, *plain};
+    for (const Conditions& conditions : scarce_conditions())
+      if (const auto late = probe_lateness(conditions, probe_time))
+        seen.scarce = std::max(seen.scarce, *late);
+    return seen;
+  }
+
+  // The budget is for all failures together, from the moment on in which the command was given.
+  Duration share_of_budget(Duration budget, size_t failures) const {
+    const auto spent = std::chrono::duration_cast<Duration>(Clock::now() - began_) + time_to_write;
+    return std::max<Duration>((budget - std::min(spent, budget / 2)) / failures, 1ms);
+  }
+
   Result<int> hunt_all(const std::vector<Wanted>& wanted, HuntOptions options,
                        const std::vector<const Strategy*>& chosen) {
     int code = static_cast<int>(ExitCode::success);
-    for (const Wanted& failure : wanted) {
-      options.wanted = failure;
+    const Duration budget = options.budget;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      options.wanted = wanted[i];
+      options.budget = share_of_budget(budget, wanted.size() - i);
+      told_budget_ = budget / wanted.size();
       const auto result = hunt(options, chosen);
       if (!result) return result.error();
       code = std::max(code, *result);
@@ -207,17 +236,23 @@ class Reproduction {
     events_.emit(started(options));
     const bool is_prepared = hunt.prepare();
     for (const Note& note : code_notes_.take()) events_.emit(note);
-    if (is_prepared) search(hunt, chosen);
-    (void)keep_all(hunt, false);
-    refine(hunt);
+    if (is_prepared) search(hunt, chosen, [&] { (void)keep_all(hunt, false); });
     const auto kept = keep_all(hunt, true);
-    if (hunt.found().empty() && !hunt.error()) tell_nothing_found(hunt);
-    events_.emit(SearchEnded{hunt.elapsed(), hunt.stopped(), hunt.coverage().search_runs,
-                             static_cast<int>(hunt.found().size())});
+    if (!hunt.has_flaw() && !hunt.error()) tell_nothing_found(hunt);
+    events_.emit(ended(hunt));
     if (hunt.error()) return *hunt.error();
     if (!kept) return kept.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
-    return static_cast<int>(hunt.found().empty() ? ExitCode::test_failed : ExitCode::success);
+    if (hunt.has_flaw()) return static_cast<int>(ExitCode::success);
+    return static_cast<int>(hunt.found().empty() ? ExitCode::test_failed : ExitCode::only_margin);
+  }
+
+  static SearchEnded ended(Hunt& hunt) {
+    const auto margins = std::ranges::count_if(hunt.found(), &Found::is_margin);
+    SearchEnded event{hunt.elapsed(), hunt.stopped(), hunt.coverage().search_runs};
+    event.reproduced = static_cast<int>(hunt.found().size()) - static_cast<int>(margins);
+    event.margins = static_cast<int>(margins);
+    return event;
   }
 
   // Written once before it is made small and once after, because the first is worth having should
@@ -264,7 +299,7 @@ class Reproduction {
     event.test = one_->shared_test();
     if (!options.wanted.anything()) event.wanted = wanted_text(options.wanted);
     event.signature = options.wanted.signature;
-    event.budget = options.budget;
+    event.budget = told_budget_;
     return event;
   }
 
@@ -297,6 +332,10 @@ class Reproduction {
     repro.candidates = found.candidates;
     repro.slack = found.slack;
     repro.doses = found.doses;
+    for (Dose& dose : repro.doses) dose.failures = failures_of(found, dose.failures);
+    repro.plausibility = found.plausibility;
+    repro.machine_lateness = found.machine_lateness;
+    repro.was_seen = found.was_seen;
     repro.timeout = found.timeout;
     repro.strategy = found.strategy;
     repro.reason = found.trial.why;
@@ -315,7 +354,11 @@ class Reproduction {
     return found.passes_under_plan ? Count{hits.runs - hits.hits, hits.runs} : hits;
   }
 
+  using Clock = std::chrono::steady_clock;
+
   const ReproduceCommand& command_;
+  const Clock::time_point began_ = Clock::now();
+  Duration told_budget_{};
   std::string out_ = command_.out;  // for the first repro of all; then empty
   FdSink sink_;
   SearchReport terminal_;
@@ -347,7 +390,7 @@ int reproduce_command(const Words& words) {
               "one or more, in this order [guided, then wider ones]:" + strategy_list())
       .separated_by(',')
       .one_at_a_time();
-  line.option("--budget", command.budget, "for the search [5m]");
+  line.option("--budget", command.budget, "for everything, the slack included [5m]");
   line.option("--max-delay", command.most_delay, "no thread is made later than this [10s]");
   line.option("--initial-delay", command.initial_delay,
               "the first delay of bisection, one-by-one and ddmin [four times as long as the test "

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "report/findings.h"
+#include "report/study_words.h"
 #include "report/style.h"
 #include "stats/intervals.h"
 #include "util/text.h"
@@ -16,6 +17,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr size_t most_listed = 5;
+constexpr int least_late_runs = 10;  // that can show that lateness makes no difference
 
 struct Base {
   int runs = 0;
@@ -57,9 +59,21 @@ Lines skipped_lines(const Hunt& hunt) {
           "next: make it run (`unflake run` shows its output), then hunt again"};
 }
 
+bool ran_out(const Hunt& hunt) {
+  return hunt.out_of_budget() || hunt.coverage().unaffordable > 0;
+}
+
+// It fails without delays, and with them neither more nor less often.
+bool is_indifferent_to_lateness(const LatenessEffect& effect) {
+  return effect.plain.hits > 0 && effect.late.runs >= least_late_runs && !effect.shows();
+}
+
 std::string_view heading(const Hunt& hunt) {
   if (hunt.stopped()) return "stopped: nothing was confirmed until then";
-  if (hunt.out_of_budget()) return "not found: within the budget";
+  if (hunt.has_found()) return "no flaw: the test holds unless a machine stands still";
+  if (is_indifferent_to_lateness(hunt.lateness_effect()))
+    return "not found: lateness makes no difference to this failure";
+  if (ran_out(hunt)) return "not found: within the budget";
   return "not found: by any of the strategies";
 }
 
@@ -75,6 +89,10 @@ size_t threads_seen(const Profile& profile) {
 void add_reached(const Hunt& hunt, Lines& lines) {
   const Profile& profile = hunt.profile();
   const Base base = base_of(hunt);
+  if (base.runs == 0) {
+    lines.push_back("reached: nothing: not one run came to an end within the budget");
+    return;
+  }
   lines.push_back(fmt::format("reached: {} (a site in a thread) in {}, {} on average",
                               counted(static_cast<long long>(profile.places.size()), "place"),
                               counted(static_cast<long long>(threads_seen(profile)), "thread"),
@@ -88,6 +106,15 @@ void add_reached(const Hunt& hunt, Lines& lines) {
         fmt::format("by itself: {} of {} runs without delays failed", base.failures, base.runs));
 }
 
+void add_effect(const LatenessEffect& effect, Lines& lines) {
+  if (effect.late.hits + effect.plain.hits == 0 || effect.late.runs == 0) return;
+  lines.push_back(fmt::format(
+      "lateness: {}: {} of {} with delays failed like this, {} of {} without (p = {}, Fisher's "
+      "exact test)",
+      effect.shows() ? "makes a difference" : "makes no difference that shows", effect.late.hits,
+      counted(effect.late.runs, "run"), effect.plain.hits, effect.plain.runs, p_text(effect.p)));
+}
+
 std::string tried_text(const Coverage& coverage) {
   const std::string runs = counted(coverage.search_runs, "experiment");
   if (coverage.sites_tried.empty())
@@ -97,17 +124,35 @@ std::string tried_text(const Coverage& coverage) {
                      coverage.fired_runs, format_duration(coverage.delay_added));
 }
 
+std::string unfinished_text(const Found& found) {
+  std::vector<std::string> delays;
+  for (const Intervention& delay : found.trial.plan.interventions)
+    delays.push_back("--delay " + shell_quote(to_string(delay, found.trial.plan.interventions)));
+  return one_line(fmt::format(
+      "not confirmed: {} came again in {} of {} with {}: no time was left to tell it from chance",
+      failure_headline(found.outcome), found.with_plan.hits, counted(found.with_plan.runs, "run"),
+      delays.empty() ? found.trial.why : join(delays, " ")));
+}
+
 void add_tried(const Hunt& hunt, Lines& lines) {
   const Coverage& coverage = hunt.coverage();
+  size_t listed = 0;
   lines.push_back(tried_text(coverage));
   if (coverage.never_fired > 0)
     lines.push_back(fmt::format("no delay: happened in {}: they prove nothing",
                                 counted(coverage.never_fired, "experiment")));
+  if (coverage.unaffordable > 0)
+    lines.push_back(fmt::format(
+        "not tried: {}, because confirming a failure of the longest would "
+        "have taken {}, more than was left",
+        counted(coverage.unaffordable, "plan"), format_duration(coverage.longest_unaffordable)));
+  for (const Found& found : coverage.unfinished)
+    if (listed++ < most_listed) lines.push_back(unfinished_text(found));
   if (coverage.unconfirmed > 0)
     lines.push_back(
         fmt::format("not held: {} did not come back often enough to be told from chance",
                     counted(coverage.unconfirmed, "failure")));
-  size_t listed = 0;
+  listed = 0;
   for (const auto& [failure, runs] : coverage.other_failures)
     if (listed++ < most_listed)
       lines.push_back(
@@ -136,19 +181,44 @@ void add_not_covered(const Hunt& hunt, Lines& lines) {
     if (listed++ < most_listed) lines.push_back("not covered: " + one_line(gap));
 }
 
+// Enough for what had to be left out, and in words that --budget takes.
+std::string longer_budget(const Hunt& hunt) {
+  const Duration needed = std::max(2 * hunt.options().budget,
+                                   hunt.options().budget + hunt.coverage().longest_unaffordable);
+  const auto minutes = std::chrono::ceil<std::chrono::minutes>(needed).count();
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(needed).count();
+  return seconds < 60 ? fmt::format("--budget {}s", seconds) : fmt::format("--budget {}m", minutes);
+}
+
 void add_next(const Hunt& hunt, Lines& lines) {
   if (hunt.stopped()) return;
+  if (hunt.profile().runs.empty()) {
+    lines.push_back("next: give it more time: " + longer_budget(hunt));
+    return;
+  }
   if (hunt.profile().places.empty()) {
     lines.push_back(
         "next: no call of project code was seen; see [code] in config.toml, or --system");
     return;
   }
-  if (hunt.out_of_budget())
-    lines.push_back("next: the budget ran out before the search did: --budget 30m goes on");
+  if (is_indifferent_to_lateness(hunt.lateness_effect())) {
+    lines.push_back(
+        "next: look for what else differs between two runs: random numbers, addresses, the time of "
+        "day, files and ports that others use; `unflake run -n 100` shows its failures");
+    return;
+  }
+  if (hunt.has_found()) {
+    lines.push_back("next: nothing has to be repaired; --failure hunts for a given failure");
+    return;
+  }
+  if (ran_out(hunt))
+    lines.push_back("next: the budget ran out before the search did: " + longer_budget(hunt) +
+                    " goes on");
   else
     lines.push_back(
         "next: --max-delay 60s for longer waits, --strategy one-by-one for every call by itself");
-  lines.push_back("or: `unflake run -n 1000` to see whether it fails by itself, and how");
+  if (base_of(hunt).failures == 0)
+    lines.push_back("or: `unflake run -n 1000` to see whether it fails by itself, and how");
 }
 
 }  // namespace
@@ -158,6 +228,11 @@ std::vector<std::string> not_reproduced_lines(const Hunt& hunt) {
   if (hunt.always_skipped()) return skipped_lines(hunt);
   Lines lines{std::string(heading(hunt))};
   add_reached(hunt, lines);
+  if (hunt.profile().runs.empty()) {
+    add_next(hunt, lines);
+    return lines;
+  }
+  if (!hunt.has_found()) add_effect(hunt.lateness_effect(), lines);
   add_tried(hunt, lines);
   add_not_covered(hunt, lines);
   add_next(hunt, lines);

@@ -32,19 +32,30 @@ std::optional<Failure> line_in(const std::string& word) {
   return failure;
 }
 
+std::vector<SignatureSummary> failures_in(const StoreAddress& history, const TestId& test) {
+  auto store = open_store_to_read(history);
+  if (!store) return {};
+  auto summary = (*store)->summarise_test(test);
+  if (!summary || !*summary) return {};
+  return std::move((*summary)->signatures);
+}
+
 std::optional<Failure> in_history(const std::string& signature, const TestId& test,
                                   const StoreAddress& history) {
-  auto store = open_store_to_read(history);
-  if (!store) return std::nullopt;
-  const auto summary = (*store)->summarise_test(test);
-  if (!summary || !*summary) return std::nullopt;
-  const auto& known = (*summary)->signatures;
+  const std::vector<SignatureSummary> known = failures_in(history, test);
   const auto found = std::ranges::find(known, signature, &SignatureSummary::signature);
   if (found == known.end()) return std::nullopt;
   return found->failure;
 }
 
 }  // namespace
+
+std::set<std::string> known_signatures(const TestId& test, const StoreAddress& history) {
+  std::set<std::string> known;
+  for (const SignatureSummary& failure : failures_in(history, test))
+    known.insert(failure.signature);
+  return known;
+}
 
 Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
                               const StoreAddress& history) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace unflake {
 // of the test, which may be nothing.
 Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
                               const StoreAddress& history);
+
+// Of all failures that history knows of the test; none when there is no history.
+std::set<std::string> known_signatures(const TestId& test, const StoreAddress& history);
 
 // The log's failures of the test, each once.
 Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log);

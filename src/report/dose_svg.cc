@@ -60,7 +60,7 @@ class Chart {
       put("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.0f}\">{}</text>\n", x_of(delay),
           top + height + 18, format_duration(delay));
     }
-    put("<text class=\"tick\" x=\"{:.0f}\" y=\"{:.0f}\">delay</text>\n", left + width / 2,
+    put("<text class=\"tick\" x=\"{:.0f}\" y=\"{:.0f}\">late by</text>\n", left + width / 2,
         top + height + 38);
   }
 

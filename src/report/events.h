@@ -184,8 +184,9 @@ struct TrialEnded {
   Plan plan;
   Conditions conditions;
   ExperimentResult result;
-  bool hit = false;    // it showed what the search is after
-  bool fired = false;  // an intervention has happened
+  bool hit = false;         // it showed what the search is after
+  bool fired = false;       // an intervention has happened
+  bool wants_pass = false;  // the search is for a plan under which the test passes
 };
 
 std::string_view to_string(TrialEnded::Purpose purpose);
@@ -200,7 +201,8 @@ struct SearchEnded {
   Duration elapsed{};
   bool interrupted = false;
   int runs = 0;
-  int reproduced = 0;  // different failures
+  int reproduced = 0;  // different failures, without the margins
+  int margins = 0;
 };
 
 using Event = std::variant<SessionStarted, RunStarted, RunSlow, RunEnded, TestEnded, Note,

@@ -4,6 +4,7 @@
 
 #include "report/dose_svg.h"
 #include "report/html_text.h"
+#include "report/repro_words.h"
 #include "report/style.h"
 #include "report/timeline_svg.h"
 
@@ -76,9 +77,14 @@ class PageWriter {
   }
 
   void cause() {
-    put("<section class=\"cause\"><h2>Root cause: {}</h2>\n", html_prose(words_.cause));
+    if (words_.is_margin)
+      put("<section class=\"cause\"><h2>No flaw, a margin</h2>\n<p>It {}. What bounds it: "
+          "{}.</p>\n",
+          html_text(margin_words(report_.repro)), html_prose(words_.cause));
+    else
+      put("<section class=\"cause\"><h2>Root cause: {}</h2>\n", html_prose(words_.cause));
     items(words_.evidence);
-    if (!words_.runner_up.empty())
+    if (!words_.runner_up.empty() && !words_.is_margin)
       put("<p class=\"faint\">Or else {}</p>\n", html_prose(words_.runner_up));
     put("<p><b>What to do.</b> {}</p></section>\n", html_prose(words_.advice));
   }

@@ -85,22 +85,26 @@ Json late(const std::vector<Lateness>& all) {
 std::string explanation_json(const ExplanationReport& report) {
   const ExplanationWords words = words_of(report);
   const Explanation& found = report.explanation;
-  Json json = {{"format", 1},
-               {"test", words.test},
-               {"outcome", to_string(report.repro.outcome)},
-               {"signature", printable(report.repro.signature)},
-               {"causes", causes(found.causes)},
-               {"advice", words.advice},
-               {"critical", found.pair ? moment(found.pair->first) : Json(nullptr)},
-               {"barrier", found.pair ? moment(found.pair->second) : Json(nullptr)},
-               {"same_object", found.pair && found.pair->same_object},
-               {"wait", found.wait ? wait(*found.wait) : Json(nullptr)},
-               {"failure", found.failure ? moment(*found.failure) : Json(nullptr)},
-               {"late", late(found.late)},
-               {"story", words.story},
-               {"figures", words.figures},
-               {"plan", words.plan},
-               {"notes", words.notes}};
+  Json json = {
+      {"format", 1},
+      {"test", words.test},
+      {"outcome", to_string(report.repro.outcome)},
+      {"signature", printable(report.repro.signature)},
+      {"plausibility",
+       report.repro.plausibility ? Json(to_string(*report.repro.plausibility)) : Json(nullptr)},
+      {"is_margin", words.is_margin},
+      {"causes", causes(found.causes)},
+      {"advice", words.advice},
+      {"critical", found.pair ? moment(found.pair->first) : Json(nullptr)},
+      {"barrier", found.pair ? moment(found.pair->second) : Json(nullptr)},
+      {"same_object", found.pair && found.pair->same_object},
+      {"wait", found.wait ? wait(*found.wait) : Json(nullptr)},
+      {"failure", found.failure ? moment(*found.failure) : Json(nullptr)},
+      {"late", late(found.late)},
+      {"story", words.story},
+      {"figures", words.figures},
+      {"plan", words.plan},
+      {"notes", words.notes}};
   return json_text(json, 1) + "\n";
 }
 

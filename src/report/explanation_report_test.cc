@@ -70,6 +70,12 @@ class ExplanationReports : public testing::Test {
             }};
   }
 
+  void make_margin() {
+    repro_.slack = Slack{std::chrono::milliseconds(3700), std::chrono::milliseconds(4050)};
+    repro_.plausibility = Plausibility::margin;
+    repro_.machine_lateness = MachineLateness{Duration(200), Duration(20'000)};
+  }
+
   std::string html() { return explanation_html(report()); }
   std::string text() { return explanation_text(report(), Style(false)); }
 
@@ -100,7 +106,7 @@ TEST_F(ExplanationReports, The_text_has_cause_figures_plan_and_advice) {
   const std::string all = text();
   for (const char* part :
        {"root cause: async wait", "or else ordering", "20 of 20 runs", "1 of 50 runs",
-        "slack: a delay of 6.00 ms still passes", "Wait for the condition itself",
+        "slack: 6.00 ms late still passes", "Wait for the condition itself",
         "post.cc:24:pthread_mutex_lock@post.cc:22#1=100ms"})
     EXPECT_THAT(all, HasSubstr(part));
 }
@@ -224,6 +230,35 @@ TEST(AxisStep, Gives_a_handful_of_marks) {
     EXPECT_LE(length / axis_step(length), 10) << length;
     EXPECT_GE(length / axis_step(length), 2) << length;
   }
+}
+
+TEST_F(ExplanationReports, Do_not_tell_to_repair_a_margin) {
+  make_margin();
+  for (const std::string& page : {text(), html(), explanation_json(report())}) {
+    EXPECT_THAT(page, HasSubstr("Nothing has to be repaired"));
+    EXPECT_THAT(page, Not(HasSubstr("Wait for the condition itself")));
+    EXPECT_THAT(page, HasSubstr("3.70 s late"));
+  }
+  EXPECT_THAT(text(), HasSubstr("no flaw, a margin\n  holds until 3.70 s late"));
+  EXPECT_THAT(text(), Not(HasSubstr("root cause")));
+  EXPECT_THAT(html(), HasSubstr("No flaw, a margin"));
+  EXPECT_THAT(html(), Not(HasSubstr("Root cause")));
+  EXPECT_THAT(explanation_json(report()), HasSubstr("\"is_margin\": true"));
+}
+
+TEST_F(ExplanationReports, Tell_how_to_repair_what_somebody_has_seen_however_late_it_takes) {
+  make_margin();
+  repro_.was_seen = true;
+  EXPECT_THAT(text(), HasSubstr("Wait for the condition itself"));
+  EXPECT_THAT(text(), HasSubstr("root cause"));
+  EXPECT_THAT(explanation_json(report()), HasSubstr("\"plausibility\": \"margin\""));
+}
+
+TEST_F(ExplanationReports, Say_of_a_bound_no_more_than_the_runs_show) {
+  repro_.slack = Slack{Duration(0), Duration(482'000)};
+  repro_.doses = {{Duration(0), {0, 5}}, {Duration(120'000), {0, 3}}, {Duration(482'000), {5, 5}}};
+  EXPECT_THAT(text(), HasSubstr("slack: at most 482 ms; with 120 ms 0 of 3 runs failed"));
+  EXPECT_THAT(text(), Not(HasSubstr("0 us")));
 }
 
 }  // namespace

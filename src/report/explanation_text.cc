@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "report/repro_words.h"
+
 namespace unflake {
 namespace {
 
@@ -30,7 +32,9 @@ std::string explanation_text(const ExplanationReport& report, const Style& style
   std::string text = words.test + "\n  " + style.paint(Tone::bad, words.failure) + "\n";
   std::vector<std::string> cause = words.evidence;
   if (!words.runner_up.empty()) cause.push_back("or else " + words.runner_up);
-  text += lines_of(style, "root cause: " + words.cause, cause);
+  text += words.is_margin ? lines_of(style, "no flaw, a margin",
+                                     {margin_words(report.repro), "what bounds it: " + words.cause})
+                          : lines_of(style, "root cause: " + words.cause, cause);
   text += lines_of(style, "what happens", words.story);
   for (const Quotation& quotation : words.quotations) text += quotation_text(style, quotation);
   text += lines_of(style, "figures", words.figures);

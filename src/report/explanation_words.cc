@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/repro_words.h"
 #include "report/style.h"
 #include "stats/rates.h"
 #include "trace/moments.h"
@@ -13,6 +14,9 @@ namespace unflake {
 namespace {
 
 constexpr int lines_around = 2;
+constexpr std::string_view margin_advice =
+    "Nothing has to be repaired: only a machine that stands still is later than the test allows. "
+    "Keep the time that it allows; much less of it would make the test flaky.";
 
 std::string place_text(const CodeSpot& place) {
   const std::string text = short_place(place);
@@ -56,7 +60,9 @@ class Wording {
     if (!found_.unseen.empty()) return tell_unseen();
     const Cause& best = found_.causes.front();
     words_.cause = to_string(best.kind);
-    words_.advice = advice_for(best.kind);
+    words_.verdict = plausibility_words(repro_);
+    words_.is_margin = repro_.is_margin();
+    words_.advice = words_.is_margin ? margin_advice : advice_for(best.kind);
     for (const std::string& text : best.evidence) words_.evidence.push_back(one_line(text));
     if (found_.causes.size() < 2) return;
     const Cause& next = found_.causes[1];
@@ -127,6 +133,8 @@ class Wording {
   // How late is too late can be said of one delay; several share it.
   std::string limit_text() const {
     if (!repro_.slack || found_.late.size() != 1) return "";
+    if (repro_.slack->passes == Duration::zero())
+      return fmt::format("; {} is enough", format_duration(repro_.slack->fails));
     return fmt::format("; {} is enough, {} is not", format_duration(repro_.slack->fails),
                        format_duration(repro_.slack->passes));
   }
@@ -153,12 +161,16 @@ class Wording {
     if (repro_.passes_under_plan)
       words_.figures.push_back(
           "the test fails by itself, and passes when the plan keeps the order");
-    if (repro_.slack)
-      words_.figures.push_back(
-          fmt::format("slack: a delay of {} still passes in most runs, {} fails in most",
-                      format_duration(repro_.slack->passes), format_duration(repro_.slack->fails)));
+    if (repro_.slack) words_.figures.push_back("slack: " + slack_figure());
+    if (!words_.verdict.empty()) words_.figures.push_back("verdict: " + words_.verdict);
     if (repro_.candidates > 0)
       words_.figures.push_back(counted(repro_.candidates, "plan") + " tried before this one");
+  }
+
+  std::string slack_figure() const {
+    if (repro_.slack->passes == Duration::zero()) return slack_words(repro_);
+    return fmt::format("{} late still passes in most runs, {} late fails in most",
+                       format_duration(repro_.slack->passes), format_duration(repro_.slack->fails));
   }
 
   void quote() {

@@ -37,7 +37,9 @@ struct Quotation {
 struct ExplanationWords {
   std::string test;
   std::string failure;
-  std::string cause;  // "async wait"
+  std::string cause;       // "async wait"
+  std::string verdict;     // what it takes to fail; empty: it was not judged
+  bool is_margin = false;  // nothing is to be repaired
   std::string advice;
   std::vector<std::string> evidence;
   std::string runner_up;             // "ordering: ..."; empty: there is none

@@ -269,15 +269,16 @@ Json object_of(const FailureReproduced& reproduced) {
   object["search_runs"] = repro.search_runs;
   if (repro.slack)
     object["slack_us"] = Json{repro.slack->passes.count(), repro.slack->fails.count()};
+  if (repro.plausibility) object["plausibility"] = to_string(*repro.plausibility);
+  object["was_seen"] = repro.was_seen;
+  object["is_margin"] = repro.is_margin();
   return object;
 }
 
 Json object_of(const SearchEnded& search) {
-  return {{"event", "search_ended"},
-          {"elapsed_us", search.elapsed.count()},
-          {"interrupted", search.interrupted},
-          {"runs", search.runs},
-          {"reproduced", search.reproduced}};
+  return {{"event", "search_ended"},           {"elapsed_us", search.elapsed.count()},
+          {"interrupted", search.interrupted}, {"runs", search.runs},
+          {"reproduced", search.reproduced},   {"margins", search.margins}};
 }
 
 // Only displays need these.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "report/findings.h"
+#include "report/repro_words.h"
 #include "stats/intervals.h"
 #include "util/text.h"
 
@@ -23,20 +24,27 @@ std::string conditions_text(const Conditions& conditions) {
   return join(parts, ", ");
 }
 
-std::string trial_text(const TrialEnded& trial) {
+// Not every failure is what a search is after.
+std::string_view doubt_of(const TrialEnded& trial, bool wants_any) {
+  if (!trial.result.outcome.failed() || trial.hit || trial.wants_pass || !trial.fired) return "";
+  return wants_any ? " (found already)" : " (another failure)";
+}
+
+std::string trial_text(const TrialEnded& trial, bool wants_any) {
   std::string text = trial.why;
   if (const Duration delay = longest_delay(trial.plan); delay > Duration::zero())
     text += ", by " + format_duration(delay);
   if (!trial.fired) text += " (never got there)";
   if (trial.result.process.end == ProcessResult::End::not_started)
     return text + ": " + trial.result.process.error;
+  text += doubt_of(trial, wants_any);
+  if (trial.hit && trial.wants_pass) text += " (passes now)";
   return text;
 }
 
 // Short enough for its column, whatever the number before it: the failure tells the signal.
 std::string_view word_for(const TrialEnded& trial) {
   if (trial.result.process.end == ProcessResult::End::not_started) return "REFUSED";
-  if (trial.hit) return "HIT";
   switch (trial.result.outcome.kind) {
     case OutcomeKind::pass:
       return "PASS";
@@ -86,13 +94,9 @@ std::string rate_text(const Count& count) {
                      interval.low * 100, interval.high * 100);
 }
 
-std::string slack_text(const Repro& repro) {
-  const std::string enough = format_duration(repro.slack->fails);
-  if (repro.slack->passes == Duration::zero())
-    return fmt::format("slack: at most {}; no shorter delay is known to be too little", enough);
-  return fmt::format("{} {} ({} is not enough)",
-                     repro.passes_under_plan ? "passes from" : "slack:", enough,
-                     format_duration(repro.slack->passes));
+std::string_view heading_of(const Repro& repro) {
+  if (repro.is_margin()) return "Margin";
+  return repro.passes_under_plan ? "Flipped" : "Reproduced";
 }
 
 }  // namespace
@@ -115,6 +119,7 @@ void SearchReport::count(const TrialEnded& trial) {
 }
 
 void SearchReport::tell(const SearchStarted& search) {
+  wants_any_ = search.wanted.empty() && search.signature.empty();
   const std::string wanted =
       search.wanted.empty() ? "every failure that lateness can cause" : search.wanted;
   print(status_line(style_, Tone::plain, "Hunting", std::nullopt,
@@ -155,7 +160,7 @@ void SearchReport::tell(const TrialEnded& trial) {
                                                     : Tone::faint;
   const std::string status = fmt::format("{} {}", trial.number, word_for(trial));
   print(status_line(style_, tone, status, trial.result.outcome.duration,
-                    one_line(trial_text(trial))) +
+                    one_line(trial_text(trial, wants_any_))) +
         failure_text(trial.result.outcome));
 }
 
@@ -189,8 +194,9 @@ void SearchReport::tell(const Note& note) {
 
 std::string repro_text(const Repro& repro, const Style& style) {
   std::string text =
-      status_line(style, Tone::bad, repro.passes_under_plan ? "Flipped" : "Reproduced",
+      status_line(style, repro.is_margin() ? Tone::doubtful : Tone::bad, heading_of(repro),
                   std::nullopt, one_line(headline(repro.failure)));
+  if (repro.is_margin()) text += detail_line(margin_words(repro));
   for (const Intervention& delay : repro.plan.interventions)
     text += detail_line("--delay " + shell_quote(to_string(delay, repro.plan.interventions)));
   if (repro.conditions != Conditions{}) text += detail_line(conditions_text(repro.conditions));
@@ -198,7 +204,10 @@ std::string repro_text(const Repro& repro, const Style& style) {
                                   rate_text(repro.with_plan), rate_text(repro.without_plan)));
   if (repro.passes_under_plan)
     text += detail_line("it fails by itself mostly; late like this, it passes");
-  if (repro.slack) text += detail_line(slack_text(repro));
+  if (repro.slack && !repro.is_margin())
+    text +=
+        detail_line((repro.passes_under_plan ? "passes from " : "slack: ") + slack_words(repro));
+  if (repro.plausibility) text += detail_line(plausibility_words(repro));
   text += detail_line(fmt::format("found by {} in {}, signature {}", repro.strategy,
                                   counted(repro.search_runs, "search run"), repro.signature));
   return text;

@@ -36,6 +36,7 @@ class SearchReport : public Consumer {
   bool is_counting_ = false;  // the last line of the terminal is a count
   std::string strategy_;      // whose steps were told last
   std::string failure_;       // that was told last
+  bool wants_any_ = true;     // failure, and not a given one
   int reruns_ = 0;
   int profile_runs_ = 0, profile_failures_ = 0;
 };

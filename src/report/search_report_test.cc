@@ -99,10 +99,85 @@ TEST(SearchReport, Puts_the_topic_of_a_note_into_the_column_of_words) {
             "info: only the end was read\n");
 }
 
+TEST(SearchReport, Calls_a_failure_a_failure_and_says_when_it_is_not_the_one) {
+  TrialEnded hit = trial(1, OutcomeKind::fail);
+  hit.hit = true;
+  const TrialEnded other = trial(2, OutcomeKind::crash);
+  SearchStarted any, given;
+  any.test = given.test = std::make_shared<Test>();
+  given.wanted = "bread.cc:9";
+  const std::string wide = told({any, hit, other});
+  EXPECT_NE(wide.find("1 FAIL "), std::string::npos) << wide;
+  EXPECT_NE(wide.find("the baker begins late (found already)"), std::string::npos) << wide;
+  EXPECT_EQ(wide.find("HIT"), std::string::npos) << wide;
+  const std::string narrow = told({given, hit, other});
+  EXPECT_NE(narrow.find("the baker begins late (another failure)"), std::string::npos) << narrow;
+  EXPECT_EQ(narrow.find("the baker begins late (another failure)"),
+            narrow.rfind("the baker begins late ("))
+      << narrow;
+}
+
+TEST(SearchReport, Says_what_is_looked_for_when_it_is_a_pass) {
+  TrialEnded passes = trial(1, OutcomeKind::pass), fails = trial(2, OutcomeKind::fail);
+  passes.hit = passes.wants_pass = fails.wants_pass = true;
+  const std::string text = told({passes, fails});
+  EXPECT_NE(text.find("the baker begins late (passes now)\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("found already"), std::string::npos) << text;
+}
+
 TEST(ReproText, Calls_a_slack_that_was_not_measured_a_bound) {
   Repro repro;
   repro.slack = Slack{0ms, 250ms};
-  EXPECT_NE(repro_text(repro, Style(false)).find("slack: at most 250 ms"), std::string::npos);
+  EXPECT_NE(
+      repro_text(repro, Style(false)).find("slack: at most 250 ms; nothing shorter was tried"),
+      std::string::npos);
+}
+
+TEST(ReproText, Tells_of_shorter_delays_what_the_chart_shows) {
+  Repro repro;
+  repro.slack = Slack{0ms, 482ms};
+  repro.doses = {{0ms, {0, 5}}, {120ms, {0, 3}}, {482ms, {5, 5}}};
+  const std::string text = repro_text(repro, Style(false));
+  EXPECT_NE(text.find("slack: at most 482 ms; with 120 ms 0 of 3 runs failed, too few to be sure"),
+            std::string::npos)
+      << text;
+}
+
+TEST(ReproText, Does_not_accuse_a_test_of_its_margin) {
+  Repro repro;
+  repro.failure.file = "bread.cc";
+  repro.slack = Slack{3700ms, 4050ms};
+  repro.plausibility = Plausibility::margin;
+  repro.machine_lateness = MachineLateness{1ms, 20ms};
+  const std::string text = repro_text(repro, Style(false));
+  EXPECT_NE(text.find("Margin"), std::string::npos) << text;
+  EXPECT_NE(text.find("holds until 3.70 s late, fails when 4.05 s late"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("a margin, no flaw"), std::string::npos) << text;
+  EXPECT_NE(text.find("20.0 ms when it was made scarce"), std::string::npos) << text;
+  EXPECT_EQ(text.find("Reproduced"), std::string::npos) << text;
+}
+
+TEST(ReproText, Reproduces_a_failure_that_was_seen_however_late_it_takes) {
+  Repro repro;
+  repro.slack = Slack{3700ms, 4050ms};
+  repro.plausibility = Plausibility::margin;
+  repro.was_seen = true;
+  const std::string text = repro_text(repro, Style(false));
+  EXPECT_NE(text.find("Reproduced"), std::string::npos) << text;
+  EXPECT_NE(text.find("slack: 4.05 s (3.70 s is not enough)"), std::string::npos) << text;
+  EXPECT_NE(text.find("but the failure was seen"), std::string::npos) << text;
+}
+
+TEST(ReproText, Tells_a_flaw_from_a_risk) {
+  Repro repro;
+  repro.plan.interventions.emplace_back();
+  repro.plausibility = Plausibility::flaw;
+  EXPECT_NE(repro_text(repro, Style(false)).find("a flaw: a busy machine is that late"),
+            std::string::npos);
+  repro.plausibility = Plausibility::risk;
+  EXPECT_NE(repro_text(repro, Style(false)).find("a risk: a badly overloaded machine is that late"),
+            std::string::npos);
 }
 
 TEST(ReproText, Says_from_which_delay_on_a_broken_test_passes) {

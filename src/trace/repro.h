@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "stats/plausibility.h"
 #include "suite/test.h"
 #include "trace/conditions.h"
 #include "trace/outcome.h"
@@ -20,16 +21,18 @@ struct Count {
   bool operator==(const Count&) const = default;
 };
 
-// How often the test fails when the plan's delays are this long.
+// How often the test fails when the plan makes it this late in all.
 struct Dose {
   Duration delay{};
   Count failures;
   bool operator==(const Dose&) const = default;
 };
 
-// The smallest delay that makes the test fail in more than half of its runs lies between the two.
+// The least lateness that makes the test fail in more than half of its runs lies between the two. A
+// thread that is delayed several times on its way to the failure is as late as all of that
+// together.
 struct Slack {
-  Duration passes{};  // the longest delay under which it did not
+  Duration passes{};  // the longest lateness under which it did not
   Duration fails{};   // the shortest one under which it did
   bool operator==(const Slack&) const = default;
 };
@@ -70,12 +73,21 @@ struct Repro {
   std::vector<Dose> doses;  // by delay
   Duration timeout{};       // of one run under the plan
 
+  std::optional<Plausibility> plausibility;         // nothing: it was not judged
+  std::optional<MachineLateness> machine_lateness;  // that it was judged by, where it was found
+  // Somebody has met the failure without the plan: it was asked for, history knows it, or a run
+  // without delays has shown it.
+  bool was_seen = false;
+
   std::string strategy;
   std::string reason;  // why this plan was tried, in words
   uint64_t seed = 0;
   int search_runs = 0;
   std::string commit, machine, unflake_version;
   std::chrono::system_clock::time_point found;
+
+  // It takes a machine that stands still, and nobody has seen it: the test is sound.
+  bool is_margin() const { return plausibility == Plausibility::margin && !was_seen; }
 };
 
 }  // namespace unflake

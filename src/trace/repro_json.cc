@@ -138,6 +138,11 @@ Json measured(const Repro& repro) {
     one.update(to_json(dose.failures));
     json["doses"].push_back(std::move(one));
   }
+  if (repro.plausibility) json["plausibility"] = to_string(*repro.plausibility);
+  if (repro.machine_lateness)
+    json["machine_lateness"] = {{"plain", duration_word(repro.machine_lateness->plain)},
+                                {"scarce", duration_word(repro.machine_lateness->scarce)}};
+  json["was_seen"] = repro.was_seen;
   return json;
 }
 

@@ -80,6 +80,9 @@ Repro example() {
   repro.slack = Slack{8ms, 8500us};
   repro.doses = {{1ms, {0, 10}}, {10ms, {9, 10}}};
   repro.timeout = 12s;
+  repro.plausibility = Plausibility::risk;
+  repro.machine_lateness = MachineLateness{300us, 20ms};
+  repro.was_seen = true;
   repro.strategy = "guided";
   repro.reason = "the carrier may be late";
   repro.seed = UINT64_MAX;
@@ -132,8 +135,31 @@ TEST(ReproJson, Everything_comes_back) {
   EXPECT_EQ(after->slack, before.slack);
   EXPECT_EQ(after->doses, before.doses);
   EXPECT_EQ(after->timeout, before.timeout);
+  EXPECT_EQ(after->plausibility, before.plausibility);
+  EXPECT_EQ(after->machine_lateness, before.machine_lateness);
+  EXPECT_EQ(after->was_seen, before.was_seen);
   EXPECT_EQ(after->seed, before.seed);
   EXPECT_EQ(after->found, before.found);
+}
+
+TEST(ReproJson, A_file_from_before_failures_were_judged_is_read) {
+  Repro old = example();
+  old.plausibility.reset();
+  old.machine_lateness.reset();
+  std::string text = repro_json(old);
+  const size_t at = text.find(",\n  \"was_seen\": true");
+  ASSERT_NE(at, std::string::npos) << text;
+  text.erase(at, std::string(",\n  \"was_seen\": true").size());
+  const auto repro = parse_repro(text, "r.json");
+  ASSERT_TRUE(repro) << to_string(repro.error());
+  EXPECT_FALSE(repro->plausibility);
+  EXPECT_FALSE(repro->machine_lateness);
+  EXPECT_FALSE(repro->was_seen);
+  EXPECT_FALSE(repro->is_margin());
+}
+
+TEST(ReproJson, An_unknown_plausibility_is_an_error) {
+  expect_wrong("\"risk\"", "\"bad luck\"", "$.measured.plausibility");
 }
 
 TEST(ReproJson, The_plan_comes_back_without_what_changes_with_a_build) {

@@ -187,6 +187,12 @@ void read_measured(const JsonField& field, Repro& repro) {
     repro.slack = Slack{delay(field["slack"]["passes"]), delay(field["slack"]["fails"])};
   for (const JsonField& dose : field["doses"].items(most_entries))
     repro.doses.push_back({delay(dose["delay"]), count_in(dose)});
+  if (field.has("plausibility"))
+    repro.plausibility = kind_named<Plausibility>(field["plausibility"]);
+  if (field.has("machine_lateness"))
+    repro.machine_lateness = MachineLateness{delay(field["machine_lateness"]["plain"]),
+                                             delay(field["machine_lateness"]["scarce"])};
+  if (field.has("was_seen")) repro.was_seen = field["was_seen"].flag();
 }
 
 std::chrono::system_clock::time_point time_in(const JsonField& field) {

@@ -118,25 +118,44 @@ TEST(Confirmation, Makes_no_plain_runs_for_what_does_not_come_back) {
 }
 
 // The hit comes with the last of the time, and five runs each way cannot tell it from chance.
-TEST(Confirmation, Ends_after_its_first_runs_when_the_budget_is_over) {
+TEST(Confirmation, Says_what_is_missing_when_the_budget_ends_before_it) {
   HuntOptions options;
-  options.budget = 100s;
+  options.budget = 175s;
   ScriptedHunt scripted(
       [](const Experiment& experiment, int) {
         const auto& late = experiment.plan.interventions;
-        const bool is_bad = !late.empty() && late[0].site.line >= 12;
+        const bool is_bad = !late.empty() && late[0].site.line >= 8;
         return is_bad ? fails(experiment, 7s) : passes(experiment, 7s);
       },
       options);
-  EXPECT_FALSE(confirms_any(scripted, 12, 1));
-  EXPECT_LE(scripted.hunt.coverage().confirming_runs, 5);
-  EXPECT_LE(scripted.hunt.elapsed(), options.budget + 11 * 7s);
-  EXPECT_TRUE(scripted.hunt.out_of_budget());
+  EXPECT_FALSE(confirms_any(scripted, 8, 1));
+  EXPECT_LE(scripted.hunt.elapsed(), options.budget);
+  EXPECT_EQ(scripted.hunt.coverage().unconfirmed, 0);
+  ASSERT_THAT(scripted.hunt.coverage().unfinished, SizeIs(1));
+  const Found& found = scripted.hunt.coverage().unfinished[0];
+  EXPECT_GE(found.with_plan.hits, 5);
+  EXPECT_EQ(found.with_plan.hits, found.with_plan.runs);
+  EXPECT_THAT(scripted.said, Contains(HasSubstr("no time left to tell it from chance")));
+}
+
+// Whatever takes longer than the rest of the budget is not begun; a run that does not stop is
+// stopped.
+TEST(Confirmation, Of_a_hang_ends_with_the_budget) {
+  HuntOptions options;
+  options.budget = 10s;
+  ScriptedHunt scripted(
+      [](const Experiment& experiment, int) {
+        return experiment.plan.interventions.empty() ? passes(experiment, 10ms) : hangs(experiment);
+      },
+      options);
+  EXPECT_FALSE(confirms_any(scripted, 1, 1));
+  EXPECT_LE(scripted.hunt.elapsed(), options.budget);
+  EXPECT_THAT(scripted.hunt.coverage().unfinished, SizeIs(1));
 }
 
 TEST(Confirmation, Judges_by_the_runs_that_there_was_time_for) {
   HuntOptions options;
-  options.budget = 180s;
+  options.budget = 185s;
   ScriptedHunt scripted(
       [](const Experiment& experiment, int) {
         const auto& late = experiment.plan.interventions;

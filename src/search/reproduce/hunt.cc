@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "search/reproduce/trials.h"
 #include "stats/comparison.h"
@@ -23,6 +24,10 @@ constexpr int most_base_runs = 20;
 constexpr double significance = 0.05;
 constexpr Duration most_added = 10min;  // to a time limit, by delays at places without end
 constexpr int tries_until_fired = 3;
+constexpr int tries_until_it_comes = 3;
+constexpr Duration least_limit = 1ms;   // of a run
+constexpr Duration worth_a_probe = 2s;  // of the budget: asking the machine takes about one
+constexpr double scarce_share = 0.5;    // of a processor, that a busy machine leaves a test
 
 double rate_of(const Found& found) {
   return static_cast<double>(found.with_plan.hits) / std::max(found.with_plan.runs, 1);
@@ -79,8 +84,32 @@ Duration Hunt::left() const {
   return options_.budget - elapsed();
 }
 
+// Whoever searches until the last moment has no time to confirm what it finds then.
+Duration Hunt::reserve() const {
+  return options_.budget / (found_.empty() ? 10 : 4);
+}
+
+// A run that comes to its delay once; what comes to it again and again is cut short in the end.
+Duration Hunt::expected(const Trial& trial) const {
+  const double share = std::clamp(trial.conditions.cpu_share, 0.01, 1.0);
+  return std::chrono::duration_cast<Duration>(profile_.average / share) + longest_delay(trial.plan);
+}
+
+// With the runs without the plan that it is compared to.
+Duration Hunt::to_confirm(const Trial& trial) const {
+  const int plain = std::max(0, group_of_runs - static_cast<int>(baseline_.size()));
+  return group_of_runs * expected(trial) + plain * profile_.average;
+}
+
+bool Hunt::is_affordable(const Trial& trial) const {
+  const bool is_plain = trial.plan.interventions.empty() && trial.conditions == Conditions{};
+  return is_plain || expected(trial) + to_confirm(trial) <= left();
+}
+
+// What the end of the budget cuts short has shown nothing, a hang least of all.
 std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, Purpose purpose) {
-  Experiment experiment{test_, trial.plan, timeout};
+  const Duration limit = std::min(timeout, std::max(left(), least_limit));
+  Experiment experiment{test_, trial.plan, limit};
   experiment.conditions = trial.conditions;
   auto result = executor_.run(experiment);
   if (!result) {
@@ -91,6 +120,7 @@ std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, 
     stopped_ = true;
     return std::nullopt;
   }
+  if (limit < timeout && result->process.end == ProcessResult::End::timed_out) return std::nullopt;
   TrialEnded told;
   told.test = test_;
   told.purpose = purpose;
@@ -100,7 +130,8 @@ std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, 
   told.plan = trial.plan;
   told.conditions = trial.conditions;
   told.result = *result;
-  told.hit = is_hit(*result);
+  told.hit = is_hit(trial, *result);
+  told.wants_pass = inverted_;
   told.fired = has_fired(trial.plan, *result);
   events_.emit(std::move(told));
   return std::move(*result);
@@ -198,12 +229,12 @@ void Hunt::say(const std::string& text) {
   events_.emit(SearchStep{strategy_, text});
 }
 
-bool Hunt::is_hit(const ExperimentResult& result) const {
+bool Hunt::is_hit(const Trial& trial, const ExperimentResult& result) const {
   const Outcome& outcome = result.outcome;
   if (!has_started(result)) return false;
   if (inverted_) return outcome.kind == OutcomeKind::pass;
   if (!outcome.failed() || !shows_wanted(result)) return false;
-  return !options_.wanted.anything() || !has_found(outcome.signature);
+  return !options_.wanted.anything() || !is_known(trial, outcome);
 }
 
 // A test's own macros print and abort in their own way: then the failing line is on the stack, or
@@ -218,10 +249,18 @@ bool Hunt::shows_wanted(const ExperimentResult& result) const {
          !(usual != nullptr && names_line(usual->process.output.text(), *wanted.failure));
 }
 
-bool Hunt::has_found(const std::string& signature) const {
+// To be late by seconds proves little, so that a plan under which the same failure takes less is
+// still worth finding.
+bool Hunt::is_known(const Trial& trial, const Outcome& outcome) const {
+  const bool is_short = planned_delay(trial.plan) <= limits().overloaded;
   return std::ranges::any_of(found_, [&](const Found& found) {
-    return found.is_reliable() && found.outcome.signature == signature;
+    return found.is_reliable() && found.outcome.signature == outcome.signature &&
+           !(is_short && is_long(found));
   });
+}
+
+Duration Hunt::lateness_of(const Found& found) const {
+  return found.slack ? found.slack->fails : planned_delay(found.trial.plan);
 }
 
 uint64_t Hunt::visits_of(const Intervention& intervention) const {
@@ -261,7 +300,12 @@ void Hunt::count(const Trial& trial, const ExperimentResult& result, bool fired)
     coverage_.refused.insert(result.process.error);
     return;
   }
-  coverage_.fired_runs += fired && std::ranges::any_of(trial.plan.interventions, acts);
+  const bool has_delays = std::ranges::any_of(trial.plan.interventions, acts);
+  coverage_.fired_runs += fired && has_delays;
+  if ((has_delays || trial.conditions != Conditions{}) && fired) {
+    ++coverage_.late.runs;
+    coverage_.late.hits += shows_wanted(result);
+  }
   coverage_.never_fired += !fired;
   for (const Intervention& intervention : trial.plan.interventions)
     coverage_.sites_tried.insert(site_text(intervention));
@@ -277,6 +321,12 @@ void Hunt::count(const Trial& trial, const ExperimentResult& result, bool fired)
 std::optional<Observation> Hunt::observe(const Trial& trial) {
   Duration limit = timeout_for(trial);
   for (int i = 1; !over(); ++i) {
+    if (!is_affordable(trial)) {
+      ++coverage_.unaffordable;
+      const Duration needed = expected(trial) + to_confirm(trial);
+      coverage_.longest_unaffordable = std::max(coverage_.longest_unaffordable, needed);
+      return Observation{};
+    }
     auto result = run(trial, limit, Purpose::candidate);
     if (!result) return std::nullopt;
     if (i == 1 && was_cut_short(*result)) {
@@ -286,7 +336,7 @@ std::optional<Observation> Hunt::observe(const Trial& trial) {
     Observation seen;
     seen.limit = limit;
     seen.fired = has_fired(trial.plan, *result);
-    const bool hit = is_hit(*result);
+    const bool hit = is_hit(trial, *result);
     count(trial, *result, seen.fired);
     seen.hit = hit && seen.fired;
     seen.result = std::move(*result);
@@ -328,27 +378,41 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   found.candidates = std::max(1, static_cast<int>(coverage_.plans_tried.size()));
   found.passes_under_plan = inverted_;
   found.timeout = std::max(timeout_for(trial), hit.limit);
-  if (is_slow_only(trial, found)) return false;
+  const auto slow_only = is_slow_only(trial, found);
+  if (!slow_only) give_up(std::move(found));
+  if (slow_only.value_or(true)) return false;
   const int doubts = coverage_.unconfirmed + static_cast<int>(found_.size()) + 1;
   const double allowed = significance / std::max(found.candidates, doubts * (doubts + 1));
   for (int look = 1; found.with_plan.runs < most_confirming_runs; ++look) {
     const int runs = std::max(group_of_runs, 2 * found.with_plan.runs);
-    if (look > 1 && out_of_budget()) break;
     if (!confirm_until(runs, trial, found)) return false;
     if (found.with_plan.hits * 5 < found.with_plan.runs * 3) break;
+    const bool is_enough = std::min(found.with_plan.runs, found.without_plan.runs) >= group_of_runs;
     const double p = fisher_more_often(found.with_plan.hits, found.with_plan.runs,
                                        found.without_plan.hits, found.without_plan.runs);
-    if (p <= allowed / (look * (look + 1))) {
+    if (is_enough && p <= allowed / (look * (look + 1))) {
       keep(std::move(found));
       return true;
     }
+    if (std::min(found.with_plan.runs, found.without_plan.runs) < runs) {
+      give_up(std::move(found));
+      return false;
+    }
   }
   ++coverage_.unconfirmed;
-  say(fmt::format("{}: {} of {} fresh runs with it, {} of {} without",
-                  out_of_budget() ? "no time left to tell it from chance" : "did not hold",
+  say(fmt::format("did not hold: {} of {} fresh runs with it, {} of {} without",
                   found.with_plan.hits, found.with_plan.runs, found.without_plan.hits,
                   found.without_plan.runs));
   return false;
+}
+
+void Hunt::give_up(Found found) {
+  if (stopped_ || error_) return;
+  say(fmt::format(
+      "no time left to tell it from chance: {} of {} fresh runs with it, {} of {} without",
+      found.with_plan.hits, found.with_plan.runs, found.without_plan.hits,
+      found.without_plan.runs));
+  coverage_.unfinished.push_back(std::move(found));
 }
 
 void Hunt::keep(Found found) {
@@ -362,33 +426,33 @@ void Hunt::keep(Found found) {
   });
   if (weaker == found_.end())
     found_.push_back(std::move(found));
-  else if (rate_of(*weaker) < rate_of(found))
+  else if (rate_of(*weaker) < rate_of(found) || is_long(*weaker))
     *weaker = std::move(found);
 }
 
+// False: stopped or broken. Fewer runs than asked for: the time has run out.
 bool Hunt::confirm_until(int runs, const Trial& trial, Found& found) {
-  const auto has_time = [&](size_t done) { return done < group_of_runs || !out_of_budget(); };
   found.without_plan = baseline_for(found.outcome.signature);
-  while (found.with_plan.runs < runs && has_time(static_cast<size_t>(found.with_plan.runs))) {
+  while (found.with_plan.runs < runs && expected(trial) <= left()) {
     auto result = run(trial, found.timeout, Purpose::confirm);
-    if (!result) return false;
+    if (!result) return !stopped_ && !error_;
     ++coverage_.confirming_runs;
     ++found.with_plan.runs;
     found.with_plan.hits += is_again(trial, found, *result);
     const int lost = found.with_plan.runs - found.with_plan.hits;
     if (lost * 5 > runs * 2) return true;
   }
-  while (static_cast<int>(baseline_.size()) < runs && has_time(baseline_.size()))
-    if (!run_baseline()) return false;
+  while (static_cast<int>(baseline_.size()) < runs && profile_.average <= left())
+    if (!run_baseline()) break;
   found.without_plan = baseline_for(found.outcome.signature);
-  return true;
+  return !stopped_ && !error_;
 }
 
-// A hang is only believed when it lasts.
-bool Hunt::is_slow_only(const Trial& trial, const Found& found) {
+// A hang is only believed when it lasts. Nothing: there was no time to see.
+std::optional<bool> Hunt::is_slow_only(const Trial& trial, const Found& found) {
   if (found.outcome.kind != OutcomeKind::timeout) return false;
   const auto result = run(trial, found.timeout * 3, Purpose::confirm);
-  if (!result) return true;
+  if (!result) return std::nullopt;
   ++coverage_.confirming_runs;
   const bool is_slow =
       result->outcome.kind != OutcomeKind::timeout && result->outcome.duration > found.timeout;
@@ -397,10 +461,66 @@ bool Hunt::is_slow_only(const Trial& trial, const Found& found) {
 }
 
 std::optional<bool> Hunt::measure(const Trial& trial, const Found& found) {
-  if (stopped_ || error_ || left() + options_.budget / 2 <= Duration::zero()) return std::nullopt;
+  const Duration time = std::min(left(), measuring_ends_ - elapsed());
+  if (stopped_ || error_ || expected(trial) > time) return std::nullopt;
   const auto result = run(trial, found.timeout, Purpose::dose);
   if (!result) return std::nullopt;
   return is_again(trial, found, *result);
+}
+
+std::optional<Duration> Hunt::lateness_under(const Trial& trial, const Found& found) {
+  Trial traced = trial;
+  traced.plan.events = true;
+  for (int i = 0; i < tries_until_it_comes; ++i) {
+    if (stopped_ || error_ || expected(trial) > left()) break;
+    const auto result = run(traced, found.timeout, Purpose::dose);
+    if (!result) break;
+    if (is_again(trial, found, *result)) return lateness_in(*result);
+  }
+  return std::nullopt;
+}
+
+void Hunt::learn_machine_lateness() {
+  if (std::exchange(asked_machine_, true) || !options_.measure_lateness) return;
+  if (left() < worth_a_probe) return;
+  machine_lateness_ = options_.measure_lateness();
+}
+
+void Hunt::judge(Found& found) {
+  const std::string& signature = found.outcome.signature;
+  const auto is_same = [&](const Outcome& outcome) {
+    return outcome.failed() && outcome.signature == signature;
+  };
+  found.was_seen = inverted_ || !options_.wanted.anything() ||
+                   options_.known_signatures.contains(signature) ||
+                   std::ranges::any_of(baseline_, is_same) ||
+                   std::ranges::any_of(profile_.runs, is_same, &ExperimentResult::outcome);
+  found.machine_lateness = machine_lateness_;
+  const bool is_scarce_only = found.trial.plan.interventions.empty();
+  if (is_scarce_only && found.trial.conditions.cpu_share >= scarce_share)
+    found.plausibility = Plausibility::flaw;
+  else if (is_scarce_only)
+    found.plausibility = Plausibility::risk;
+  else if (!inverted_ && lateness_of(found) > Duration::zero())
+    found.plausibility = plausibility_of(lateness_of(found), limits());
+}
+
+LatenessEffect Hunt::lateness_effect() const {
+  LatenessEffect effect;
+  effect.late = coverage_.late;
+  const auto add = [&](const Outcome& outcome) {
+    ++effect.plain.runs;
+    effect.plain.hits += options_.wanted.matches(outcome);
+  };
+  for (const ExperimentResult& run : profile_.runs) add(run.outcome);
+  std::ranges::for_each(baseline_, add);
+  effect.p =
+      fisher_differs(effect.late.hits, effect.late.runs, effect.plain.hits, effect.plain.runs);
+  return effect;
+}
+
+bool Hunt::has_flaw() const {
+  return std::ranges::any_of(found_, [](const Found& found) { return !found.is_margin(); });
 }
 
 bool Hunt::over() const {

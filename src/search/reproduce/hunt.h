@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 #include "report/events.h"
 #include "run/executor.h"
 #include "search/reproduce/profile.h"
+#include "stats/plausibility.h"
 #include "trace/repro.h"
 
 namespace unflake {
@@ -44,7 +46,7 @@ std::string_view to_string(Order order);
 
 struct HuntOptions {
   Wanted wanted;
-  Duration budget{std::chrono::minutes(5)};
+  Duration budget{std::chrono::minutes(5)};       // for everything, the slack included
   Duration timeout{std::chrono::minutes(10)};     // of a profiling run
   Duration time_offset{std::chrono::seconds(2)};  // what a run may take beyond what is expected
   std::optional<Duration> initial_delay;          // FlakeRake's initial sleep, 5 s in the paper
@@ -56,6 +58,10 @@ struct HuntOptions {
   std::vector<std::string> extra_functions;
   bool system_calls = false;
   uint64_t seed = 1;
+  std::set<std::string> known_signatures;  // of failures that the test has shown before
+  // How late the machine is, asked once, when there is something to judge by it. Without it every
+  // machine counts as quiet.
+  std::function<std::optional<MachineLateness>()> measure_lateness;
 };
 
 // One experiment that a strategy wants to make, and why.
@@ -85,7 +91,13 @@ struct Found {
   bool passes_under_plan = false;
   std::optional<Slack> slack;
   std::vector<Dose> doses;
+  bool is_refined = false;
+  std::optional<Plausibility> plausibility;
+  std::optional<MachineLateness> machine_lateness;
+  bool was_seen = false;  // without the plan, by whomever
 
+  // Nothing to accuse the test of.
+  bool is_margin() const { return plausibility == Plausibility::margin && !was_seen; }
   // Worth keeping while a better plan is looked for, but not the end of the search.
   bool is_reliable() const { return with_plan.hits * 10 >= with_plan.runs * 9; }
 };
@@ -103,6 +115,18 @@ struct Coverage {
   std::map<std::string, int> other_failures;  // headline -> runs, that were not what was wanted
   std::set<std::string> refused;              // why plans could not be carried out
   int unconfirmed = 0;                        // hits that did not come back often enough
+  Count late;                                 // runs made late or scarce, and those that failed
+  int unaffordable = 0;                       // plans that there was no time to confirm a hit of
+  Duration longest_unaffordable{};            // what the longest of them would have taken
+  std::vector<Found> unfinished;              // hits that the time to confirm them ran out of
+};
+
+// Runs that failed as wanted, of those that were made late or scarce and of those that were not.
+struct LatenessEffect {
+  Count late, plain;
+  double p = 1;  // that both rates are the same, by Fisher's exact test
+
+  bool shows() const { return p <= 0.05; }
 };
 
 // The hunt for a failure of one test: what strategies work with. It counts, keeps to the budget,
@@ -134,20 +158,32 @@ class Hunt {
   // One run. Nothing when the hunt is over; a run that could not be made counts as no hit.
   std::optional<Observation> observe(const Trial& trial);
   // Whether the hit comes back: at least 3 of 5 fresh runs with the same signature, and
-  // significantly more often than without the plan, corrected for the number of plans tried. Once
-  // the budget is over only these first runs are made. What is confirmed is kept in found().
+  // significantly more often than without the plan, corrected for the number of plans tried. What
+  // is confirmed is kept in found().
   bool confirm(const Trial& trial, const Observation& hit);
   // A run for a strategy's own information (other functions traced, more probes): not counted as a
   // candidate.
   std::optional<ExperimentResult> look(const Plan& plan);
 
-  // Whether the failure that was found comes under another plan, too: for what is measured after
-  // the search, so it may go beyond the budget by half. Nothing when there is no time left.
+  // Whether the failure that was found comes under another plan, too. Nothing when there is no time
+  // left, of the budget or of what measure_until() has set.
   std::optional<bool> measure(const Trial& trial, const Found& found);
+  void measure_until(Duration elapsed) { measuring_ends_ = elapsed; }
+  // How late the plan makes the thread that it delays most until the failure comes, in a run in
+  // which it does. Nothing when there is no time left.
+  std::optional<Duration> lateness_under(const Trial& trial, const Found& found);
+
+  // By how late it must be to fail, and whether anybody has seen it.
+  void judge(Found& found);
+  LatenessLimits limits() const { return limits_of(machine_lateness_.value_or(MachineLateness{})); }
+  void learn_machine_lateness();
+  // Something else than margins.
+  bool has_flaw() const;
 
   // Found what was wanted, out of budget, stopped, or broken.
   bool over() const;
-  bool out_of_budget() const { return left() <= Duration::zero(); }
+  // No time is left to search; what is reserved is for confirming and measuring what was found.
+  bool out_of_budget() const { return left() <= reserve(); }
   bool stopped() const { return stopped_; }
   bool always_fails() const { return always_fails_; }
   bool always_skipped() const;
@@ -157,9 +193,9 @@ class Hunt {
   const std::optional<Error>& error() const { return error_; }
 
   std::vector<Found>& found() { return found_; }
+  bool has_found() const { return !found_.empty(); }
   const Coverage& coverage() const { return coverage_; }
-  bool has_found(const std::string& signature) const;
-
+  LatenessEffect lateness_effect() const;
   // The most visits that each of the intervention's threads made at its site in a profiling run,
   // together; at least 1.
   uint64_t visits_of(const Intervention& intervention) const;
@@ -176,11 +212,19 @@ class Hunt {
   std::optional<ExperimentResult> run(const Trial& trial, Duration timeout,
                                       TrialEnded::Purpose purpose);
   bool confirm_until(int runs, const Trial& trial, Found& found);
-  bool is_slow_only(const Trial& trial, const Found& found);
+  std::optional<bool> is_slow_only(const Trial& trial, const Found& found);
   void keep(Found found);
+  void give_up(Found found);
   void count(const Trial& trial, const ExperimentResult& result, bool fired);
 
-  bool is_hit(const ExperimentResult& result) const;
+  Duration reserve() const;
+  Duration expected(const Trial& trial) const;
+  Duration to_confirm(const Trial& trial) const;
+  bool is_affordable(const Trial& trial) const;
+  bool is_hit(const Trial& trial, const ExperimentResult& result) const;
+  bool is_known(const Trial& trial, const Outcome& outcome) const;
+  Duration lateness_of(const Found& found) const;
+  bool is_long(const Found& found) const { return lateness_of(found) > limits().overloaded; }
   bool shows_wanted(const ExperimentResult& result) const;
   bool is_again(const Trial& trial, const Found& found, const ExperimentResult& result) const;
   Duration planned_delay(const Plan& plan) const;
@@ -198,6 +242,9 @@ class Hunt {
   std::vector<Outcome> baseline_;  // fresh runs without interventions
   std::vector<Found> found_;
   Coverage coverage_;
+  Duration measuring_ends_ = Duration::max();
+  bool asked_machine_ = false;
+  std::optional<MachineLateness> machine_lateness_;
   bool line_is_unknown_ = false;
   bool always_fails_ = false;
   bool inverted_ = false;

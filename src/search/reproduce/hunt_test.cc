@@ -312,6 +312,25 @@ TEST(Hunt, Is_over_when_the_budget_is) {
   EXPECT_LE(scripted.hunt.elapsed(), scripted.hunt.options().budget + 1s);
 }
 
+// As a test does that fails by a random number.
+TEST(Hunt, Sees_that_lateness_makes_no_difference) {
+  ScriptedHunt scripted(by_chance(0.3, 0.3, 7));
+  ASSERT_TRUE(scripted.hunt.prepare());
+  for (int i = 0; i < 60; ++i) scripted.hunt.observe(late_at(scripted.hunt, i + 1));
+  const LatenessEffect effect = scripted.hunt.lateness_effect();
+  EXPECT_EQ(effect.late.runs, 60);
+  EXPECT_GT(effect.late.hits, 0);
+  EXPECT_GE(effect.plain.runs, 5);
+  EXPECT_FALSE(effect.shows()) << effect.p;
+}
+
+TEST(Hunt, Sees_that_lateness_makes_a_difference) {
+  ScriptedHunt scripted(by_chance(0.1, 0.7, 7));
+  ASSERT_TRUE(scripted.hunt.prepare());
+  for (int i = 0; i < 60; ++i) scripted.hunt.observe(late_at(scripted.hunt, i + 1));
+  EXPECT_TRUE(scripted.hunt.lateness_effect().shows());
+}
+
 Outcome outcome_of(const Failure& failure) {
   return {OutcomeKind::fail, 1ms, {failure}, signature_of(failure), ""};
 }

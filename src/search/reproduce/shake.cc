@@ -39,6 +39,12 @@ void try_conditions(Hunt& hunt, const Shake& shake) {
 
 }  // namespace
 
+std::vector<Conditions> scarce_conditions() {
+  std::vector<Conditions> all;
+  for (const Shake& shake : ladder) all.push_back(shake.conditions);
+  return all;
+}
+
 void search_shake(Hunt& hunt) {
   for (const Shake& shake : ladder) {
     if (hunt.over()) return;

@@ -22,6 +22,7 @@ constexpr int most_runs_per_dose = 12;
 constexpr Duration longest_measurement = 20s;
 constexpr Duration finest = 1ms;
 constexpr double finest_ratio = 1.1;
+constexpr double near_by = 1.15;
 
 bool is_delay(const Intervention& intervention) {
   return intervention.action == Intervention::Action::delay;
@@ -70,18 +71,37 @@ void drop_interventions(Hunt& hunt, Found& found) {
   }
 }
 
-// One late visit is easier to understand than many.
+bool happens_often(const Hunt& hunt, const Intervention& delay) {
+  return is_delay(delay) && delay.position != Intervention::Position::start &&
+         delay.visits != Visits::only_nth && hunt.visits_of(delay) > 1;
+}
+
+// What all of its visits add up to.
+Duration in_all(const Hunt& hunt, const Intervention& delay) {
+  const auto visits = static_cast<int64_t>(std::min<uint64_t>(hunt.visits_of(delay), 1000));
+  const int64_t times = delay.visits == Visits::halving ? 2 : visits;
+  return std::min(delay.duration * times, std::max(hunt.options().delays.most, delay.duration));
+}
+
+// One late visit is easier to understand than many, and says how late is too late by itself.
 void drop_visits(Hunt& hunt, Found& found) {
   for (size_t i = 0; i < found.trial.plan.interventions.size(); ++i) {
-    const Intervention& delay = found.trial.plan.interventions[i];
-    const bool is_many = is_delay(delay) && delay.position != Intervention::Position::start &&
-                         (delay.visits == Visits::every || delay.visits == Visits::halving);
-    if (!is_many || hunt.visits_of(delay) < 2) continue;
-    Trial smaller = found.trial;
-    smaller.plan.interventions[i].visits = Visits::only_nth;
-    smaller.plan.interventions[i].nth = 1;
-    keep_if_enough(hunt, found, smaller);
+    const Intervention delay = found.trial.plan.interventions[i];
+    if (!happens_often(hunt, delay) || delay.visits == Visits::from_nth) continue;
+    for (const Duration alone : {delay.duration, in_all(hunt, delay)}) {
+      Trial smaller = found.trial;
+      smaller.plan.interventions[i].visits = Visits::only_nth;
+      smaller.plan.interventions[i].nth = 1;
+      smaller.plan.interventions[i].duration = alone;
+      if (keep_if_enough(hunt, found, smaller)) break;
+    }
   }
+}
+
+bool is_single_delay(const Hunt& hunt, const Plan& plan) {
+  return std::ranges::count_if(plan.interventions, is_delay) == 1 &&
+         std::ranges::none_of(plan.interventions,
+                              [&](const Intervention& one) { return happens_often(hunt, one); });
 }
 
 // The doses that were measured, and the bracket around the slack.
@@ -96,12 +116,16 @@ class Titration {
   void operator()() {
     note(fails_, found_.with_plan);
     note(Duration::zero(), found_.without_plan);
-    for (int step = 0; step < most_steps && fails_ > passes_ + finest; ++step) {
-      if (passes_ > Duration::zero() && fails_ < passes_ * finest_ratio) break;
+    bool is_done = is_close();
+    for (int step = 0; step < most_steps && !is_done; ++step) {
       if (!try_dose(next())) break;
+      is_done = is_close();
     }
-    found_.slack = Slack{passes_, fails_};
-    for (const auto& [delay, count] : doses_) found_.doses.push_back({delay, count});
+    if (!is_done) hunt_.say("no time was left to measure the slack more closely");
+    const double lateness = lateness_per_delay();
+    found_.slack = Slack{times(passes_, lateness), times(fails_, lateness)};
+    for (const auto& [delay, count] : doses_)
+      found_.doses.push_back({times(delay, lateness), count});
   }
 
  private:
@@ -110,8 +134,35 @@ class Titration {
     doses_[delay].runs += count.runs;
   }
 
-  // Down in big steps at first: generous delays are far above the slack.
+  bool is_close() const {
+    return fails_ <= passes_ + finest ||
+           (passes_ > Duration::zero() && fails_ < passes_ * finest_ratio);
+  }
+
+  static Duration times(Duration delay, double factor) {
+    return Duration(std::llround(static_cast<double>(delay.count()) * factor));
+  }
+
+  // Several delays make a thread later than the longest of them does.
+  double lateness_per_delay() {
+    if (is_single_delay(hunt_, found_.trial.plan)) return 1;
+    Trial trial = found_.trial;
+    trial.plan = with_longest_delay(trial.plan, fails_);
+    const Duration late = hunt_.lateness_under(trial, found_).value_or(fails_);
+    return static_cast<double>(late.count()) / static_cast<double>(fails_.count());
+  }
+
+  // What separates a flaw from a margin is worth more than another dose near it.
   Duration next() const {
+    const Duration dose = next_by_size();
+    for (const Duration limit : {hunt_.limits().overloaded, hunt_.limits().busy})
+      if (passes_ < limit && limit < fails_ && dose < limit * near_by && limit < dose * near_by)
+        return limit;
+    return dose;
+  }
+
+  // Down in big steps at first: generous delays are far above the slack.
+  Duration next_by_size() const {
     if (passes_ == Duration::zero()) return std::max<Duration>(fails_ / 4, finest / 2);
     const double ratio = static_cast<double>(fails_.count()) / static_cast<double>(passes_.count());
     return Duration(std::llround(static_cast<double>(passes_.count()) * std::sqrt(ratio)));

@@ -7,9 +7,8 @@ namespace unflake {
 // Takes interventions and visits out of the plan that the failure does not need.
 void shrink(Hunt& hunt, Found& found);
 
-// The smallest delay under which the failure comes in more than half of the runs, and how often it
-// comes under the delays that were tried on the way. All delays of the plan are scaled together;
-// the longest one is the one that is named.
+// The least lateness under which the failure comes in more than half of the runs, and how often it
+// comes under the others that were tried on the way. All delays of the plan are scaled together.
 void measure_slack(Hunt& hunt, Found& found);
 
 // All delays scaled so that the longest one is this long.

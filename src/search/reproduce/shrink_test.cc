@@ -75,16 +75,42 @@ TEST(Shrink, Leaves_out_visits_that_are_not_needed) {
   EXPECT_EQ(late.nth, 1u);
 }
 
-TEST(Shrink, Keeps_visits_that_are_needed_together) {
+// Fails when the worker's four visits of w.cc:20 together make it later than the patience.
+Program patient_with_four(Duration patience) {
   Program program;
   simulated::Script& worker = program.thread();
-  worker.call("w.cc:20", "sched_yield").call("w.cc:20", "sched_yield").set("done");
+  worker.repeat(4, [](auto& script) { script.call("w.cc:20", "sched_yield"); }).set("done");
   program.main()
       .create("w.cc:10", worker)
-      .sleep("w.cc:11", 400ms)
+      .sleep("w.cc:11", patience)
       .check("w.cc:12", is_set("done"))
       .join("w.cc:13", worker);
-  SimulatedHunt simulated(program);
+  return program;
+}
+
+Intervention halving(Intervention late) {
+  late.visits = Intervention::Visits::halving;
+  return late;
+}
+
+TEST(Shrink, Puts_visits_that_are_needed_together_into_one) {
+  const Program program = patient_with_four(400ms);
+  for (const Intervention& late : {late_worker("w.cc:20:sched_yield", 150ms),
+                                   halving(late_worker("w.cc:20:sched_yield", 300ms))}) {
+    SimulatedHunt simulated(program);
+    Found* found = confirm(simulated, {late});
+    ASSERT_NE(found, nullptr);
+    shrink(simulated.hunt, *found);
+    EXPECT_EQ(found->trial.plan.interventions[0].visits, Intervention::Visits::only_nth);
+    EXPECT_EQ(found->trial.plan.interventions[0].duration, 600ms);
+  }
+}
+
+TEST(Shrink, Keeps_visits_that_no_single_delay_replaces) {
+  const Program program = patient_with_four(400ms);
+  HuntOptions options;
+  options.delays.most = 300ms;
+  SimulatedHunt simulated(program, options);
   Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 300ms)});
   ASSERT_NE(found, nullptr);
   shrink(simulated.hunt, *found);
@@ -160,6 +186,55 @@ TEST(Slack, Is_a_bracket_around_the_truth) {
     EXPECT_GE(found->slack->fails, patience - 10us);
     EXPECT_LE(found->slack->fails - found->slack->passes, std::max<Duration>(patience / 4, 1ms));
   }
+}
+
+// The delays of 10 ms after which "slack 6.8 ms" would be told: no single one of 8 ms breaks it.
+TEST(Slack, Is_how_late_all_delays_together_make_the_thread_that_fails_the_test) {
+  const Duration patience = 10ms;
+  const Program program = patient_with_four(patience);
+  for (const Intervention& late : {late_worker("w.cc:20:sched_yield", 20ms),
+                                   halving(late_worker("w.cc:20:sched_yield", 20ms))}) {
+    SimulatedHunt simulated(program);
+    Found* found = confirm(simulated, {late});
+    ASSERT_NE(found, nullptr);
+    measure_slack(simulated.hunt, *found);
+    ASSERT_TRUE(found->slack);
+    EXPECT_GE(found->slack->fails, patience - 100us);
+    EXPECT_LE(found->slack->fails, patience * 14 / 10);
+    EXPECT_LT(found->slack->passes, patience + 100us);
+    EXPECT_GT(found->slack->passes, patience / 2);
+    for (const Dose& dose : found->doses)
+      EXPECT_EQ(dose.failures.hits > 0, dose.delay >= found->slack->fails) << dose.delay.count();
+  }
+}
+
+// What a thread does after the check has failed is not what made it fail.
+TEST(Slack, Leaves_out_what_was_late_after_the_failure) {
+  const Program program = impatient(100ms);
+  SimulatedHunt simulated(program);
+  Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 300ms),
+                                     late_worker("w.cc:21:sched_yield", 300ms)});
+  ASSERT_NE(found, nullptr);
+  measure_slack(simulated.hunt, *found);
+  ASSERT_TRUE(found->slack);
+  EXPECT_LE(found->slack->passes, 101ms);
+  EXPECT_LE(found->slack->fails, 125ms);
+}
+
+// Whoever runs out of time knows at least whether it is a flaw.
+TEST(Slack, Tells_margins_from_the_rest_first) {
+  const Program program = impatient(4s);
+  HuntOptions options;
+  options.budget = 115s;
+  SimulatedHunt simulated(program, options);
+  Intervention late = late_worker("w.cc:20:sched_yield", 6s);
+  late.visits = Intervention::Visits::only_nth;
+  Found* found = confirm(simulated, {late});
+  ASSERT_NE(found, nullptr);
+  measure_slack(simulated.hunt, *found);
+  ASSERT_TRUE(found->slack);
+  EXPECT_GE(found->slack->passes, 1s);
+  EXPECT_LE(simulated.hunt.elapsed(), options.budget);
 }
 
 TEST(Slack, Has_all_doses_by_delay) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "search/reproduce/shrink.h"
 #include "search/reproduce/strategy.h"
@@ -21,6 +22,17 @@ constexpr std::array all = {
     Strategy{"rerun", "plain runs: the rate of failures without any delay", search_rerun, false},
 };
 
+void refine(Hunt& hunt, Found& found, Duration time) {
+  hunt.begin("slack");
+  hunt.say("leaving out what the failure does not need, then the smallest delay that is enough");
+  const Duration ends = hunt.elapsed() + time;
+  hunt.learn_machine_lateness();
+  hunt.measure_until(hunt.elapsed() + (ends - hunt.elapsed()) / 2);
+  shrink(hunt, found);
+  hunt.measure_until(ends);
+  measure_slack(hunt, found);
+}
+
 }  // namespace
 
 std::span<const Strategy> strategies() {
@@ -32,23 +44,25 @@ const Strategy* find_strategy(std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-void search(Hunt& hunt, std::span<const Strategy* const> chosen) {
-  // A wider strategy is for what a narrower one does not find.
+void search(Hunt& hunt, std::span<const Strategy* const> chosen,
+            const std::function<void()>& on_confirmed) {
+  // A wider strategy is for what a narrower one does not find, and a margin is no find.
   for (const Strategy* strategy : chosen) {
-    if (hunt.over() || !hunt.found().empty()) break;
+    if (hunt.over() || hunt.has_flaw()) break;
     hunt.begin(std::string(strategy->name));
     hunt.say(std::string(strategy->about));
     strategy->search(hunt);
+    if (on_confirmed && !hunt.found().empty()) on_confirmed();
+    refine(hunt);
   }
 }
 
 void refine(Hunt& hunt) {
+  auto left = std::ranges::count(hunt.found(), false, &Found::is_refined);
   for (Found& found : hunt.found()) {
-    if (hunt.stopped() || hunt.error()) break;
-    hunt.begin("slack");
-    hunt.say("leaving out what the failure does not need, then the smallest delay that is enough");
-    shrink(hunt, found);
-    measure_slack(hunt, found);
+    if (std::exchange(found.is_refined, true)) continue;
+    if (!hunt.stopped() && !hunt.error()) refine(hunt, found, hunt.left() / left--);
+    hunt.judge(found);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -20,12 +21,16 @@ struct Strategy {
 std::span<const Strategy> strategies();
 const Strategy* find_strategy(std::string_view name);
 
-// Tries them one after the other until one has found something or the hunt is over. The hunt must
-// have been prepared.
-void search(Hunt& hunt, std::span<const Strategy* const> chosen);
+// Tries them one after the other until one has found a flaw or the hunt is over. The hunt must have
+// been prepared. What was confirmed is refined at once, but told before.
+void search(Hunt& hunt, std::span<const Strategy* const> chosen,
+            const std::function<void()>& on_confirmed = {});
 
-// Makes what was found as small as it can be, and measures its slack.
+// Makes what was found as small as it can be, measures its slack and judges it by that.
 void refine(Hunt& hunt);
+
+// What `shake` does to the machine.
+std::vector<Conditions> scarce_conditions();
 
 void search_guided(Hunt& hunt);
 void search_bisection(Hunt& hunt);

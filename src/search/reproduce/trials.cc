@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "trace/same_line.h"
 #include "util/base_name.h"
@@ -62,6 +63,22 @@ bool was_cut_short(const ExperimentResult& result) {
   Duration added{};
   for (const TracedIntervention& state : result.trace->interventions) added += state.added;
   return 2 * added > result.outcome.duration;
+}
+
+Duration lateness_in(const ExperimentResult& result) {
+  if (!result.trace) return Duration::zero();
+  Duration failed = Duration::max();
+  for (const TracedFailure& failure : result.trace->failures)
+    if (failure.kind != "thrown before") failed = std::min(failed, failure.at);
+  std::map<uint32_t, Duration> late;
+  for (const TracedEvent& event : result.trace->events) {
+    if (!event.is_intervention || event.enter >= failed) continue;
+    const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(event.value));
+    late[event.thread] += event.unfinished ? asked : event.exit - event.enter;
+  }
+  Duration most{};
+  for (const auto& [thread, added] : late) most = std::max(most, added);
+  return most;
 }
 
 bool failed_at(const ExperimentResult& result, const Failure& wanted) {

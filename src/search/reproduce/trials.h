@@ -18,6 +18,10 @@ bool has_fired(const Plan& plan, const ExperimentResult& result);
 // Whether it ran out of time while most of that was delays.
 bool was_cut_short(const ExperimentResult& result);
 
+// What all delays of a thread come to that have begun when the test failed, of the thread that was
+// delayed most. The run must have recorded its events.
+Duration lateness_in(const ExperimentResult& result);
+
 // Whether a stack that was captured when it failed has this file and line.
 bool failed_at(const ExperimentResult& result, const Failure& wanted);
 // Whether a text has them, as in "queue.cc:57", "queue.cc(57)" or "queue.cc on line 57".
