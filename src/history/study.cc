@@ -100,6 +100,7 @@ FlakyTestRow compute_flaky_tests(const ProjectFacts& facts) {
 RateRow compute_rates(const ProjectFacts& facts) {
   RateRow row;
   row.project = facts.project;
+  row.other_repros = facts.other_repros;
   std::vector<double> rates;
   for (const FlakyTestRuns& test : facts.tests) {
     const int64_t runs = test.passes + test.failures;

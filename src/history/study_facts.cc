@@ -59,6 +59,8 @@ class Gathering {
   Result<void> runs_of_tests() {
     std::set<TestId> all;
     for (const FlakyEpisode& episode : facts_.episodes) all.insert(episode.test);
+    facts_.other_repros = std::ranges::count_if(
+        question_.repros, [&](const auto& repro) { return !all.contains(repro.first); });
     std::vector<TestId> tests(all.begin(), all.end());
     if (tests.size() > most_tests) {
       note("tables 3 and 4 are of {} of {} flaky tests", most_tests, tests.size());

@@ -35,6 +35,7 @@ struct ProjectFacts {
   std::vector<FlakyFailure> failures;  // ever
   std::vector<FlakyEpisode> episodes;
   std::vector<FlakyTestRuns> tests;
+  int64_t other_repros = 0;  // of tests that are not among them
   std::vector<ClaimEvidence> claims;
   std::optional<TimePoint> complete_since;
   std::vector<CauseRecord> causes;

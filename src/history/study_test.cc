@@ -222,7 +222,7 @@ class StudyFactsTest : public testing::Test {
   ProjectFacts facts(int until) {
     StudyQuestion question;
     question.window = {day(until - 30), day(until)};
-    question.repros = {{named("a"), "async wait"}};
+    question.repros = {{named("a"), "async wait"}, {named("sound"), ""}};
     question.change_of = [this](const std::string& commit) -> std::optional<CommitChange> {
       asked_.push_back(commit);
       return std::nullopt;
@@ -258,6 +258,7 @@ TEST_F(StudyFactsTest, Tell_what_happened_before_and_after_a_claim) {
   EXPECT_EQ(asked_, std::vector<std::string>{"abc"});
   EXPECT_TRUE(known.tests[0].has_repro);
   EXPECT_EQ(known.tests[0].category, "async wait");
+  EXPECT_EQ(known.other_repros, 1);
 }
 
 TEST_F(StudyFactsTest, Tests_that_were_never_flaky_are_left_out) {

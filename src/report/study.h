@@ -38,9 +38,10 @@ struct FlakyTestRow {
 struct RateRow {
   std::string project;
   int64_t tests = 0, runs = 0;
-  int64_t both = 0;       // tests with a pass and a failure among the runs
-  int64_t on_demand = 0;  // tests with a repro
-  Spread rates;           // failure rates of `both`
+  int64_t both = 0;          // tests with a pass and a failure among the runs
+  int64_t on_demand = 0;     // tests with a repro
+  int64_t other_repros = 0;  // of tests that no recorded run has shown to be flaky
+  Spread rates;              // failure rates of `both`
 };
 
 struct RunTimes {

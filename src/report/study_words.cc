@@ -105,8 +105,15 @@ StudyTable rate_table(const Study& study) {
       "injected delays"};
   if (std::ranges::all_of(study.rates, [](const RateRow& row) { return row.on_demand == 0; }))
     table.remarks.push_back(
-        "none was reproduced on demand yet: `unflake reproduce TARGET TEST` tries, and keeps what "
-        "it finds in .unflake/repro");
+        "none of these was reproduced on demand yet: `unflake reproduce TARGET TEST` tries, and "
+        "keeps what it finds in .unflake/repro");
+  int64_t others = 0;
+  for (const RateRow& row : study.rates) others += row.other_repros;
+  if (others > 0)
+    table.remarks.push_back(
+        fmt::format(".unflake/repro has repros of {} that no recorded run has shown to be flaky, "
+                    "which are not counted here",
+                    counted(others, "test")));
   return table;
 }
 
