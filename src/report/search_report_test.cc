@@ -104,7 +104,7 @@ TEST(SearchReport, Calls_a_failure_a_failure_and_says_when_it_is_not_the_one) {
   hit.hit = true;
   const TrialEnded other = trial(2, OutcomeKind::crash);
   SearchStarted any, given;
-  any.test = given.test = std::make_shared<Test>();
+  any.test = given.test = std::make_shared<unflake::Test>();
   given.wanted = "bread.cc:9";
   const std::string wide = told({any, hit, other});
   EXPECT_NE(wide.find("1 FAIL "), std::string::npos) << wide;

@@ -98,6 +98,14 @@ TEST(Budget, Holds_for_a_test_that_takes_longer_than_it) {
   EXPECT_LE(scripted.hunt.elapsed(), 3s);
 }
 
+TEST(Budget, Is_enough_to_see_that_a_test_never_stops) {
+  ScriptedHunt scripted([](const Experiment& experiment, int) { return hangs(experiment); },
+                        with_budget(1s));
+  EXPECT_FALSE(scripted.hunt.prepare());
+  EXPECT_TRUE(scripted.hunt.always_fails());
+  EXPECT_LE(scripted.hunt.elapsed(), 1s);
+}
+
 // A hit of a plan whose confirmation there is no time for would prove nothing.
 TEST(Budget, Is_not_spent_on_what_it_could_not_confirm) {
   ScriptedHunt scripted([](const Experiment& experiment, int) { return passes(experiment, 10ms); },

@@ -148,8 +148,10 @@ bool Hunt::prepare() {
 bool Hunt::profile_runs() {
   const auto wanted = [&] { return std::max(options_.profile_runs, never_stops() ? 2 : 1); };
   while (static_cast<int>(profile_.runs.size()) < wanted()) {
+    const bool is_known = profile_.longest > Duration::zero();
     const Duration needed = 3 * profile_.longest + options_.time_offset;
-    const Duration limit = std::min(options_.timeout, std::max(left() / 2, needed));
+    const Duration limit =
+        std::min(options_.timeout, is_known ? std::max(left() / 2, needed) : left() / 2);
     auto result = run({profile_plan(), {}, ""}, limit, Purpose::profile);
     if (!result) return false;
     if (!has_started(*result)) {
