@@ -48,7 +48,7 @@ stopped by signal N, what was confirmed until then is written.)";
 
 constexpr size_t most_named = 5;
 constexpr Duration probe_time = 60ms;  // under each of the conditions
-constexpr Duration time_to_write = 200ms;
+constexpr Duration time_to_write = 300ms;
 
 struct ReproduceCommand {
   OneTestOptions one;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "stats/sequential.h"
 
@@ -108,22 +109,24 @@ bool is_single_delay(const Hunt& hunt, const Plan& plan) {
 class Titration {
  public:
   Titration(Hunt& hunt, Found& found)
-      : hunt_(hunt),
-        found_(found),
-        began_(hunt.elapsed()),
-        fails_(longest_delay(found.trial.plan)) {}
+      : hunt_(hunt), found_(found), fails_(longest_delay(found.trial.plan)) {}
 
   void operator()() {
     note(fails_, found_.with_plan);
     note(Duration::zero(), found_.without_plan);
+    is_single_ = is_single_delay(hunt_, found_.trial.plan);
+    measure_lateness();
+    began_ = hunt_.elapsed();
     bool is_done = is_close();
     for (int step = 0; step < most_steps && !is_done; ++step) {
       if (!try_dose(next())) break;
       is_done = is_close();
     }
     if (!is_done) hunt_.say("no time was left to measure the slack more closely");
-    const double lateness = lateness_per_delay();
-    found_.slack = Slack{times(passes_, lateness), times(fails_, lateness)};
+    measure_lateness();
+    const double lateness = lateness_.value_or(at_most());
+    found_.slack =
+        Slack{lateness_ ? times(passes_, lateness) : Duration::zero(), times(fails_, lateness)};
     for (const auto& [delay, count] : doses_)
       found_.doses.push_back({times(delay, lateness), count});
   }
@@ -143,13 +146,27 @@ class Titration {
     return Duration(std::llround(static_cast<double>(delay.count()) * factor));
   }
 
-  // Several delays make a thread later than the longest of them does.
-  double lateness_per_delay() {
-    if (is_single_delay(hunt_, found_.trial.plan)) return 1;
+  // Several delays make a thread later than the longest of them does. How much later depends on
+  // how long they are, so that it is measured again at the end, if there is time.
+  void measure_lateness() {
+    if (is_single_) lateness_ = 1;
+    if (is_single_ || measured_at_ == fails_) return;
     Trial trial = found_.trial;
     trial.plan = with_longest_delay(trial.plan, fails_);
-    const Duration late = hunt_.lateness_under(trial, found_).value_or(fails_);
-    return static_cast<double>(late.count()) / static_cast<double>(fails_.count());
+    const auto late = hunt_.lateness_under(trial, found_);
+    if (!late || *late == Duration::zero()) return;
+    measured_at_ = fails_;
+    lateness_ = static_cast<double>(late->count()) / static_cast<double>(fails_.count());
+  }
+
+  // When all delays come behind each other.
+  double at_most() const {
+    Duration sum{};
+    for (const Intervention& delay : found_.trial.plan.interventions)
+      if (is_delay(delay))
+        sum += happens_often(hunt_, delay) ? in_all(hunt_, delay) : delay.duration;
+    return static_cast<double>(sum.count()) /
+           static_cast<double>(longest_delay(found_.trial.plan).count());
   }
 
   // What separates a flaw from a margin is worth more than another dose near it.
@@ -186,8 +203,11 @@ class Titration {
 
   Hunt& hunt_;
   Found& found_;
-  const Duration began_;
+  Duration began_{};
   Duration passes_{}, fails_;
+  bool is_single_ = false;
+  std::optional<double> lateness_;  // in all, for each second of the longest delay
+  Duration measured_at_{};
   std::map<Duration, Count> doses_;
 };
 

@@ -208,6 +208,19 @@ TEST(Slack, Is_how_late_all_delays_together_make_the_thread_that_fails_the_test)
   }
 }
 
+TEST(Slack, Of_several_delays_is_a_bound_on_all_of_them_when_there_is_no_time_to_measure) {
+  const Program program = patient_with_four(10ms);
+  HuntOptions options;
+  options.budget = 10s;
+  SimulatedHunt simulated(program, options);
+  Found* found = confirm(simulated, {halving(late_worker("w.cc:20:sched_yield", 8ms))});
+  ASSERT_NE(found, nullptr);
+  while (simulated.hunt.left() > Duration::zero()) simulated.executor.wait(1s);
+  measure_slack(simulated.hunt, *found);
+  ASSERT_TRUE(found->slack);
+  EXPECT_EQ(found->slack, (Slack{0ms, 16ms}));
+}
+
 // What a thread does after the check has failed is not what made it fail.
 TEST(Slack, Leaves_out_what_was_late_after_the_failure) {
   const Program program = impatient(100ms);
