@@ -117,8 +117,8 @@ ProcessResult never_started() {
   return result;
 }
 
-// Runs what is ordered and tells how it ended. Whoever repeats a short test waits for the next start
-// more than for the last result, so a result is told when the next process runs.
+// Runs what is ordered and tells how it ended. Whoever repeats a short test waits for the next
+// start more than for the last result, so a result is told when the next process runs.
 class Service {
  public:
   explicit Service(int socket) : socket_(socket), orders_(socket) {}
