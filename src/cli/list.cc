@@ -32,6 +32,7 @@ Json json_of(const Test& test) {
                {"disabled", test.disabled}};
   json["command"] = printable_list(test.command.argv);
   if (!test.command.cwd.empty()) json["working_directory"] = printable(test.command.cwd);
+  if (!test.obstacle.empty()) json["obstacle"] = printable(test.obstacle);
   if (!test.disabled_reason.empty()) json["disabled_reason"] = printable(test.disabled_reason);
   if (!test.file.empty()) json["file"] = printable(test.file), json["line"] = test.line;
   if (test.timeout) json["timeout_us"] = test.timeout->count();
@@ -61,6 +62,7 @@ void warn_of(const std::vector<Error>& unmatched) {
 void print_lines(Page& page, const SelectedTests& tests) {
   for (const auto& test : tests.selected) {
     page.print("{}", printable(to_string(test->id)));
+    if (!test->obstacle.empty()) page.print("  (cannot run: {})", printable(test->obstacle));
     if (test->disabled) page.print("  (disabled: {})", printable(test->disabled_reason));
     page.print("\n");
   }

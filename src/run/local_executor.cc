@@ -35,6 +35,16 @@ ProcessResult supervisor_lost() {
   return result;
 }
 
+// Looked for when the test is to run: an earlier one, such as a fixture's set-up, may have made it.
+std::string what_is_missing(const Test& test) {
+  if (!test.obstacle.empty()) return test.obstacle;
+  const auto is_missing = [](const std::string& path) {
+    return ::access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  };
+  const auto file = std::ranges::find_if(test.required_files, is_missing);
+  return file == test.required_files.end() ? "" : "its required file is missing: " + *file;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(const LocalOptions& options,
@@ -90,7 +100,7 @@ Result<LocalExecutor::Slot*> LocalExecutor::slot_for(const Experiment& experimen
 size_t LocalExecutor::free_slots() const {
   const auto busy =
       std::ranges::count_if(slots_, [](const auto& slot) { return !slot->ordered.empty(); });
-  return options_.jobs - std::min(options_.jobs, static_cast<size_t>(busy));
+  return options_.jobs - std::min(options_.jobs, static_cast<size_t>(busy) + refused_.size());
 }
 
 size_t LocalExecutor::queue_room() const {
@@ -129,11 +139,11 @@ std::string LocalExecutor::crash_library_for(const Command& command) {
   return known->second ? crash_library_->path() : "";
 }
 
-void LocalExecutor::refuse(Ticket ticket, const Experiment& experiment, const Error& error) {
+void LocalExecutor::refuse(Ticket ticket, const Experiment& experiment, std::string why, int code) {
   ProcessResult process;
   process.end = ProcessResult::End::not_started;
-  process.code = EINVAL;
-  process.error = to_string(error);
+  process.code = code;
+  process.error = std::move(why);
   process.started = std::chrono::system_clock::now();
   Finished finished{ticket, {process.started, {}, std::move(process), nullptr}, 0};
   finished.result.outcome = read_outcome(*experiment.test, finished.result.process);
@@ -142,11 +152,15 @@ void LocalExecutor::refuse(Ticket ticket, const Experiment& experiment, const Er
 
 Ticket LocalExecutor::start(const Experiment& experiment) {
   const Ticket ticket = ++last_ticket_;
+  if (std::string missing = what_is_missing(*experiment.test); !missing.empty()) {
+    refuse(ticket, experiment, std::move(missing), ENOENT);
+    return ticket;
+  }
   std::unique_ptr<AgentRun> agent;
   if (experiment.plan.agent) {
     auto prepared = agents_.prepare(*experiment.test, experiment.plan);
     if (!prepared) {
-      refuse(ticket, experiment, prepared.error());
+      refuse(ticket, experiment, to_string(prepared.error()), EINVAL);
       return ticket;
     }
     agent = std::move(*prepared);

@@ -71,7 +71,7 @@ class LocalExecutor : public Executor, public Launcher {
   Launch launch_for(const Slot& slot, const Ordered& ordered);
   void find_crash_library();
   std::string crash_library_for(const Command& command);
-  void refuse(Ticket ticket, const Experiment& experiment, const Error& error);
+  void refuse(Ticket ticket, const Experiment& experiment, std::string why, int code);
   std::optional<Wakeup> ready_interrupt();
   void send_next(Slot& slot, size_t position);
   ProcessResult replace_supervisor(Slot& slot);

@@ -170,6 +170,20 @@ TEST_F(LocalExecutorTest, Survives_a_test_that_removes_its_working_directory) {
   EXPECT_EQ(run({"exit", "0"}).end, End::exited);
 }
 
+TEST_F(LocalExecutorTest, Starts_nothing_that_has_an_obstacle_or_lacks_a_file) {
+  auto test = test_of({"exit", "0"});
+  test->required_files = {misbehave, "/no/such/file"};
+  ProcessResult result = run(Experiment{test, {}, 1min, false});
+  EXPECT_EQ(result.end, End::not_started);
+  EXPECT_EQ(result.error, "its required file is missing: /no/such/file");
+  EXPECT_TRUE(lacks_something(result));
+  test->obstacle = "not built: x";
+  EXPECT_EQ(run(Experiment{test, {}, 1min, false}).error, "not built: x");
+  test->obstacle = "";
+  test->required_files = {misbehave};
+  EXPECT_EQ(run(Experiment{test, {}, 1min, false}).end, End::exited);
+}
+
 TEST_F(LocalExecutorTest, Changes_the_environment_as_told) {
   auto test = test_of({"environment", "UNFLAKE_PROBE"});
   test->command.env = {{"UNFLAKE_PROBE", "one"}, {"UNFLAKE_PROBE", "two"}};

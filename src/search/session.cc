@@ -31,6 +31,7 @@ struct Progress {
   int waiting = 0;     // in the queue
   bool ended = false;  // its TestEnded has been told
   bool told_leftovers = false;
+  bool cannot_start = false;  // what it takes is not there, and no run of it was made
   std::optional<Duration> last_duration;
   Duration longest{};
   std::string held_back;  // why it was not tried again
@@ -225,6 +226,8 @@ class Session {
   bool wants_another_round(const Progress& progress) const {
     if (progress.plan.role != Role::test || progress.ended || stopping_ || out_of_time())
       return false;
+    if (progress.cannot_start || (progress.rounds > 0 && !progress.test().obstacle.empty()))
+      return false;
     if (policy_.until_fail && progress.tally.failures > 0) return false;
     const int wanted = progress.plan.repeat.value_or(policy_.repeat);
     return wanted == 0 ? progress.waiting == 0 : progress.rounds < wanted;
@@ -332,9 +335,9 @@ class Session {
 
     const bool counts = finished.result.process.end != ProcessResult::End::cancelled;
     const bool failed = counts && finished.result.outcome.failed();
-    if (counts) note_result(progress, finished.result.outcome);
+    if (counts) note_result(progress, finished.result);
     const bool will_retry = failed && run.entry.tries_left > 0 && !stopping_ &&
-                            may_be_retried(progress, finished.result.outcome);
+                            may_be_retried(progress, finished.result);
     if (will_retry) retry(run.entry);
     if (policy_.fail_fast && failed && !will_retry) stopping_ = true;
     // The next run starts before this one is told, so that the telling costs no time.
@@ -345,15 +348,20 @@ class Session {
     if (counts) end_if_complete(run.entry.index);
   }
 
-  void note_result(Progress& progress, const Outcome& outcome) {
-    if (progress.tally.runs() == 0) retry_rule_.count_first_try(outcome.failed());
+  void note_result(Progress& progress, const ExperimentResult& result) {
+    const Outcome& outcome = result.outcome;
+    const bool is_first = progress.tally.runs() == 0;
+    if (is_first) retry_rule_.count_first_try(outcome.failed());
+    progress.cannot_start = is_first && lacks_something(result.process);
     progress.tally.add(outcome);
     progress.last_duration = outcome.duration;
     progress.longest = std::max(progress.longest, outcome.duration);
   }
 
-  bool may_be_retried(Progress& progress, const Outcome& outcome) {
-    progress.held_back = retry_rule_.why_not(outcome);
+  bool may_be_retried(Progress& progress, const ExperimentResult& result) {
+    const bool in_vain = lacks_something(result.process);
+    progress.held_back = in_vain ? "not tried again: what it takes to start it is not there"
+                                 : retry_rule_.why_not(result.outcome);
     return progress.held_back.empty();
   }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <map>
 #include <set>
 
@@ -114,6 +115,37 @@ TEST(Session, Retries_a_failing_test_at_once_and_keeps_every_attempt) {
   for (const RunEnded& run : world.recorder.runs)
     if (run.test->id.name == "a") attempts.push_back(run.attempt);
   EXPECT_THAT(attempts, ElementsAre(1, 2, 3));
+}
+
+// What is not built stays so, however often it is asked for.
+TEST(Session, Neither_repeats_nor_retries_what_cannot_be_started) {
+  struct NotBuilt : MockExecutor {
+    using MockExecutor::MockExecutor;
+    Wakeup wait(std::optional<Duration> at_most) override {
+      Wakeup wakeup = MockExecutor::wait(at_most);
+      if (auto* finished = std::get_if<Finished>(&wakeup)) {
+        finished->result.process.end = ProcessResult::End::not_started;
+        finished->result.process.code = ENOENT;
+      }
+      return wakeup;
+    }
+  };
+  for (const int repeat : {0, 1, 5}) {
+    NotBuilt executor(always(fails()), 1);
+    EventStream events;
+    Recorder recorder;
+    events.add(recorder);
+    auto tests = plan_of({named("a")});
+    tests[0].retries = 2;
+    SessionPolicy policy;
+    policy.repeat = repeat;
+    if (repeat == 0) policy.duration = 1h;
+    const auto ended = run_session(tests, policy, executor, events);
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(ended->failed, 1);
+    EXPECT_EQ(recorder.runs.size(), 1u);
+    EXPECT_THAT(recorder.ended["a"].reason, HasSubstr("not tried again"));
+  }
 }
 
 TEST(Session, Gives_up_after_the_last_retry) {

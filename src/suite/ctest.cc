@@ -1,5 +1,7 @@
 #include "suite/ctest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include "suite/adapters.h"
 #include "suite/listing.h"
 #include "suite/program.h"
+#include "util/path_below.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -42,15 +45,41 @@ Result<void> check_configuration(const std::string& folder, const ListOptions& o
                          (types.empty() ? "" : ": " + printable(join(split(types, ';'), ", "))));
 }
 
+Command ctest_command(const std::string& program, std::vector<std::string> question,
+                      const Target& target, const ListOptions& options) {
+  Command command{{program}, {}, target.path};
+  command.argv.insert(command.argv.end(), question.begin(), question.end());
+  if (!options.ctest_config.empty())
+    command.argv.insert(command.argv.end(), {"-C", options.ctest_config});
+  command.argv.insert(command.argv.end(), target.argv.begin(), target.argv.end());
+  return command;
+}
+
+bool has_no_program(const Test& entry) {
+  return entry.command.argv.empty() && entry.obstacle.empty();
+}
+
+// The list has no word about a program that is not there; only a talkative one names it.
+void explain_missing_programs(std::vector<Test>& entries, const std::string& ctest,
+                              const Target& target, const ListOptions& options,
+                              Launcher& launcher) {
+  if (std::ranges::none_of(entries, has_no_program)) return;
+  const auto answer = ask(ctest_command(ctest, {"-N", "-V"}, target, options), options, launcher);
+  const auto missing = parse_missing_programs(answer ? answer->output.text() : "");
+  for (Test& entry : entries) {
+    if (!has_no_program(entry)) continue;
+    const auto found = missing.find(entry.id.name);
+    entry.obstacle = missing_program(entry.id.name, found == missing.end() ? "" : found->second,
+                                     target.path, options.ctest_config);
+  }
+}
+
 Result<std::vector<Test>> list_entries(const Target& target, const ListOptions& options,
                                        Launcher& launcher) {
   if (const auto right = check_configuration(target.path, options); !right) return right.error();
   const auto program = find_ctest(target.path);
   if (!program) return program.error();
-  Command command{{*program, "--show-only=json-v1"}, {}, target.path};
-  if (!options.ctest_config.empty())
-    command.argv.insert(command.argv.end(), {"-C", options.ctest_config});
-  command.argv.insert(command.argv.end(), target.argv.begin(), target.argv.end());
+  const Command command = ctest_command(*program, {"--show-only=json-v1"}, target, options);
   const auto answer = ask(command, options, launcher);
   if (!answer) return answer.error();
   if (answer->code != 0)
@@ -60,6 +89,7 @@ Result<std::vector<Test>> list_entries(const Target& target, const ListOptions& 
     return listing_error(command, *answer,
                          "gave no list of tests that can be read (3.14 or newer is needed): " +
                              to_string(tests.error()));
+  explain_missing_programs(*tests, *program, target, options, launcher);
   return tests;
 }
 
@@ -87,10 +117,11 @@ std::vector<std::string> arguments_of(const Test& test) {
 // A rule about the output or the end of the whole executable says nothing about one of its cases,
 // and a fixture is set up by all of them together.
 bool can_open(const Test& entry) {
-  return entry.framework != Framework::ctest && !entry.disabled && !entry.rule.will_fail &&
-         entry.rule.pass_patterns.empty() && entry.rule.fail_patterns.empty() &&
-         entry.rule.skip_patterns.empty() && entry.fixtures.setup.empty() &&
-         entry.fixtures.cleanup.empty() && !selects_cases(entry.framework, arguments_of(entry));
+  return entry.framework != Framework::ctest && !entry.disabled && entry.obstacle.empty() &&
+         !entry.rule.will_fail && entry.rule.pass_patterns.empty() &&
+         entry.rule.fail_patterns.empty() && entry.rule.skip_patterns.empty() &&
+         entry.fixtures.setup.empty() && entry.fixtures.cleanup.empty() &&
+         !selects_cases(entry.framework, arguments_of(entry));
 }
 
 Test case_of_entry(const Test& entry, Test listed) {
@@ -186,6 +217,20 @@ class CtestAdapter : public Adapter {
   }
 };
 
+// What gtest_discover_tests() and its like list in the place of the tests of a target that is not
+// built.
+std::optional<std::string> target_of_placeholder(const std::string& entry) {
+  constexpr std::string_view ending = "_NOT_BUILT";
+  if (!entry.ends_with(ending) || entry.size() == ending.size()) return std::nullopt;
+  return entry.substr(0, entry.size() - ending.size());
+}
+
+std::string seen_from_here(const std::string& path) {
+  std::error_code failed;
+  const std::string below = path_below(path, fs::current_path(failed).string());
+  return below.empty() ? path : below;
+}
+
 bool is_any(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -246,6 +291,35 @@ std::optional<std::string> cmake_cache_value(const std::string& folder, std::str
     return line.substr(equals + 1);
   }
   return std::nullopt;
+}
+
+std::map<std::string, std::string> parse_missing_programs(std::string_view text) {
+  std::map<std::string, std::string> programs;
+  std::string program;
+  for (const std::string_view line : split_lines(text)) {
+    constexpr std::string_view missing = "Could not find executable ", entry = "Test ";
+    const std::string_view words = trim(line);
+    if (line.starts_with(missing)) program = line.substr(missing.size());
+    if (!words.starts_with(entry) || !trim(words.substr(entry.size())).starts_with('#')) continue;
+    const size_t name = words.find(": ");
+    if (name != words.npos && !program.empty()) programs.emplace(words.substr(name + 2), program);
+    program.clear();
+  }
+  return programs;
+}
+
+std::string missing_program(const std::string& entry, const std::string& program,
+                            const std::string& build_folder, const std::string& configuration) {
+  std::string build = "cmake --build " + shell_quote(seen_from_here(build_folder));
+  if (!configuration.empty()) build += " --config " + shell_quote(configuration);
+  const auto target = target_of_placeholder(entry);
+  if (target && (program.empty() || program == entry))
+    return printable(fmt::format("not built: {0}, and so its tests are not known; {1} --target {2}",
+                                 *target, build, shell_quote(*target)));
+  if (program.empty()) return printable("CTest finds no program for it; " + build);
+  if (program.find('/') == program.npos)
+    return printable(fmt::format("no such program: {}; install it, or {}", program, build));
+  return printable(fmt::format("not built: {}; {}", seen_from_here(program), build));
 }
 
 std::string ctest_target_name(const std::string& folder) {

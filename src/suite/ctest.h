@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,10 +11,18 @@
 
 namespace unflake {
 
-// Reads what `ctest --show-only=json-v1` printed. Entries without a command, or whose
-// REQUIRED_FILES are missing, are kept as disabled tests with the reason.
+// Reads what `ctest --show-only=json-v1` printed. An entry whose program CTest did not find has no
+// command.
 Result<std::vector<Test>> parse_ctest_json(std::string_view text, const std::string& target_name,
                                            const EnvLookup& inherited);
+
+// The programs that CTest did not find, by entry, as `ctest -N -V` tells them.
+std::map<std::string, std::string> parse_missing_programs(std::string_view text);
+
+// Why an entry without a command cannot be started, and what to do. The program is empty when it is
+// not known.
+std::string missing_program(const std::string& entry, const std::string& program,
+                            const std::string& build_folder, const std::string& configuration);
 
 // A value of the folder's CMakeCache.txt.
 std::optional<std::string> cmake_cache_value(const std::string& folder, std::string_view key);

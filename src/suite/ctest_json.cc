@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -102,11 +101,6 @@ std::optional<Place> source_line(const Json& value) {
   return place.line > 0 ? std::optional(place) : std::nullopt;
 }
 
-void disable(Test& test, std::string reason) {
-  test.disabled = true;
-  if (test.disabled_reason.empty()) test.disabled_reason = std::move(reason);
-}
-
 void read_scheduling(Test& test, const Properties& properties) {
   test.serial = as_bool(properties["RUN_SERIAL"]);
   test.locks = as_list(properties["RESOURCE_LOCK"]);
@@ -134,21 +128,15 @@ void read_environment(Test& test, const Properties& properties, const EnvLookup&
   if (changes)
     test.command.env = std::move(*changes);
   else
-    disable(test, changes.error().what);
+    test.obstacle = changes.error().what;
 }
 
-void read_obstacles(Test& test, const Properties& properties) {
-  if (as_bool(properties["DISABLED"])) disable(test, "DISABLED in its CMakeLists.txt");
-  if (test.command.argv.empty() || test.command.argv.front() == "NOT_AVAILABLE") {
-    test.command.argv.clear();
-    disable(test,
-            "CTest has no command for it: it is not built, or belongs to another configuration");
-  }
+void read_conditions(Test& test, const Properties& properties) {
+  test.disabled = as_bool(properties["DISABLED"]);
+  if (test.disabled) test.disabled_reason = "DISABLED in its CMakeLists.txt";
   for (const std::string& file : as_list(properties["REQUIRED_FILES"])) {
     const bool absolute = file.starts_with('/') || test.command.cwd.empty();
-    const std::string path = absolute ? file : test.command.cwd + "/" + file;
-    if (access(path.c_str(), F_OK) != 0)
-      disable(test, "its required file is missing: " + printable(file));
+    test.required_files.push_back(absolute ? file : test.command.cwd + "/" + file);
   }
 }
 
@@ -160,6 +148,7 @@ Test read_entry(const Json& entry, const Json& graph, const std::string& target_
   test.framework = Framework::ctest;
   test.is_entry = true;
   test.command.argv = as_list(member(entry, "command"));
+  if (test.command.argv == std::vector<std::string>{"NOT_AVAILABLE"}) test.command.argv.clear();
   test.command.cwd = as_text(properties["WORKING_DIRECTORY"]);
   const Place place = source_line(properties["DEF_SOURCE_LINE"])
                           .value_or(place_of(graph, member(entry, "backtrace")));
@@ -168,7 +157,7 @@ Test read_entry(const Json& entry, const Json& graph, const std::string& target_
   read_environment(test, properties, inherited);
   read_scheduling(test, properties);
   read_rule(test, properties);
-  read_obstacles(test, properties);
+  read_conditions(test, properties);
   return test;
 }
 

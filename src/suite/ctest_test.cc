@@ -16,6 +16,7 @@ namespace unflake {
 namespace {
 
 using std::chrono_literals::operator""s;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -96,7 +97,7 @@ TEST(CtestJson, Survives_values_of_the_wrong_kind) {
       "t", nothing_set);
   ASSERT_TRUE(tests);
   ASSERT_EQ(tests->size(), 2u);
-  EXPECT_TRUE(tests->at(0).disabled);
+  EXPECT_TRUE(tests->at(0).command.argv.empty());
   EXPECT_EQ(tests->at(1).processors, 1);
   EXPECT_THAT(tests->at(1).labels, ElementsAre("a"));
 }
@@ -131,13 +132,39 @@ TEST(Ctest, Reads_what_matters_for_scheduling) {
   EXPECT_TRUE(named(tests, "alone").serial);
 }
 
-TEST(Ctest, Keeps_tests_that_cannot_run_and_says_why) {
+TEST(Ctest, Takes_for_disabled_only_what_the_suite_itself_disables) {
   const auto tests = listed(false);
   EXPECT_THAT(named(tests, "switched_off").disabled_reason, HasSubstr("DISABLED"));
-  EXPECT_THAT(named(tests, "not_built").disabled_reason, HasSubstr("not built"));
-  EXPECT_THAT(named(tests, "needs_a_file").disabled_reason, HasSubstr("no_such_file"));
-  for (const char* name : {"switched_off", "not_built", "needs_a_file"})
-    EXPECT_TRUE(named(tests, name).disabled) << name;
+  for (const unflake::Test& test : tests) EXPECT_EQ(test.disabled, test.id.name == "switched_off");
+}
+
+TEST(Ctest, Says_what_is_not_built_and_how_to_build_it) {
+  const auto tests = listed(false);
+  EXPECT_THAT(named(tests, "not_built").obstacle,
+              AllOf(HasSubstr("not built: "), HasSubstr("no_such_program; cmake --build "),
+                    HasSubstr("ctest_project")));
+  EXPECT_THAT(named(tests, "Dock_NOT_BUILT").obstacle,
+              AllOf(HasSubstr("not built: Dock, and so its tests are not known; cmake --build "),
+                    HasSubstr("--target Dock")));
+  EXPECT_THAT(named(tests, "needs_a_file").required_files, ElementsAre(HasSubstr("/no_such_file")));
+  EXPECT_EQ(named(tests, "passes").obstacle, "");
+}
+
+TEST(Ctest, Reads_which_programs_are_missing) {
+  const auto missing = parse_missing_programs(
+      "Could not find executable /b/a_test\nLooked in the following places:\n/b/a_test\n"
+      "  Test  #1: a: b\n2: Test command: /b/c\n  Test #12: c\n"
+      "Could not find executable d\n  Test #13: d\n");
+  EXPECT_THAT(missing,
+              UnorderedElementsAre(testing::Pair("a: b", "/b/a_test"), testing::Pair("d", "d")));
+}
+
+TEST(Ctest, Names_the_configuration_and_tells_a_tool_from_a_target) {
+  EXPECT_EQ(missing_program("lint", "clang-tidy-99", "/x/my build", "Debug"),
+            "no such program: clang-tidy-99; install it, or cmake --build '/x/my build' "
+            "--config Debug");
+  EXPECT_EQ(missing_program("odd", "", "/x/b", ""),
+            "CTest finds no program for it; cmake --build /x/b");
 }
 
 TEST(Ctest, Runs_a_test_in_the_surroundings_that_it_declares) {

@@ -59,9 +59,12 @@ struct Test {
   Command command;
   PassRule rule;
   std::optional<Duration> timeout;  // as the suite declares it
-  bool disabled = false;            // listed, and run only on request
+  bool disabled = false;            // by the suite itself: listed, and run only on request
   std::string disabled_reason;
-  std::string file;  // where the test is defined, when the suite tells
+  // Why no process can be made of it, such as that it is not built, and what to do: a run fails.
+  std::string obstacle;
+  std::vector<std::string> required_files;  // without one of these a run fails, too
+  std::string file;                         // where the test is defined, when the suite tells
   int line = 0;
   std::string suite;                // that the framework has it in; empty: in none
   std::vector<std::string> labels;  // of CTest and Boost.Test, and the tags of Catch2

@@ -212,10 +212,10 @@ std::string_view remedy(int error) {
 
 Outcome not_started(const Reading& reading) {
   const ProcessResult& process = reading.process;
-  const std::string what =
-      process.error.empty() ? "the process could not be started" : process.error;
-  Failure failure =
-      make_failure(FailureKind::not_started, "", fmt::format("{}; {}", what, remedy(process.code)));
+  std::string what = process.error.empty() ? "the process could not be started" : process.error;
+  const bool says_what_to_do = !what.empty() && what == reading.test.obstacle;
+  if (!says_what_to_do) what += fmt::format("; {}", remedy(process.code));
+  Failure failure = make_failure(FailureKind::not_started, "", std::move(what));
   return failing(reading, OutcomeKind::fail, {bounded(std::move(failure))});
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "trace/message.h"
@@ -33,6 +34,14 @@ bool function_tells(const Failure& failure) {
   return failure.line == 0 || is_sanitizer(failure.kind) || hung_in_function(failure);
 }
 
+// What could not be started is told with the path that was looked for and with what to do.
+std::string words_of(const Failure& failure) {
+  std::string said = said_in(failure.message);
+  if (failure.kind == FailureKind::not_started)
+    said.resize(std::min({said.size(), said.find(": "), said.find("; ")}));
+  return normalise(said);
+}
+
 }  // namespace
 
 std::string signature_of(const Failure& failure) {
@@ -42,7 +51,7 @@ std::string signature_of(const Failure& failure) {
   hash.add(fmt::format("{}", hung_in_function(failure) ? 0 : failure.line));
   hash.add(function_tells(failure) ? failure.function : "");
   hash.add(failure.expression);
-  const std::string words = normalise(said_in(failure.message));
+  const std::string words = words_of(failure);
   hash.add(std::string_view(words).substr(0, most_words));
   return fmt::format("{:016x}", hash.value());
 }

@@ -2,11 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 namespace unflake {
 
 std::string CapturedOutput::text() const {
   if (dropped() == 0) return head + tail;
   return fmt::format("{}\n[... {} bytes not kept ...]\n{}", head, dropped(), tail);
+}
+
+bool lacks_something(const ProcessResult& process) {
+  return process.end == ProcessResult::End::not_started &&
+         (process.code == ENOENT || process.code == ENOTDIR);
 }
 
 std::string whole_output(const ProcessResult& process) {

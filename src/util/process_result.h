@@ -65,6 +65,9 @@ struct ProcessResult {
   CapturedOutput errors;  // standard error, when kept apart
 };
 
+// Nothing was started, and trying again would not change that: what it takes is not there.
+bool lacks_something(const ProcessResult& process);
+
 // All that is kept of the output, standard error behind standard output; any bytes.
 std::string whole_output(const ProcessResult& process);
 
