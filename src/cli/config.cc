@@ -286,6 +286,7 @@ class ConfigReader {
     reader.read("timeout", one.timeout);
     reader.read("serial", one.serial);
     reader.read("fork_server", one.fork_server);
+    reader.read("may_exit", one.may_exit);
     if (auto error = reader.finish()) return *error;
     if (!test)
       return usage_error("an override does not say which test it is for", reader.where(table),

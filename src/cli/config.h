@@ -34,6 +34,7 @@ struct Override {
   std::optional<Duration> timeout;
   std::optional<bool> serial;
   std::optional<bool> fork_server;
+  std::optional<bool> may_exit;
 };
 
 // What a project says about its own code, whoever runs its tests and how.

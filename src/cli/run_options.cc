@@ -128,9 +128,10 @@ std::vector<PlannedTest> plan_tests(const SelectedTests& tests, const RunCommand
       if (change.retries && !run.retries) planned.retries = *change.retries;
       planned.timeout = change.timeout.value_or(planned.timeout);
       planned.fork_server = change.fork_server.value_or(planned.fork_server);
-      if (!change.serial) continue;
+      if (!change.serial && !change.may_exit) continue;
       auto changed = std::make_shared<Test>(*planned.test);
-      changed->serial = *change.serial;
+      changed->serial = change.serial.value_or(changed->serial);
+      changed->may_exit = change.may_exit.value_or(changed->may_exit);
       planned.test = std::move(changed);
     }
     planned.timeout = run.timeout.value_or(planned.timeout);

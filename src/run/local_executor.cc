@@ -12,6 +12,7 @@
 #include "run/command_program.h"
 #include "run/process_tree.h"
 #include "symbols/loadable.h"
+#include "trace/output_parsers.h"
 #include "util/pidfd.h"
 
 namespace unflake {
@@ -33,6 +34,14 @@ ProcessResult supervisor_lost() {
   result.error =
       "the process that watches over the test was killed, by the test or for lack of memory";
   return result;
+}
+
+// It was for unflake to read, and is nothing that the test printed.
+void forget_progress(CapturedOutput& output) {
+  const size_t before = output.head.size() + output.tail.size();
+  output.head = without_boost_progress(output.head);
+  output.tail = without_boost_progress(output.tail);
+  output.total -= before - output.head.size() - output.tail.size();
 }
 
 // Looked for when the test is to run: an earlier one, such as a fixture's set-up, may have made it.
@@ -234,6 +243,7 @@ Wakeup LocalExecutor::finish(Slot& slot) {
       finished.result.process.no_fork_server = to_string(library.error());
   if (done.agent) read_trace(done, finished.result);
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
+  if (logs_progress(*done.experiment.test)) forget_progress(finished.result.process.output);
   return finished;
 }
 

@@ -104,14 +104,28 @@ const ListedCase* also_selected(const std::vector<ListedCase>& cases, size_t wan
   return nullptr;
 }
 
+// The log names every case, also those that do not run; the output is to have room for the test's.
+constexpr size_t most_logged_cases = 200;
+
+// Only the detailed report tells that Boost.Test has skipped a case, and only the log that one
+// has begun and come to its end: projects send the report elsewhere.
+std::vector<std::string> selection(const Target& target, const std::string& filter, size_t cases) {
+  std::vector<std::string> words{"--run_test=" + filter, "--color_output=no",
+                                 "--report_level=detailed"};
+  const auto is_about_the_log = [](const std::string& word) {
+    return word.starts_with("--log") || word.starts_with("-l");
+  };
+  if (cases <= most_logged_cases && std::ranges::none_of(target.argv, is_about_the_log))
+    words.emplace_back(boost_progress_log);
+  return words;
+}
+
 std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& cases) {
   std::vector<Test> tests;
   for (size_t i = 0; i < cases.size(); ++i) {
     const std::string name = full_name(cases[i]);
     const std::string filter = boost_filter(name);
-    // Only the detailed report tells that Boost.Test has skipped a case.
-    Test test = make_test(target, cases[i], name,
-                          {"--run_test=" + filter, "--color_output=no", "--report_level=detailed"});
+    Test test = make_test(target, cases[i], name, selection(target, filter, cases.size()));
     if (test.disabled) test.disabled_reason = "disabled by its decorator";
     if (const ListedCase* other = also_selected(cases, i, filter))
       mark_inseparable(test, full_name(*other));

@@ -9,6 +9,9 @@
 
 namespace unflake {
 
+// What the adapter adds, as the last word, to have each beginning and end of a case logged.
+inline constexpr std::string_view boost_progress_log = "--log_level=test_suite";
+
 // `--list_content=DOT`: the tree of suites and cases, with places and labels. The `suite` of a case
 // is its path. None when the text holds no complete graph.
 std::optional<std::vector<ListedCase>> parse_boost_graph(std::string_view output);

@@ -17,9 +17,8 @@ std::vector<Test> listed(const std::string& name) {
 }
 
 // The names of the cases that a run enters, without their suites.
-std::vector<std::string> cases_run(Command command) {
+std::vector<std::string> cases_run(const Command& command) {
   constexpr std::string_view entering = "Entering test case \"";
-  command.argv.push_back("--log_level=test_suite");
   TestLauncher launcher;
   const std::string output = launcher.launch(command, 60s).output.text();
   std::vector<std::string> names;

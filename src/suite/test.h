@@ -58,6 +58,7 @@ struct Test {
   bool is_entry = false;  // a CTest entry as it stands, which may run any number of cases
   Command command;
   PassRule rule;
+  bool may_exit = false;            // with status 0, before its framework reports the end
   std::optional<Duration> timeout;  // as the suite declares it
   bool disabled = false;            // by the suite itself: listed, and run only on request
   std::string disabled_reason;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "trace/message.h"
@@ -137,7 +138,39 @@ bool ran_nothing(std::string_view text) {
          contains(text, "no test cases matching filter");
 }
 
+// The report may go elsewhere, so it is the log that has to tell of an end.
+bool broke_off(std::string_view text) {
+  const size_t entered = text.rfind("Entering test case \"");
+  if (entered == text.npos) return false;
+  return !contains(text.substr(entered), "Leaving test case \"") &&
+         !has_line_starting(text, "*** ") && !has_line_starting(text, "Test module \"");
+}
+
+// file(12): Entering test case "name"
+bool is_progress(std::string_view line) {
+  if (line == "Test is aborted") return true;
+  for (const auto* start : {"Entering test module \"", "Leaving test module \""})
+    if (line.starts_with(start)) return true;
+  const size_t colon = line.find("): ");
+  if (colon == line.npos || !source_line_at_end(line.substr(0, colon + 1))) return false;
+  line.remove_prefix(colon + 3);
+  for (const auto* start : {"Entering test ", "Leaving test "})
+    if (line.starts_with(start)) return true;
+  return line.starts_with("Test ") && line.ends_with(" is skipped because disabled");
+}
+
 }  // namespace
+
+std::string without_boost_progress(std::string_view text) {
+  std::string rest;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    const std::string_view line = text.substr(0, end);
+    if (!is_progress(trim(line))) rest += line;
+    text.remove_prefix(end);
+  }
+  return rest;
+}
 
 std::vector<Failure> parse_boost_failures(std::string_view text) {
   std::vector<Failure> failures;
@@ -150,7 +183,7 @@ std::vector<Failure> parse_boost_failures(std::string_view text) {
   return failures;
 }
 
-const FrameworkOutput boost_output{Framework::boost_test, parse_boost_failures, finished,
-                                   ran_nothing, nullptr};
+const FrameworkOutput boost_output{
+    Framework::boost_test, parse_boost_failures, finished, ran_nothing, nullptr, broke_off};
 
 }  // namespace unflake

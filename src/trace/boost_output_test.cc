@@ -105,5 +105,17 @@ TEST(BoostOutput, Keeps_the_values_of_a_small_number_out_of_the_expression) {
   EXPECT_EQ(failures[0].expression, "absolute value of v exceeds 1e-06");
 }
 
+TEST(BoostOutput, Is_told_without_the_progress_that_unflake_asked_for) {
+  EXPECT_EQ(without_boost_progress("Running 1 test case...\nEntering test module \"m\"\n"
+                                   "/a b/a.cc(3): Test case \"x\" is skipped because disabled\n"
+                                   "a.cc(5): Entering test case \"y\"\nsaid: Entering test case\n"
+                                   "a.cc(6): error: in \"y\": check z has failed\n"
+                                   "a.cc(5): Leaving test case \"y\"; testing time: 4us\r\n"
+                                   "Leaving test module \"m\"; testing time: 9us\n\nno feed"),
+            "Running 1 test case...\nsaid: Entering test case\n"
+            "a.cc(6): error: in \"y\": check z has failed\n\nno feed");
+  EXPECT_EQ(without_boost_progress(""), "");
+}
+
 }  // namespace
 }  // namespace unflake

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "trace/message.h"
 #include "trace/output_parsers.h"
@@ -153,6 +154,23 @@ std::optional<std::string> skip_reason(std::string_view text) {
   return std::nullopt;
 }
 
+// The filters stand in the first line that is printed, or are those that unflake itself gives.
+bool tells_filters(std::string_view text) {
+  for (LineReader in(text); !in.done(); in.advance())
+    if (!trim(in.line()).empty())
+      return in.line().starts_with("Filters: ") ||
+             in.line().starts_with("Randomness seeded to: ") ||
+             has_line_starting(text, "Filters: \"");
+  return false;
+}
+
+bool broke_off(std::string_view text) {
+  if (!tells_filters(text)) return false;
+  constexpr std::array ends{"All tests passed", "test cases: ", "No test cases matched ",
+                            "No tests ran",     "Passed ",      "Failed "};
+  return std::ranges::none_of(ends, [&](const auto* end) { return contains(text, end); });
+}
+
 }  // namespace
 
 std::vector<Failure> parse_catch2_failures(std::string_view text) {
@@ -173,7 +191,7 @@ std::vector<Failure> parse_catch2_failures(std::string_view text) {
   return failures;
 }
 
-const FrameworkOutput catch2_output{Framework::catch2, parse_catch2_failures, finished, ran_nothing,
-                                    skip_reason};
+const FrameworkOutput catch2_output{Framework::catch2, parse_catch2_failures, finished,
+                                    ran_nothing,       skip_reason,           broke_off};
 
 }  // namespace unflake

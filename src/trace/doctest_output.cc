@@ -106,6 +106,13 @@ bool ran_nothing(std::string_view text) {
   return false;
 }
 
+bool broke_off(std::string_view text) {
+  const size_t begin = text.rfind("[doctest] run with \"--help\" for options");
+  if (begin == text.npos) return false;
+  const std::string_view rest = text.substr(begin);
+  return !contains(rest, "[doctest] Status: ") && !contains(rest, "[doctest] test cases:");
+}
+
 }  // namespace
 
 std::vector<Failure> parse_doctest_failures(std::string_view text) {
@@ -121,7 +128,7 @@ std::vector<Failure> parse_doctest_failures(std::string_view text) {
   return failures;
 }
 
-const FrameworkOutput doctest_output{Framework::doctest, parse_doctest_failures, finished,
-                                     ran_nothing, nullptr};
+const FrameworkOutput doctest_output{
+    Framework::doctest, parse_doctest_failures, finished, ran_nothing, nullptr, broke_off};
 
 }  // namespace unflake

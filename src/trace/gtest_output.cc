@@ -244,6 +244,27 @@ bool passed_none(std::string_view text) {
   return last != std::string_view::npos && text.substr(last + summary.size()).starts_with("0 ");
 }
 
+size_t count_of(std::string_view text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++count;
+  return count;
+}
+
+// What a test prints may stand in front of GoogleTest's words, so only beginnings, which follow
+// a line of its own, have to be at the start of a line.
+bool broke_off(std::string_view text) {
+  constexpr std::string_view banner = "[==========] Running ";
+  const size_t last = text.rfind(banner);
+  if (last == text.npos) return false;
+  const std::string_view rest = text.substr(last + banner.size());
+  if (contains(rest, "[==========] ") || contains(rest, "[  PASSED  ] ")) return false;
+  const size_t begun = count_of(rest, "\n[ RUN      ] ");
+  size_t ended = 0;
+  for (const auto* mark : {"[       OK ] ", "[  FAILED  ] ", "[  SKIPPED ] "})
+    ended += count_of(rest, mark);
+  return begun > ended || fmt::format("{}", begun) != leading_digits(rest);
+}
+
 std::optional<std::string> skip_reason(std::string_view text) {
   if (!has_line_starting(text, "[  SKIPPED ] ") || !passed_none(text)) return std::nullopt;
   std::string reason;
@@ -270,7 +291,7 @@ std::vector<Failure> parse_gtest_failures(std::string_view text) {
   return failures;
 }
 
-const FrameworkOutput gtest_output{Framework::gtest, parse_gtest_failures, finished, ran_nothing,
-                                   skip_reason};
+const FrameworkOutput gtest_output{Framework::gtest, parse_gtest_failures, finished,
+                                   ran_nothing,      skip_reason,          broke_off};
 
 }  // namespace unflake

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "suite/boost.h"
 #include "trace/log_line.h"
 #include "trace/output_parsers.h"
 #include "trace/pass_rule.h"
@@ -27,6 +28,7 @@ struct Reading {
   std::vector<TextPiece> pieces;
   std::vector<std::string> texts;  // the same, as whole lines without colours
   Evidence evidence;
+  bool broke_off = false;  // the framework told of a beginning, and not of an end
 };
 
 void append(std::vector<Failure>& all, const std::vector<Failure>& more) {
@@ -35,10 +37,19 @@ void append(std::vector<Failure>& all, const std::vector<Failure>& more) {
              more.begin() + static_cast<ptrdiff_t>(std::min(room, more.size())));
 }
 
+const FrameworkOutput* own_output(const Test& test) {
+  for (const FrameworkOutput& output : framework_outputs())
+    if (output.framework == test.framework) return &output;
+  return nullptr;
+}
+
 Reading read(const Test& test, const ProcessResult& process) {
   Reading reading{test, process, pieces_of(process), {}, {}};
+  const FrameworkOutput* own = own_output(test);
   for (const TextPiece& piece : reading.pieces) {
     reading.texts.push_back(readable_lines(piece));
+    if (own && own->broke_off(reading.texts.back())) reading.broke_off = true;
+    if (logs_progress(test)) reading.texts.back() = without_boost_progress(reading.texts.back());
     const Evidence more = evidence_in(reading.texts.back(), test.framework);
     append(reading.evidence.reports, more.reports);
     append(reading.evidence.aborts, more.aborts);
@@ -46,12 +57,6 @@ Reading read(const Test& test, const ProcessResult& process) {
     if (more.framework) reading.evidence.framework = more.framework;
   }
   return reading;
-}
-
-const FrameworkOutput* own_output(const Test& test) {
-  for (const FrameworkOutput& output : framework_outputs())
-    if (output.framework == test.framework) return &output;
-  return nullptr;
 }
 
 Failure make_failure(FailureKind kind, std::string expression, std::string message) {
@@ -310,16 +315,38 @@ Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
   return failing(reading, kind, std::move(failures));
 }
 
+// Whether the exit status is the framework's word. Where CTest's rules decide, nobody asks the
+// framework; and what was not kept of the output may be what it said.
+bool ended_early(const Reading& reading) {
+  const PassRule& rule = reading.test.rule;
+  if (reading.test.may_exit || rule.will_fail || !rule.pass_patterns.empty()) return false;
+  if (reading.process.code != 0 || reading.process.output.dropped() > 0) return false;
+  return reading.broke_off;
+}
+
+Outcome early_end(const Reading& reading) {
+  return exit_outcome(reading,
+                      make_failure(FailureKind::exit_status, exit_text(0),
+                                   "the process exited before its framework reported the end of "
+                                   "the test: something called exit(), or closed standard output"));
+}
+
 Outcome exited(const Reading& reading) {
   if (asked_for_a_missing_case(reading)) return not_in_binary(reading);
   if (const auto reason = own_skip_reason(reading)) return skipped(reading, *reason);
   Judgement judgement = judge(reading.test.rule, reading.process.code, reading.pieces);
   if (judgement.kind == OutcomeKind::skipped) return skipped(reading, judgement.reason);
-  if (judgement.kind == OutcomeKind::pass) return passing(reading);
+  if (judgement.kind == OutcomeKind::pass)
+    return ended_early(reading) ? early_end(reading) : passing(reading);
   return exit_outcome(reading, std::move(judgement.failure));
 }
 
 }  // namespace
+
+bool logs_progress(const Test& test) {
+  return test.framework == Framework::boost_test && !test.command.argv.empty() &&
+         test.command.argv.back() == boost_progress_log;
+}
 
 Outcome read_outcome(const Test& test, const ProcessResult& process) {
   const Reading reading = read(test, process);

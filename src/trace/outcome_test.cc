@@ -64,6 +64,97 @@ TEST(ReadOutcome, Passes_a_test_that_exits_with_0_whatever_it_says) {
   EXPECT_EQ(outcome.duration, std::chrono::milliseconds(5));
 }
 
+constexpr const char* gtest_begun =
+    "[==========] Running 1 test from 1 test suite.\n[ RUN      ] Server.stops\n";
+constexpr const char* gtest_ended =
+    "[       OK ] Server.stops (0 ms)\n[==========] 1 test from 1 test suite ran. (0 ms total)\n"
+    "[  PASSED  ] 1 test.\n";
+
+void expect_early_end(Framework framework, const std::string& output) {
+  const Outcome outcome = outcome_of(framework, End::exited, 0, output);
+  expect_kinds(outcome, OutcomeKind::fail, FailureKind::exit_status);
+  if (!outcome.failed()) return;
+  EXPECT_EQ(outcome.failures[0].expression, "exit status 0") << output;
+  EXPECT_EQ(outcome.signature, outcome_of(Framework::gtest, End::exited, 0, gtest_begun).signature);
+}
+
+TEST(ReadOutcome, Fails_what_exits_with_0_before_its_framework_reports_an_end) {
+  const std::string begun = gtest_begun, failed = "a.cc:3: Failure\nFailed\n";
+  expect_early_end(Framework::gtest, begun);
+  expect_early_end(Framework::gtest, begun + "[  PAS\nnoise");
+  expect_early_end(Framework::gtest, begun + failed);
+  expect_early_end(Framework::gtest, begun + gtest_ended + begun);  // --gtest_repeat
+  expect_early_end(Framework::gtest,
+                   "[==========] Running 2 tests from 1 test suite.\n"
+                   "[ RUN      ] A.a\n[       OK ] A.a (0 ms)\n");
+  expect_early_end(Framework::gtest,
+                   "\x1b[0;32m[==========] \x1b[mRunning 1 test from 1 test suite."
+                   "\n\x1b[0;32m[ RUN      ] \x1b[mServer.stops\n");
+  expect_early_end(Framework::catch2, "Filters: \"stops\"\n");
+  expect_early_end(Framework::catch2, "main says hello\nFilters: \"stops\"\nsome output\n");
+  expect_early_end(Framework::catch2, "Filters: \"stops\"\nRandomness seeded to: 7\n");
+  expect_early_end(Framework::doctest,
+                   "[doctest] doctest version is \"2.4.9\"\n"
+                   "[doctest] run with \"--help\" for options\n");
+  expect_early_end(Framework::boost_test,
+                   "Running 1 test case...\nEntering test module \"m\"\n"
+                   "a.cc(5): Entering test case \"stops\"\n");
+}
+
+TEST(ReadOutcome, Believes_the_exit_status_where_the_framework_has_said_all_or_nothing) {
+  const std::string begun = gtest_begun, ended = gtest_ended;
+  const auto expect_pass = [](Framework framework, const std::string& output) {
+    EXPECT_EQ(outcome_of(framework, End::exited, 0, output).kind, OutcomeKind::pass) << output;
+  };
+  for (const Framework framework : {Framework::gtest, Framework::catch2, Framework::doctest,
+                                    Framework::boost_test, Framework::ctest, Framework::command})
+    for (const char* output : {"", "all is well\n", "[==========]", "Filters", "Entering"})
+      expect_pass(framework, output);
+  expect_pass(Framework::command, begun);
+  expect_pass(Framework::gtest, begun + std::string("\0\xff no line feed", 16) + ended);
+  expect_pass(Framework::gtest, begun + begun + ended);  // a child of the test is a suite, too
+  expect_pass(Framework::gtest, begun + "[       OK ] Server.stops (0 ms)\n");  // a listener exits
+  expect_pass(Framework::gtest,
+              "[==========] 1 test from 1 test suite ran. (0 ms total)\n"
+              "[  PASSED  ] 1 test.\n");  // --gtest_brief
+  expect_pass(Framework::catch2,
+              "Filters: stops\n=====\nAll tests passed (1 assertion in 1 test "
+              "case)\n\n");
+  expect_pass(Framework::catch2, "a log\nFilters: none\n");  // of a test with a silent reporter
+  expect_pass(Framework::catch2, "Filters: \"a\"\nPassed 1 test case with 1 assertion.\n");
+  expect_pass(Framework::doctest, "[doctest] doctest version is \"2.4.9\"\n");  // --version
+  expect_pass(Framework::boost_test, "Running 1 test case...\n");  // the report goes to a file
+  expect_pass(Framework::boost_test,
+              "a.cc(5): Entering test case \"stops\"\n"
+              "a.cc(5): Leaving test case \"stops\"; testing time: 4us\n");
+}
+
+TEST(ReadOutcome, Believes_the_exit_status_where_nobody_can_know_better) {
+  unflake::Test test = test_of(Framework::gtest);
+  ProcessResult process = ended(End::exited, 0, gtest_begun);
+  test.may_exit = true;
+  EXPECT_EQ(read_outcome(test, process).kind, OutcomeKind::pass);
+  test.may_exit = false;
+  test.rule.pass_patterns = {"RUN"};
+  EXPECT_EQ(read_outcome(test, process).kind, OutcomeKind::pass);
+  test.rule.pass_patterns.clear();
+  process.output.total += 1'000'000;  // what was not kept may be the end
+  EXPECT_EQ(read_outcome(test, process).kind, OutcomeKind::pass);
+}
+
+TEST(ReadOutcome, Gives_what_is_not_built_one_signature_wherever_it_is) {
+  const auto signature_at = [](const std::string& folder) {
+    unflake::Test test = test_of(Framework::ctest);
+    test.obstacle = "not built: " + folder + "/a_test; cmake --build " + folder;
+    ProcessResult process = ended(End::not_started, ENOENT);
+    process.error = test.obstacle;
+    const Outcome outcome = read_outcome(test, process);
+    EXPECT_EQ(headline(outcome.failures[0]), test.obstacle);
+    return outcome.signature;
+  };
+  EXPECT_EQ(signature_at("build"), signature_at("/home/ci/out"));
+}
+
 TEST(ReadOutcome, Keeps_reports_of_a_pass) {
   const Outcome outcome = outcome_of(Framework::gtest, End::exited, 0, undefined);
   EXPECT_EQ(outcome.kind, OutcomeKind::pass);

@@ -31,11 +31,18 @@ struct FrameworkOutput {
   bool (*ran_nothing)(std::string_view text);
   // Of a test that skipped itself; may be empty. Null: a test of this framework cannot.
   std::optional<std::string> (*skip_reason)(std::string_view text);
+  // It told that a test begins, and neither that one ended nor what came of all. Silence is no
+  // sign: a program may have a reporter of its own, or none.
+  bool (*broke_off)(std::string_view text);
 };
 
 // Strictest format first: of a command whose framework is not known, the first that recognises
 // something explains the failure.
 std::span<const FrameworkOutput> framework_outputs();
+
+// Whether unflake asked Boost.Test for words about the progress of tests; its output without them.
+bool logs_progress(const Test& test);
+std::string without_boost_progress(std::string_view text);
 
 extern const FrameworkOutput gtest_output;
 extern const FrameworkOutput catch2_output;
