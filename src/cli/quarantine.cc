@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "cli/quarantine_command.h"
@@ -105,7 +106,9 @@ Result<int> lift(const QuarantineDesk& desk, const LiftWords& words) {
   if (!gone) return gone.error();
   if (gone->empty())
     return usage_error(fmt::format("{} has no such entry in the quarantine", printable(words.test)),
-                       desk.file, "`unflake quarantine list` shows what is in it");
+                       desk.file,
+                       similar_tests(words.test, nullptr, *quarantine)
+                           .value_or("`unflake quarantine list` shows what is in it"));
   std::vector<LifecycleEvent> events;
   Page page;
   for (const QuarantineEntry& entry : *gone) {
@@ -218,8 +221,41 @@ Result<TestId> find_test(const std::string& word, Store* store, const Quarantine
     return usage_error(fmt::format("several targets have a test '{}'", printable(word)), "",
                        fmt::format("write {}", printable(to_string(*found.begin()))));
   if (id) return *id;
-  return usage_error(fmt::format("no test '{}' is known", printable(word)), "",
-                     "write target:name; `unflake history` lists the recorded tests");
+  return usage_error(
+      fmt::format("no test '{}' is known", printable(word)), "",
+      similar_tests(word, store, quarantine)
+          .value_or("write target:name; `unflake history` lists the recorded tests"));
+}
+
+namespace {
+
+std::set<TestId> known_tests(Store* store, const Quarantine& quarantine) {
+  constexpr size_t most = 20'000;
+  std::set<TestId> known;
+  for (const QuarantineEntry& entry : quarantine.entries()) known.insert(entry.test);
+  if (!store) return known;
+  const auto recorded = store->summarise("*", most);
+  if (!recorded) return known;
+  for (const TestSummary& test : *recorded) known.insert(test.test);
+  return known;
+}
+
+}  // namespace
+
+std::optional<std::string> similar_tests(const std::string& word, Store* store,
+                                         const Quarantine& quarantine) {
+  constexpr size_t shown = 3, longest = 500;
+  std::map<std::string, std::string> id_of;  // by what the user may have meant to write
+  const bool is_id = word.find(':') != word.npos;
+  for (const TestId& test : known_tests(store, quarantine))
+    if (test.name.size() <= longest)
+      id_of.emplace(is_id ? to_string(test) : test.name, to_string(test));
+  std::vector<std::string> names, near;
+  for (const auto& [name, id] : id_of) names.push_back(name);
+  for (const std::string& name : nearest(word.substr(0, longest), names, shown))
+    near.push_back("'" + printable(id_of[name]) + "'");
+  if (near.empty()) return std::nullopt;
+  return "did you mean " + join(near, " or ") + "?";
 }
 
 int quarantine_command(const Words& words) {

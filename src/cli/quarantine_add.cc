@@ -55,7 +55,7 @@ class Addition {
     if (!test) return test.error();
     test_ = std::move(*test);
     if (const auto read = read_summary(); !read) return read.error();
-    const auto failure = choose_failure();
+    const auto failure = choose_failure(*quarantine);
     if (!failure) return failure.error();
     if (const auto fit = check_fit(*failure); !fit) return fit.error();
     auto entry = entry_for(*failure, quarantine->find(test_, failure->signature));
@@ -77,9 +77,13 @@ class Addition {
     return {};
   }
 
-  Result<KnownFailure> choose_failure() {
+  Result<KnownFailure> choose_failure(const Quarantine& quarantine) {
     if (!words_.signature.empty()) return given_failure();
-    if (!summary_ || summary_->failures == 0)
+    if (!summary_)
+      return usage_error(fmt::format("history knows no test {}", printable(to_string(test_))), "",
+                         similar_tests(words_.test, store_.get(), quarantine)
+                             .value_or("name its failure with --signature"));
+    if (summary_->failures == 0)
       return usage_error(fmt::format("history knows no failure of {}", printable(to_string(test_))),
                          "", "name the failure with --signature");
     const auto flaky = store_->flaky_failures({}, most_failures);

@@ -38,6 +38,10 @@ Result<QuarantineDesk> open_desk(const QuarantineWords& words);
 // The test that a user means by an id, or by a name that only one target has.
 Result<TestId> find_test(const std::string& word, Store* store, const Quarantine& quarantine);
 
+// "did you mean ...?" of tests that are in the quarantine or, where there is one, in the history.
+std::optional<std::string> similar_tests(const std::string& word, Store* store,
+                                         const Quarantine& quarantine);
+
 int quarantine_add(const Words& words);
 int quarantine_list(const Words& words);
 

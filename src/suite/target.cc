@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "suite/ctest.h"
 #include "suite/program.h"
@@ -89,11 +90,29 @@ bool matches(const Test& test, const std::string& pattern) {
          (means_id(pattern) && glob_match(pattern, to_string(test.id)));
 }
 
+// The name that people have in mind: GoogleTest's prefix says only that it is switched off.
+std::string spoken_name(const Test& test) {
+  std::string name = test.id.name;
+  if (test.disabled) replace_all(name, "DISABLED_", "");
+  return name;
+}
+
 std::string near_names(const std::vector<Test>& tests, const std::string& pattern) {
+  constexpr size_t longest = 500;  // looking for likeness costs the product of two lengths
+  std::map<std::string, const Test*> by_name;
   std::vector<std::string> names;
-  for (const Test& test : tests) names.push_back(test.id.name);
-  const std::string near = did_you_mean(pattern, names, 5);
-  return near.empty() ? "`unflake list TARGET` shows the tests" : near;
+  for (const Test& test : tests) {
+    if (test.id.name.size() > longest) continue;
+    if (by_name.emplace(spoken_name(test), &test).second) names.push_back(spoken_name(test));
+  }
+  std::vector<std::string> near;
+  for (const std::string& name : nearest(pattern.substr(0, longest), names, 5)) {
+    const Test& test = *by_name[name];
+    near.push_back(
+        fmt::format("'{}'{}", printable(test.id.name), test.disabled ? " (disabled)" : ""));
+  }
+  return near.empty() ? "`unflake list TARGET` shows the tests"
+                      : "did you mean " + join(near, " or ") + "?";
 }
 
 Error nothing_matched(const std::vector<Test>& tests, const std::string& pattern) {
@@ -107,6 +126,13 @@ Error only_disabled(std::string_view what, const Test& example) {
     text += fmt::format(" ({})", printable(example.disabled_reason));
   return usage_error(std::move(text), "",
                      "name a disabled test exactly to run it, or use --include-disabled");
+}
+
+Error is_disabled(const Test& test, const std::string& pattern) {
+  std::string text = fmt::format("'{}' is disabled", printable(shorten(pattern, 200)));
+  if (!test.disabled_reason.empty()) text += ": " + printable(test.disabled_reason);
+  return usage_error(std::move(text), "",
+                     fmt::format("name it '{}' to run it nevertheless", printable(test.id.name)));
 }
 
 // Marks what one pattern means; false when it means nothing.
@@ -127,7 +153,10 @@ bool mark(const std::vector<Test>& tests, const std::string& pattern, bool inclu
 
 Error explain_miss(const std::vector<Test>& tests, const std::string& pattern) {
   for (const Test& test : tests)
-    if (is_glob(pattern) && matches(test, pattern))
+    if (test.disabled && spoken_name(test) == pattern) return is_disabled(test, pattern);
+  for (const Test& test : tests)
+    if (is_glob(pattern) &&
+        (matches(test, pattern) || (test.disabled && glob_match(pattern, spoken_name(test)))))
       return only_disabled(
           fmt::format("'{}' matches only disabled tests", printable(shorten(pattern, 200))), test);
   return nothing_matched(tests, pattern);

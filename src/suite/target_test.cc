@@ -147,6 +147,22 @@ TEST(Select, Takes_a_disabled_test_that_is_named_exactly) {
   EXPECT_THAT(names(select(tests, {"A.of*"}, true)), ElementsAre("A.off"));
 }
 
+TEST(Select, Says_that_the_test_which_a_user_has_in_mind_is_disabled) {
+  unflake::Test off = test_named("Math.DISABLED_Divides", true);
+  off.disabled_reason = "its name begins with DISABLED_";
+  const std::vector<unflake::Test> tests{test_named("Math.Adds"), off};
+  const auto exact = select(tests, {"Math.Divides"}, false);
+  ASSERT_FALSE(exact);
+  EXPECT_EQ(exact.error().what, "'Math.Divides' is disabled: its name begins with DISABLED_");
+  EXPECT_THAT(exact.error().next, HasSubstr("name it 'Math.DISABLED_Divides' to run it"));
+  const auto near = select(tests, {"Math.Devides"}, false);
+  ASSERT_FALSE(near);
+  EXPECT_EQ(near.error().next, "did you mean 'Math.DISABLED_Divides' (disabled)?");
+  const auto glob = select(tests, {"Math.Div*"}, false);
+  ASSERT_FALSE(glob);
+  EXPECT_THAT(glob.error().what, HasSubstr("only disabled tests: 'Math.DISABLED_Divides'"));
+}
+
 TEST(Select, Says_why_a_test_is_disabled_and_how_to_run_it) {
   unflake::Test off = test_named("A.off", true);
   off.disabled_reason = "marked with skip()";
