@@ -117,6 +117,8 @@ void CaseHandler::start_in_case(std::string_view element, const XmlAttributes& a
     if (element == tag.element) return start_failure(tag.run, tag.is_error, attributes);
   KeptText* const around = texts_.size() > 1 ? texts_[texts_.size() - 2] : nullptr;
   if (element == "skipped" || element == "disabled") case_.is_skipped = true;
+  if (element == "skipped" && case_.of_ctest)
+    assign(case_.why_not_run, attributes.value("message"));
   if (element == "property") read_property(attributes);
   if (element == "stackTrace") texts_.back() = around;
   if (element == "system-out" || element == "system-err")

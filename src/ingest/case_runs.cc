@@ -1,10 +1,14 @@
 #include "ingest/case_runs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 
 #include "ingest/language_failures.h"
 #include "trace/ci_log/junit_log.h"
 #include "trace/ci_log/log_programs.h"
+#include "trace/output_parsers.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -111,8 +115,36 @@ void add_tried(Run when, const ReportedCase& reported, CaseDialect dialect,
   }
 }
 
+// CTest reports what it could not start as skipped, and fails all the same.
+struct Obstacle {
+  std::string_view words, what;
+};
+constexpr std::array obstacles{
+    Obstacle{"Unable to find executable", "not built"},
+    Obstacle{"Required Files Missing", "its required file is missing"},
+    Obstacle{"Failed to change working directory", "the working directory cannot be entered"},
+    Obstacle{"Missing Configuration", "not a test of this configuration"},
+};
+
+std::optional<RunRecord> not_started(const ReportedCase& reported) {
+  const auto found = std::ranges::find(obstacles, reported.why_not_run, &Obstacle::words);
+  if (found == obstacles.end()) return std::nullopt;
+  RunRecord run;
+  run.outcome = OutcomeKind::fail;
+  run.output = reported.output.text();
+  Failure failure;
+  failure.kind = FailureKind::not_started;
+  failure.message = found->what;
+  if (const std::string_view path = trim(run.output); !path.empty())
+    failure.message += fmt::format(": {}", path);
+  run.failure = bounded(std::move(failure));
+  run.signature = signature_of(*run.failure);
+  return run;
+}
+
 // A failure beside <skipped> is one that the test may have.
 void add_own(const ReportedCase& reported, CaseDialect dialect, std::vector<RunRecord>& runs) {
+  if (auto run = not_started(reported)) return runs.push_back(std::move(*run));
   const bool is_failed = reported.status == ReportedCase::Status::failed;
   std::vector<const ReportedFailure*> own;
   for (const ReportedFailure& failure : reported.failures)

@@ -61,6 +61,8 @@ void CaseHandler::end_ctest(std::string_view element) {
 void CaseHandler::take_ctest_measurement() {
   const std::string_view value = trim(short_text_);
   if (measurement_ == "Execution Time") case_.time = parse_seconds(value);
+  if (measurement_ == "Completion Status" && case_.status == ReportedCase::Status::not_run)
+    case_.why_not_run = value;
   if (case_.failures.empty()) return;
   // "Exit Code" has CTest's word for the end; of a time-out only the status tells.
   if (measurement_ == "Exit Code" && value != "Failed") case_.failures[0].message = value;

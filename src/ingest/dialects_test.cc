@@ -173,6 +173,30 @@ Failed
   EXPECT_EQ(read.report.counts.packed_outputs, 1);
 }
 
+TEST(Dialects, Ctest_fails_what_it_could_not_start_and_skips_what_is_disabled) {
+  const ReadRuns read =
+      read_report(R"xml(<testsuite name="(empty)" tests="4" timestamp="2026-03-01T12:00:00">
+  <testcase name="client" classname="client" time="0" status="notrun"><skipped message="Unable to find executable"/>
+    <system-out>Unable to find executable: /b/client_test</system-out></testcase>
+  <testcase name="needs" classname="needs" time="0" status="notrun"><skipped message="Required Files Missing"/>
+    <system-out>Unable to find required file: x</system-out></testcase>
+  <testcase name="off" classname="off" time="0" status="disabled"><system-out>Disabled</system-out></testcase>
+  <testcase name="skips" classname="skips" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
+</testsuite>)xml");
+  EXPECT_THAT(outcomes(read), ElementsAre(fail, fail, skipped, skipped));
+  EXPECT_EQ(read.runs[0].failure->kind, FailureKind::not_started);
+  EXPECT_THAT(read.runs[0].failure->message, testing::HasSubstr("not built: "));
+  EXPECT_THAT(read.runs[0].failure->message, testing::HasSubstr("/b/client_test"));
+  const ReadRuns own = read_report(bytes_of_text(R"xml(<Site><Testing>
+  <Test Status="notrun"><Name>gone</Name><Results><NamedMeasurement type="text/string" name="Completion Status">
+    <Value>Unable to find executable</Value></NamedMeasurement></Results></Test>
+  <Test Status="notrun"><Name>off</Name><Results><NamedMeasurement type="text/string" name="Completion Status">
+    <Value>Disabled</Value></NamedMeasurement></Results></Test></Testing></Site>)xml"),
+                                   {"build/Testing/x/Test.xml", "", "acme"});
+  EXPECT_THAT(outcomes(own), ElementsAre(fail, skipped));
+  EXPECT_EQ(own.runs[0].signature, read.runs[0].signature);
+}
+
 TEST(Dialects, Pytest) {
   const ReadRuns read = read_report(R"xml(<?xml version="1.0" encoding="utf-8"?>
 <testsuites><testsuite name="pytest" errors="1" failures="1" skipped="1" tests="5" time="0.4" timestamp="2026-03-01T12:00:00.000000+01:00" hostname="b">

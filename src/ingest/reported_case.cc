@@ -20,6 +20,7 @@ void ReportedCase::clear() {
   classname.clear();
   name.clear();
   full_name.clear();
+  why_not_run.clear();
   status = Status::none;
   time = {};
   timestamp.reset();

@@ -58,6 +58,7 @@ struct ReportedCase {
   std::optional<TimePoint> timestamp;
   bool has_result = false, has_assertions = false, of_ctest = false;
   bool is_skipped = false;
+  std::string why_not_run;            // CTest's words for it
   int64_t runs = 0, failed_runs = 0;  // of a case of unflake's that stands for several
   std::vector<ReportedFailure> failures;
   KeptText output;
