@@ -95,16 +95,27 @@ void print_test(Page& page, const TestSummary& test, const std::vector<RecentRun
   print_recent(page, recent);
 }
 
+// A test that was always skipped has no rate.
+constexpr const char* no_figure = "-";
+
+std::string rate_of(const TestSummary& test) {
+  const int64_t runs = decided_runs(test);
+  if (runs == 0) return no_figure;
+  return percent(static_cast<double>(test.failures) / static_cast<double>(runs));
+}
+
+std::string interval_of(const TestSummary& test) {
+  const int64_t runs = decided_runs(test);
+  return runs == 0 ? no_figure : interval_text(exact_interval(test.failures, runs));
+}
+
 void print_table(Page& page, const std::vector<TestSummary>& tests) {
   page.print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", "rate", "95 % interval", "runs", "failed",
              "kinds", "test");
   for (const TestSummary& test : tests) {
     const int64_t runs = decided_runs(test);
-    const Interval interval = exact_interval(test.failures, runs);
-    const double rate =
-        runs == 0 ? 0 : static_cast<double>(test.failures) / static_cast<double>(runs);
-    page.print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", percent(rate), interval_text(interval),
-               runs, test.failures, test.signature_count, printable(to_string(test.test)));
+    page.print("{:>8}  {:<20} {:>9} {:>7} {:>6}  {}\n", rate_of(test), interval_of(test), runs,
+               test.failures, test.signature_count, printable(to_string(test.test)));
   }
 }
 
@@ -145,7 +156,7 @@ Json json_of(const TestSummary& test) {
       {"skips", test.skips},
       {"failure_rate",
        runs == 0 ? Json() : Json(static_cast<double>(test.failures) / static_cast<double>(runs))},
-      {"interval_95", {interval.low, interval.high}},
+      {"interval_95", runs == 0 ? Json() : Json{interval.low, interval.high}},
       {"pass_durations", json_of(test.pass_durations)},
       {"fail_durations", json_of(test.fail_durations)},
       {"signatures", signatures}};

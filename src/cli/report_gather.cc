@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/repro_file.h"
+#include "history/episodes.h"
 #include "report/explanation_words.h"
 #include "report/repro_words.h"
 #include "util/text.h"
@@ -74,6 +75,7 @@ class Gathering {
     if (auto read = read_files(); !read) return read.error();
     if (auto asked = ask_store(contains); !asked) return asked.error();
     if (auto asked = ask_trend(); !asked) return asked.error();
+    find_claims();
     for (const LinkedCause& cause : all_.causes) add_cause(cause);
     if (auto counted = count_window(project_name); !counted) return counted.error();
     if (auto chosen = choose_causes(); !chosen) return chosen.error();
@@ -199,11 +201,27 @@ class Gathering {
     return {};
   }
 
+  // As in `unflake stats`: for each of its failures somebody closed a report or lifted a
+  // quarantine, and it has not failed since.
+  bool is_claimed_over(const LinkedCause& linked) const {
+    return std::ranges::all_of(linked.failures, [&](size_t number) {
+      const FlakyFailure& failure = all_.failures[number];
+      return claimed_over_.contains({failure.test, failure.signature});
+    });
+  }
+
+  void find_claims() {
+    for (const FlakyEpisode& episode : episodes_of(all_.failures, all_.events)) {
+      const FailureKey key(episode.test, episode.signature);
+      is_settled(episode) ? void(claimed_over_.insert(key)) : void(claimed_over_.erase(key));
+    }
+  }
+
   void add_cause(const LinkedCause& linked) {
     ReportedCause cause;
     cause.id = linked.record.id;
     cause.title = linked.record.title;
-    cause.is_open = linked.record.state == CauseRecord::State::open;
+    cause.is_open = linked.record.state == CauseRecord::State::open && !is_claimed_over(linked);
     cause.reopened = linked.record.reopened;
     cause.issue = linked.record.url;
     bool now = false;
@@ -293,6 +311,7 @@ class Gathering {
   std::map<FailureKey, KnownRepro> repros_;
   std::map<FailureKey, FlakyFailure> current_;
   std::map<FailureKey, std::vector<int64_t>> trend_;
+  std::set<FailureKey> claimed_over_;
   GatheredReport all_;
 };
 

@@ -10,6 +10,7 @@
 #include "cli/rerun_failed.h"
 #include "cli/run_options.h"
 #include "cli/target_record.h"
+#include "history/values.h"
 #include "run/local_executor.h"
 #include "suite/program.h"
 #include "util/text.h"
@@ -245,6 +246,8 @@ class RunSession {
       session.command_line +=
           (words_.options.empty() ? "-- " : " -- ") + shell_join(words_.command);
     session.surroundings = survey(project_, executor);
+    if (std::string& build = session.surroundings.build; build.empty() && !run_.ci)
+      build = std::string(local_build) + make_session_uuid();
     session.target = tests.target.name;
     for (const PlannedTest& planned : plan) {
       session.tests.push_back(planned.test);

@@ -74,6 +74,10 @@ bool is_same_failure(const FlakyEpisode& a, const FlakyEpisode& b) {
 
 }  // namespace
 
+bool is_settled(const FlakyEpisode& episode) {
+  return episode.closed && !(episode.last_failure && *episode.last_failure > *episode.closed);
+}
+
 std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
                                       std::vector<LifecycleEvent> events) {
   std::ranges::stable_sort(events, {}, &LifecycleEvent::at);

@@ -20,6 +20,9 @@ struct FlakyEpisode {
   std::optional<TimePoint> last_failure;
 };
 
+// It was claimed to be over, and has not failed since.
+bool is_settled(const FlakyEpisode& episode);
+
 // Oldest first for each failure. An event without a signature is about all failures of its test.
 std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
                                       std::vector<LifecycleEvent> events);

@@ -61,6 +61,13 @@ TEST(Episodes, An_expired_quarantine_claims_nothing) {
   EXPECT_FALSE(episodes[0].closed);
 }
 
+TEST(Episodes, Are_settled_until_it_fails_again) {
+  const auto lifted = event(Kind::lifted, 9);
+  EXPECT_FALSE(is_settled(episodes_of({failure(3, 8)}, {})[0]));
+  EXPECT_TRUE(is_settled(episodes_of({failure(3, 8)}, {lifted})[0]));
+  EXPECT_FALSE(is_settled(episodes_of({failure(3, 10)}, {lifted})[0]));
+}
+
 TEST(Episodes, What_comes_back_is_another_episode) {
   const auto episodes =
       episodes_of({failure(1, 30)}, {event(Kind::report_opened, 2), event(Kind::report_closed, 5),

@@ -20,7 +20,8 @@ struct Window {
 };
 
 // One failure of one test, in those builds of a window in which the test also passed on the same
-// code. A build is all sessions that have its name; a session without one is a build of its own.
+// code. A build is all sessions that have its name; a session without one is a build of its own,
+// and one whose name says that it is local (history/values.h) is none.
 struct FlakyFailure {
   TestId test;
   std::string signature;

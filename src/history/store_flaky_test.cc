@@ -68,6 +68,35 @@ TEST_P(StoreFlakyTest, A_test_that_always_fails_is_broken_and_not_flaky) {
   EXPECT_EQ(prevalence().flaky_builds, 0);
 }
 
+TEST_P(StoreFlakyTest, What_was_not_built_at_first_is_not_flaky) {
+  RunRecord not_built = failing_run("t", 0);
+  not_built.failure->kind = FailureKind::not_started;
+  not_built.signature = "00000000000000cc";
+  run_session(session_of("b", "c1"), {not_built});
+  run_session(session_of("b", "c1"), {passing_run("t", 1)});
+  EXPECT_TRUE(flaky().empty());
+  EXPECT_EQ(prevalence().failed_builds, 1);
+  EXPECT_EQ(prevalence().flaky_builds, 0);
+  EXPECT_EQ(prevalence().flaky_tests, 0);
+}
+
+TEST_P(StoreFlakyTest, Local_sessions_tell_of_tests_and_are_no_builds) {
+  run_session(session_of("local:1", "c1"),
+              {attempt(1, failing_run("t", 0)), attempt(2, passing_run("t", 1))});
+  EXPECT_EQ(prevalence().builds, 0);
+  EXPECT_EQ(prevalence().failed_builds, 0);
+  EXPECT_EQ(prevalence().runs, 2);
+  EXPECT_EQ(prevalence().flaky_tests, 1);
+  EXPECT_EQ(prevalence().flaky_builds, 0);
+  EXPECT_EQ(prevalence().flaky_failures, 0);
+  ASSERT_EQ(flaky().size(), 1u);
+  EXPECT_EQ(flaky()[0].runs, 1);
+  EXPECT_EQ(flaky()[0].builds, 0);
+  run_session(session_of("b", "c1"), {passing_run("t", 5)});
+  EXPECT_EQ(prevalence().builds, 1);
+  EXPECT_EQ(flaky()[0].builds, 0);
+}
+
 TEST_P(StoreFlakyTest, A_pass_in_another_session_of_the_build_makes_a_failure_flaky) {
   for (const bool pass_first : {false, true}) {
     const std::string build = pass_first ? "one" : "two", name = pass_first ? "a" : "b";

@@ -19,11 +19,8 @@ double days(TimePoint::duration time) {
 // Whether anything about a test is open, or has failed since it was closed.
 std::map<TestId, bool> settled_tests(const ProjectFacts& facts) {
   std::map<TestId, bool> settled;
-  for (const FlakyEpisode& episode : facts.episodes) {
-    const bool again =
-        episode.closed && episode.last_failure && *episode.last_failure > *episode.closed;
-    settled.try_emplace(episode.test, true).first->second &= episode.closed && !again;
-  }
+  for (const FlakyEpisode& episode : facts.episodes)
+    settled.try_emplace(episode.test, true).first->second &= is_settled(episode);
   return settled;
 }
 

@@ -34,4 +34,8 @@ int64_t cut_off(const std::optional<Duration>& kept, std::chrono::system_clock::
 // A name that no other session has, on any machine.
 std::string make_session_uuid();
 
+// The name of what is no build: a session that somebody made beside CI. Its runs tell of tests, and
+// nothing of what flaky tests do to builds.
+inline constexpr std::string_view local_build = "local:";
+
 }  // namespace unflake

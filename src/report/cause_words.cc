@@ -21,6 +21,7 @@ std::string commit_text(const std::string& commit) {
 }
 
 std::string builds_text(const ReportedCause& cause) {
+  if (cause.most_builds == 0) return "none, it was seen in local runs only";
   const std::string number =
       cause.fewest_builds == cause.most_builds
           ? counted(cause.most_builds, "build")

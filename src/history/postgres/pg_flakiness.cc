@@ -10,19 +10,27 @@
 namespace unflake {
 namespace {
 
+// A test that could not be started, such as one that was not built, has shown nothing of itself.
+#define UNFLAKE_HAS_RUN(not_started) \
+  "NOT EXISTS (SELECT FROM signatures WHERE id = i.signature AND kind = " not_started "::bigint)"
+
+#define UNFLAKE_IS_BUILD "sessions.build NOT LIKE 'local:%'"
+
 #define UNFLAKE_IN_WINDOW "sessions.started_us >= $1::bigint AND sessions.started_us < $2::bigint"
 
 // Names of builds are compared once, and from then on their numbers.
 constexpr const char* failures_sql = R"sql(
     WITH flaky AS (
       SELECT i.*, dense_rank() OVER (ORDER BY sessions.build COLLATE "C") AS build, commit_id,
-             suppressions.session IS NOT NULL AS suppressed
+             suppressions.session IS NOT NULL AS suppressed, )sql" UNFLAKE_IS_BUILD
+                                     R"sql( AS in_build
       FROM sessions JOIN incidents AS i ON i.session = sessions.id AND i.flaky = 1
       LEFT JOIN suppressions USING (session, test, signature)
-      WHERE project = $3::bigint AND )sql" UNFLAKE_IN_WINDOW R"sql(),
+      WHERE project = $3::bigint AND )sql" UNFLAKE_IN_WINDOW " AND " UNFLAKE_HAS_RUN("$5") R"sql(),
     grouped AS (
-      SELECT test, signature, sum(failures) AS runs, count(DISTINCT build) AS builds,
-             count(DISTINCT build) FILTER (WHERE suppressed) AS suppressed_builds,
+      SELECT test, signature, sum(failures) AS runs,
+             count(DISTINCT build) FILTER (WHERE in_build) AS builds,
+             count(DISTINCT build) FILTER (WHERE in_build AND suppressed) AS suppressed_builds,
              least(sum(wasted_us), 1000000000000000000) AS wasted_us,
              min(first_us) AS first_us, max(last_us) AS last_us
       FROM flaky GROUP BY test, signature),
@@ -42,27 +50,32 @@ constexpr const char* failures_sql = R"sql(
 constexpr const char* builds_sql = R"sql(
     WITH builds AS (
       SELECT project, build, sum(runs) AS runs, sum(failures) AS failures,
-             greatest(max(last_us::numeric) - min(started_us), 0) AS took_us
+             greatest(max(last_us::numeric) - min(started_us), 0) AS took_us,
+             bool_and()sql" UNFLAKE_IS_BUILD R"sql() AS is_build
       FROM sessions JOIN session_totals ON session = id
       WHERE )sql" UNFLAKE_IN_WINDOW R"sql( GROUP BY project, build)
-    SELECT project, projects.name, count(*), count(*) FILTER (WHERE failures > 0), sum(runs),
-           least(percentile_disc(0.5) WITHIN GROUP (ORDER BY took_us), 1000000000000000000)
+    SELECT project, projects.name, count(*) FILTER (WHERE is_build),
+           count(*) FILTER (WHERE is_build AND failures > 0), sum(runs),
+           least(coalesce(percentile_disc(0.5) WITHIN GROUP (ORDER BY took_us)
+                          FILTER (WHERE is_build), 0), 1000000000000000000)
     FROM builds JOIN projects ON projects.id = project
     GROUP BY project, projects.name ORDER BY projects.name COLLATE "C")sql";
 
 // A failure is suppressed when all signatures are that the test had in the build.
 constexpr const char* flaky_sql = R"sql(
     WITH failures AS (
-      SELECT project, build, test, bool_and(suppressions.session IS NOT NULL) AS suppressed
+      SELECT project, build, test, bool_and(suppressions.session IS NOT NULL) AS suppressed,
+             bool_and()sql" UNFLAKE_IS_BUILD R"sql() AS in_build
       FROM sessions JOIN incidents AS i ON i.session = sessions.id AND i.flaky = 1
       LEFT JOIN suppressions USING (session, test, signature)
-      WHERE )sql" UNFLAKE_IN_WINDOW R"sql( GROUP BY project, build, test),
+      WHERE )sql" UNFLAKE_IN_WINDOW " AND " UNFLAKE_HAS_RUN("$3") R"sql(
+      GROUP BY project, build, test),
     builds AS (
-      SELECT project, count(*) AS count FROM (SELECT DISTINCT project, build FROM failures) AS d
-      GROUP BY project)
-    SELECT project, count(DISTINCT test), count(*), max(builds.count),
-           count(*) FILTER (WHERE suppressed)
-    FROM failures JOIN builds USING (project) GROUP BY project)sql";
+      SELECT project, count(*) AS count
+      FROM (SELECT DISTINCT project, build FROM failures WHERE in_build) AS d GROUP BY project)
+    SELECT project, count(DISTINCT test), count(*) FILTER (WHERE in_build),
+           coalesce(max(builds.count), 0), count(*) FILTER (WHERE in_build AND suppressed)
+    FROM failures LEFT JOIN builds USING (project) GROUP BY project)sql";
 
 // The totals know when a test ran first and last; only tests that ran before and after the window
 // have to be looked up.
@@ -90,7 +103,7 @@ void add_tests(PgConnection& connection, int64_t from, int64_t until,
 
 void add_flakiness(PgConnection& connection, int64_t from, int64_t until,
                    std::map<int64_t, Prevalence>& projects) {
-  const PgRows rows = connection.run(flaky_sql, from, until);
+  const PgRows rows = connection.run(flaky_sql, from, until, code_of(FailureKind::not_started));
   for (int row = 0; row < rows.size(); ++row) {
     const auto found = projects.find(rows.integer(row, 0));
     if (found == projects.end()) continue;
@@ -107,7 +120,7 @@ std::vector<FlakyFailure> flaky_failures(PgConnection& connection, int64_t proje
                                          const Window& window, size_t most) {
   const PgRows rows =
       connection.run(failures_sql, to_microseconds(window.from), to_microseconds(window.until),
-                     project, std::min<size_t>(most, INT32_MAX));
+                     project, std::min<size_t>(most, INT32_MAX), code_of(FailureKind::not_started));
   std::vector<FlakyFailure> failures;
   for (int row = 0; row < rows.size(); ++row)
     failures.push_back({.test = {rows.text(row, 0), rows.text(row, 1)},

@@ -24,6 +24,7 @@ struct Group {
     if (is_new || incident.last_us >= last.last_us) last = incident;
     runs += sane_count(incident.failures);
     wasted_us += std::clamp<int64_t>(incident.wasted_us, 0, int64_t{1} << 50);
+    if (!incident.in_build) return;
     builds.insert(incident.build);
     if (incident.suppressed) suppressed_builds.insert(incident.build);
   }

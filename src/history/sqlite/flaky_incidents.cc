@@ -1,5 +1,6 @@
 #include "history/sqlite/flaky_incidents.h"
 
+#include "history/codes.h"
 #include "history/values.h"
 
 namespace unflake {
@@ -13,9 +14,11 @@ void for_each_flaky_incident(Database& database, int64_t project, const Window& 
                             = (incidents.session, incidents.test, incidents.signature))
       FROM sessions CROSS JOIN incidents ON incidents.session = sessions.id
       WHERE project = ? AND sessions.started_us >= ? AND sessions.started_us < ? AND flaky = 1
+        AND NOT EXISTS (SELECT 1 FROM signatures AS s WHERE s.id = incidents.signature AND kind = ?)
       )sql");
   Numbering builds;
-  for (Query query(incidents, project, to_microseconds(window.from), to_microseconds(window.until));
+  for (Query query(incidents, project, to_microseconds(window.from), to_microseconds(window.until),
+                   code_of(FailureKind::not_started));
        query.next();)
     take({.session = query.integer(0),
           .test = query.integer(1),
@@ -26,6 +29,7 @@ void for_each_flaky_incident(Database& database, int64_t project, const Window& 
           .last_us = query.integer(6),
           .wasted_us = query.integer(7),
           .build = builds.of(query.text(8)),
+          .in_build = !query.text(8).starts_with(local_build),
           .suppressed = query.integer(9) != 0});
 }
 

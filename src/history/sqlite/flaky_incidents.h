@@ -15,6 +15,7 @@ struct FlakyIncident {
   int64_t session = 0, test = 0, signature = 0, outcome = 0, failures = 0;
   int64_t first_us = 0, last_us = 0, wasted_us = 0;
   int64_t build = 0;  // a number for the build's name
+  bool in_build = true;
   bool suppressed = false;
 };
 

@@ -32,10 +32,11 @@ void add_builds(Database& database, int64_t project, const Window& window, Preva
   std::unordered_map<std::string, Build> builds;
   for (Query query(sessions, project, to_microseconds(window.from), to_microseconds(window.until));
        query.next();) {
+    sums.runs += sane_count(query.integer(3));
+    if (query.text(0).starts_with(local_build)) continue;
     Build& build = builds[query.text(0)];
     build.first_us = std::min(build.first_us, sane_time(query.integer(1)));
     build.last_us = std::max(build.last_us, sane_time(query.integer(2)));
-    sums.runs += sane_count(query.integer(3));
     build.failures += sane_count(query.integer(4));
   }
   std::vector<int64_t> took;
@@ -54,8 +55,9 @@ void add_flakiness(Database& database, int64_t project, const Window& window, Pr
   std::set<int64_t> builds, tests;
   std::map<std::pair<int64_t, int64_t>, bool> failures;  // of a test in a build: all suppressed?
   for_each_flaky_incident(database, project, window, [&](const FlakyIncident& incident) {
-    builds.insert(incident.build);
     tests.insert(incident.test);
+    if (!incident.in_build) return;
+    builds.insert(incident.build);
     bool& suppressed = failures.try_emplace({incident.build, incident.test}, true).first->second;
     suppressed = suppressed && incident.suppressed;
   });
@@ -111,7 +113,7 @@ std::vector<Prevalence> prevalence(Database& database, const Window& window) {
     const int64_t project = query.integer(0);
     Prevalence sums{.project = query.text(1), .tests = tests[project]};
     add_builds(database, project, window, sums);
-    if (sums.builds == 0) continue;
+    if (sums.runs == 0) continue;
     add_flakiness(database, project, window, sums);
     all.push_back(std::move(sums));
   }
