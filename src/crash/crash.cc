@@ -125,11 +125,11 @@ void on_fatal_signal(int signal, siginfo_t* info, void*) {
 
 void watch(int signal) {
   constexpr unsigned long has_restorer = 0x04000000;
-  KernelAction before;
-  if (failed(change_action(signal, nullptr, &before)) || before.handler != nullptr) return;
   const KernelAction action{on_fatal_signal, SA_SIGINFO | SA_ONSTACK | has_restorer,
                             unflake_return_from_crash, 0};
-  change_action(signal, &action, nullptr);
+  KernelAction before{};
+  change_action(signal, &action, &before);
+  if (before.handler != nullptr) change_action(signal, &before, nullptr);  // it is ignored
 }
 
 // What follows the prefix, or null.

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "run/process_tree.h"
 #include "run/scarcity.h"
@@ -44,6 +45,18 @@ std::optional<Pipe> make_pipe() {
   ::fcntl(pipe.read_end.get(), F_SETPIPE_SZ, wanted_pipe_size);
   return pipe;
 }
+
+// The next run's pipe is made while this one runs: of short runs, what lies between them counts.
+class PipeStock {
+ public:
+  std::optional<Pipe> take() { return spare_ ? std::exchange(spare_, std::nullopt) : make_pipe(); }
+  void refill() {
+    if (!spare_) spare_ = make_pipe();
+  }
+
+ private:
+  std::optional<Pipe> spare_;
+};
 
 std::string why_not_started(const Launch& launch, int code) {
   const std::string& cwd = launch.command.cwd;
@@ -275,7 +288,8 @@ ProcessResult stopped_before_start() {
 ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServers& servers,
                               const CrashWatch& crashes, const std::function<void()>& meanwhile) {
   if (launch.command.argv.empty()) return not_started("there is no command to run", EINVAL);
-  std::optional<Pipe> output = make_pipe();
+  static PipeStock stock;
+  std::optional<Pipe> output = stock.take();
   std::optional<Pipe> errors = launch.limits.split_errors ? make_pipe() : std::nullopt;
   if (!output || (launch.limits.split_errors && !errors))
     return not_started(fmt::format("no pipe can be made: {}", std::strerror(errno)), errno);
@@ -290,6 +304,7 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
   const int unmet = scarcity.apply_to(started.pid);
   if (unmet != 0) ::kill(-started.pid, SIGKILL);
   meanwhile();
+  stock.refill();
   output->write_end.reset();
   if (errors) errors->write_end.reset();
 

@@ -72,7 +72,7 @@ class Orders : public Control {
       read_word();
     }
     if (gone_) return std::nullopt;
-    Launch launch = decode_launch(launches_.front());
+    Launch launch = std::move(launches_.front());
     launches_.pop_front();
     return launch;
   }
@@ -99,13 +99,13 @@ class Orders : public Control {
     while ((size = ::recv(socket_, &word, 1, 0)) < 0 && errno == EINTR) {
     }
     auto message = size == 1 && word == supervisor_launch ? receive_message(socket_) : std::nullopt;
-    if (message) launches_.push_back(std::move(*message));
+    if (message) launches_.push_back(decode_launch(*message));
     gone_ = size != 1 || (word == supervisor_launch && !message);
     return gone_ ? supervisor_cancel : word;
   }
 
   const int socket_;
-  std::deque<std::string> launches_;
+  std::deque<Launch> launches_;
   std::vector<UniqueFd> outputs_;
   size_t dropped_ = 0;
   bool gone_ = false;
@@ -127,13 +127,13 @@ class Service {
     if (!orders_.has_next() && !tell()) return false;
     const auto launch = orders_.next();
     if (!launch) return false;
-    const ProcessResult result =
+    ProcessResult result =
         run_process(*launch, orders_, servers_, crashes_, [this] { heard_ = tell() && heard_; });
     heard_ = tell() && heard_;
-    untold_ = encode(result);
+    untold_ = std::move(result);
     for (size_t left = orders_.take_dropped(); left > 0 && heard_; --left) {
       heard_ = tell();
-      untold_ = encode(never_started());
+      untold_ = never_started();
     }
     return heard_;
   }
@@ -141,14 +141,14 @@ class Service {
  private:
   bool tell() {
     const auto result = std::exchange(untold_, std::nullopt);
-    return !result || send_message(socket_, *result);
+    return !result || send_message(socket_, encode(*result));
   }
 
   const int socket_;
   Orders orders_;
   const CrashWatch crashes_;
   ForkServers servers_{crashes_};
-  std::optional<std::string> untold_;
+  std::optional<ProcessResult> untold_;
   bool heard_ = true;
 };
 
@@ -161,7 +161,7 @@ class Service {
   Service service(socket);
   while (service.serve_next()) {
   }
-  kill_all_descendants();
+  if (has_descendants({})) kill_all_descendants();
   ::_exit(0);
 }
 

@@ -24,7 +24,7 @@ constexpr const char* names[] = {
 
 PGconn* start_connecting(const std::string& url) {
   const char* values[] = {"unflake", "UTF8", "10", "5", "4", "30000", url.c_str(), nullptr};
-  return PQconnectStartParams(names, values, 1);
+  return pq().connectStartParams(names, values, 1);
 }
 
 bool is_number(const char* text) {
@@ -34,9 +34,9 @@ bool is_number(const char* text) {
 // libpq would repeat parts of the url, which may be parts of a password.
 void check_url(const std::string& url, const std::string& place) {
   struct Free {
-    void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
+    void operator()(PQconninfoOption* options) const { pq().conninfoFree(options); }
   };
-  const std::unique_ptr<PQconninfoOption, Free> options(PQconninfoParse(url.c_str(), nullptr));
+  const std::unique_ptr<PQconninfoOption, Free> options(pq().conninfoParse(url.c_str(), nullptr));
   bool readable = options != nullptr;
   for (const PQconninfoOption* option = options.get(); readable && option->keyword; ++option)
     readable = std::strcmp(option->keyword, "port") != 0 || is_number(option->val);
@@ -58,14 +58,14 @@ Number parse(const char* text) {
 bool wait_for_socket(PGconn* handle, PostgresPollingStatusType wanted, Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
   if (left.count() <= 0) return false;
-  pollfd socket{PQsocket(handle), short(wanted == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
+  pollfd socket{pq().socket(handle), short(wanted == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
   return ::poll(&socket, 1, static_cast<int>(std::min<int64_t>(left.count(), INT32_MAX))) != 0;
 }
 
 PgComplaint complaint_of(PGconn* handle, bool in_time) {
-  PgComplaint complaint = read_complaint(PQerrorMessage(handle));
+  PgComplaint complaint = read_complaint(pq().errorMessage(handle));
   if (!in_time) complaint = {"", "no answer in time"};
-  if (PQconnectionNeedsPassword(handle)) complaint = {"28P01", "it asks for a password"};
+  if (pq().connectionNeedsPassword(handle)) complaint = {"28P01", "it asks for a password"};
   complaint.while_connecting = true;
   return complaint;
 }
@@ -73,30 +73,30 @@ PgComplaint complaint_of(PGconn* handle, bool in_time) {
 }  // namespace
 
 int64_t PgRows::changed() const {
-  return parse<int64_t>(PQcmdTuples(result_.get()));
+  return parse<int64_t>(pq().cmdTuples(result_.get()));
 }
 
 int64_t PgRows::integer(int row, int column) const {
-  return parse<int64_t>(PQgetvalue(result_.get(), row, column));
+  return parse<int64_t>(pq().getvalue(result_.get(), row, column));
 }
 
 double PgRows::real(int row, int column) const {
-  return parse<double>(PQgetvalue(result_.get(), row, column));
+  return parse<double>(pq().getvalue(result_.get(), row, column));
 }
 
 std::string PgRows::text(int row, int column) const {
-  return from_stored_text({PQgetvalue(result_.get(), row, column),
-                           static_cast<size_t>(PQgetlength(result_.get(), row, column))});
+  return from_stored_text({pq().getvalue(result_.get(), row, column),
+                           static_cast<size_t>(pq().getlength(result_.get(), row, column))});
 }
 
 std::string PgRows::bytes(int row, int column) const {
   struct Free {
-    void operator()(unsigned char* memory) const { PQfreemem(memory); }
+    void operator()(unsigned char* memory) const { pq().freemem(memory); }
   };
   size_t length = 0;
   const auto* escaped =
-      reinterpret_cast<const unsigned char*>(PQgetvalue(result_.get(), row, column));
-  const std::unique_ptr<unsigned char, Free> bytes(PQunescapeBytea(escaped, &length));
+      reinterpret_cast<const unsigned char*>(pq().getvalue(result_.get(), row, column));
+  const std::unique_ptr<unsigned char, Free> bytes(pq().unescapeBytea(escaped, &length));
   if (!bytes) throw std::bad_alloc();
   return {reinterpret_cast<const char*>(bytes.get()), length};
 }
@@ -110,7 +110,7 @@ PgConnection::PgConnection(std::string url, Duration patience)
 PgConnection::~PgConnection() = default;
 
 std::string PgConnection::server_encoding() const {
-  const char* encoding = PQparameterStatus(handle_.get(), "server_encoding");
+  const char* encoding = pq().parameterStatus(handle_.get(), "server_encoding");
   return encoding != nullptr ? encoding : "";
 }
 
@@ -122,14 +122,15 @@ void PgConnection::connect_once(Clock::time_point deadline) {
   handle_.reset(start_connecting(url_));
   PGconn* handle = handle_.get();
   if (handle == nullptr) throw std::bad_alloc();
-  PQsetErrorVerbosity(handle, PQERRORS_VERBOSE);
-  PQsetNoticeProcessor(
+  pq().setErrorVerbosity(handle, PQERRORS_VERBOSE);
+  pq().setNoticeProcessor(
       handle, [](void*, const char*) {}, nullptr);
-  auto status = PQstatus(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
+  auto status =
+      pq().status(handle) == CONNECTION_BAD ? PGRES_POLLING_FAILED : PGRES_POLLING_WRITING;
   bool in_time = true;
   while (in_time && status != PGRES_POLLING_OK && status != PGRES_POLLING_FAILED) {
     in_time = wait_for_socket(handle, status, deadline);
-    if (in_time) status = PQconnectPoll(handle);
+    if (in_time) status = pq().connectPoll(handle);
   }
   if (status == PGRES_POLLING_OK) return;
   const PgComplaint complaint = complaint_of(handle, in_time);
@@ -151,7 +152,7 @@ void PgConnection::connect() {
 }
 
 void PgConnection::make_sure_of_connection() {
-  if (handle_ && PQstatus(handle_.get()) == CONNECTION_OK) return;
+  if (handle_ && pq().status(handle_.get()) == CONNECTION_OK) return;
   if (in_transaction_) fail({"08003", "it was lost in the middle of a transaction"});
   connect();
 }
@@ -161,26 +162,27 @@ PgRows PgConnection::run_with(const char* sql, const PgValues& values) {
   const auto pointers = values.pointers();
   const auto lengths = values.lengths();
   const auto formats = values.formats();
-  return checked(PQexecParams(handle_.get(), sql, static_cast<int>(pointers.size()), nullptr,
-                              pointers.data(), lengths.data(), formats.data(), 0));
+  return checked(pq().execParams(handle_.get(), sql, static_cast<int>(pointers.size()), nullptr,
+                                 pointers.data(), lengths.data(), formats.data(), 0));
 }
 
 void PgConnection::execute(const std::string& script) {
   make_sure_of_connection();
-  checked(PQexec(handle_.get(), script.c_str()));
+  checked(pq().exec(handle_.get(), script.c_str()));
 }
 
 PgRows PgConnection::checked(PGresult* result) {
   PgRows rows(result);
-  const ExecStatusType status = PQresultStatus(result);
+  const ExecStatusType status = pq().resultStatus(result);
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return rows;
-  const char* state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : nullptr;
-  const char* message = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
-  PgComplaint complaint{state ? state : "",
-                        message ? message : read_complaint(PQerrorMessage(handle_.get())).message};
+  const char* state = result ? pq().resultErrorField(result, PG_DIAG_SQLSTATE) : nullptr;
+  const char* message = result ? pq().resultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
+  PgComplaint complaint{
+      state ? state : "",
+      message ? message : read_complaint(pq().errorMessage(handle_.get())).message};
   // An error that no server told comes from the connection, also while libpq still has hopes of it.
   const bool told_to_go = complaint.state.starts_with("57P0");
-  const bool broken = complaint.state.empty() || PQstatus(handle_.get()) != CONNECTION_OK;
+  const bool broken = complaint.state.empty() || pq().status(handle_.get()) != CONNECTION_OK;
   if (broken && !told_to_go) complaint.state = "08006";
   if (broken || told_to_go) {
     ++generation_;
@@ -202,8 +204,8 @@ PgTransaction::PgTransaction(PgConnection& connection, PgAccess access) : connec
 PgTransaction::~PgTransaction() {
   if (!connection_.in_transaction_) return;
   connection_.in_transaction_ = false;
-  if (connection_.handle_ && PQstatus(connection_.handle_.get()) == CONNECTION_OK)
-    PQclear(PQexec(connection_.handle_.get(), "ROLLBACK"));
+  if (connection_.handle_ && pq().status(connection_.handle_.get()) == CONNECTION_OK)
+    pq().clear(pq().exec(connection_.handle_.get(), "ROLLBACK"));
 }
 
 void PgTransaction::commit() {

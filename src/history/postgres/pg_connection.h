@@ -1,6 +1,6 @@
 #pragma once
 
-#include <libpq-fe.h>
+#include "history/postgres/libpq.h"
 
 #include <chrono>
 #include <cstdint>
@@ -17,11 +17,13 @@ class PgRows {
  public:
   explicit PgRows(PGresult* result) : result_(result) {}
 
-  int size() const { return PQntuples(result_.get()); }
+  int size() const { return pq().ntuples(result_.get()); }
   bool empty() const { return size() == 0; }
   int64_t changed() const;  // how many rows the statement wrote
 
-  bool is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
+  bool is_null(int row, int column) const {
+    return pq().getisnull(result_.get(), row, column) != 0;
+  }
   int64_t integer(int row, int column) const;  // 0 for what is none
   double real(int row, int column) const;
   std::string text(int row, int column) const;
@@ -29,7 +31,7 @@ class PgRows {
 
  private:
   struct Clear {
-    void operator()(PGresult* result) const { PQclear(result); }
+    void operator()(PGresult* result) const { pq().clear(result); }
   };
   std::unique_ptr<PGresult, Clear> result_;
 };
@@ -53,7 +55,7 @@ class PgConnection {
 
   // How often the connection was lost: what was known of the database may be wrong in a new one.
   int generation() const { return generation_; }
-  int server_version() const { return PQserverVersion(handle_.get()); }
+  int server_version() const { return pq().serverVersion(handle_.get()); }
   std::string server_encoding() const;
   Duration patience() const { return patience_; }
   const std::string& place() const { return place_; }  // the url as it may be shown
@@ -68,7 +70,7 @@ class PgConnection {
   void make_sure_of_connection();
 
   struct Finish {
-    void operator()(PGconn* handle) const { PQfinish(handle); }
+    void operator()(PGconn* handle) const { pq().finish(handle); }
   };
   std::string url_, place_;
   Duration patience_;
