@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "history/store.h"
+#include "store/store.h"
 
 namespace unflake {
 

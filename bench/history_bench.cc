@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "history/sqlite/database_file.h"
-#include "history/sqlite/totals.h"
-#include "history/store.h"
+#include "store/sqlite/database_file.h"
+#include "store/sqlite/sums.h"
+#include "store/store.h"
 
 extern char** environ;
 

@@ -183,7 +183,6 @@ void measure_memory() {
 }
 
 constexpr char compiled[] = R"(
-#include <algorithm>
 #include <map>
 #include <regex>
 #include <string>

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <limits>
 
-#include "history/owners.h"
+#include "lifecycle/owners.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "history/lifecycle.h"
+#include "store/lifecycle_event.h"
 #include "symbols/project_code.h"
 #include "util/duration.h"
 #include "util/result.h"

@@ -12,10 +12,10 @@
 #include "cli/options.h"
 #include "cli/page.h"
 #include "cli/project.h"
-#include "history/store.h"
 #include "run/agent_library.h"
 #include "run/local_executor.h"
 #include "run/process_tree.h"
+#include "store/store.h"
 #include "util/pidfd.h"
 #include "util/text.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/project.h"
-#include "history/fix_kind.h"
+#include "study/fixes.h"
 
 namespace unflake {
 

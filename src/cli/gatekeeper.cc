@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/path_from_here.h"
-#include "history/clean_runs.h"
+#include "lifecycle/clean_runs.h"
 #include "report/progress.h"
 #include "report/style.h"
 #include "util/text.h"

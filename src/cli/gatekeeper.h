@@ -7,10 +7,10 @@
 
 #include "cli/config.h"
 #include "cli/exit_codes.h"
-#include "history/gate.h"
-#include "history/owners.h"
-#include "history/store.h"
+#include "lifecycle/gate.h"
+#include "lifecycle/owners.h"
 #include "report/events.h"
+#include "store/store.h"
 
 namespace unflake {
 

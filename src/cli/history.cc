@@ -1,4 +1,4 @@
-#include "history/store.h"
+#include "store/store.h"
 
 #include <fmt/format.h>
 

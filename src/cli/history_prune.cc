@@ -4,8 +4,8 @@
 #include "cli/options.h"
 #include "cli/page.h"
 #include "cli/transfer_progress.h"
-#include "history/codes.h"
 #include "report/style.h"
+#include "store/values.h"
 
 namespace unflake {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <random>
 
-#include "history/owners.h"
+#include "lifecycle/owners.h"
 #include "util/environment.h"
 #include "util/output_file.h"
 #include "util/project_root.h"

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "cli/run_options.h"
-#include "history/recorder.h"
 #include "report/github_annotations.h"
 #include "report/github_summary.h"
 #include "report/json_lines.h"
 #include "report/junit.h"
 #include "report/terminal.h"
 #include "run/interrupts.h"
+#include "store/recorder.h"
 
 namespace unflake {
 

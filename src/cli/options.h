@@ -11,7 +11,7 @@
 #include "cli/config.h"
 #include "cli/exit_codes.h"
 #include "cli/project.h"
-#include "history/store.h"
+#include "store/store.h"
 #include "suite/adapter.h"
 #include "suite/target.h"
 

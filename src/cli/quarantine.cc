@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cli/quarantine_command.h"
-#include "history/clean_runs.h"
+#include "lifecycle/clean_runs.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -5,8 +5,8 @@
 
 #include "cli/path_from_here.h"
 #include "cli/quarantine_command.h"
-#include "history/clean_runs.h"
-#include "history/owners.h"
+#include "lifecycle/clean_runs.h"
+#include "lifecycle/owners.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
 #include "util/text.h"

@@ -6,7 +6,7 @@
 
 #include "cli/options.h"
 #include "cli/page.h"
-#include "history/quarantine.h"
+#include "lifecycle/quarantine.h"
 
 namespace unflake {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cli/quarantine_command.h"
-#include "history/clean_runs.h"
+#include "lifecycle/clean_runs.h"
 #include "report/table.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cli/changed_tests.h"
-#include "history/store.h"
 #include "search/session.h"
+#include "store/store.h"
 
 namespace unflake {
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "cli/repro_file.h"
-#include "history/episodes.h"
 #include "report/explanation_words.h"
 #include "report/repro_words.h"
+#include "study/episodes.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "causes/cause_links.h"
 #include "cli/project.h"
-#include "history/cause_links.h"
-#include "history/owners.h"
-#include "history/quarantine.h"
-#include "history/store.h"
+#include "lifecycle/owners.h"
+#include "lifecycle/quarantine.h"
 #include "report/cause_report.h"
+#include "store/store.h"
 #include "trace/repro.h"
 
 namespace unflake {

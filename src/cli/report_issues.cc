@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "history/gate.h"
+#include "lifecycle/gate.h"
 #include "report/style.h"
 #include "util/environment.h"
 #include "util/text.h"

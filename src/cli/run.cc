@@ -10,8 +10,8 @@
 #include "cli/rerun_failed.h"
 #include "cli/run_options.h"
 #include "cli/target_record.h"
-#include "history/values.h"
 #include "run/local_executor.h"
+#include "store/values.h"
 #include "suite/program.h"
 #include "util/text.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/project.h"
-#include "history/store.h"
+#include "store/store.h"
 #include "suite/adapter.h"
 
 namespace unflake {

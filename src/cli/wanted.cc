@@ -4,7 +4,7 @@
 #include <charconv>
 #include <optional>
 
-#include "history/store.h"
+#include "store/store.h"
 #include "trace/log_match.h"
 #include "util/text.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "history/store.h"
 #include "search/reproduce/hunt.h"
+#include "store/store.h"
 #include "trace/ci_log.h"
 #include "util/result.h"
 

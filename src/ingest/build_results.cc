@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "history/codes.h"
+#include "store/values.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "history/store.h"
+#include "store/store.h"
 #include "util/known_duration.h"
 
 namespace unflake {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "history/store.h"
 #include "ingest/case_identity.h"
+#include "store/store.h"
 
 namespace unflake {
 

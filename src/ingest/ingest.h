@@ -3,9 +3,9 @@
 #include <functional>
 #include <string>
 
-#include "history/store.h"
 #include "ingest/read_results.h"
 #include "ingest/report_file.h"
+#include "store/store.h"
 
 namespace unflake {
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include "history/store.h"
 #include "ingest/byte_source.h"
 #include "ingest/case_identity.h"
+#include "store/store.h"
 
 namespace unflake {
 

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "history/lifecycle.h"
 #include "ingest/byte_source.h"
 #include "ingest/content_hash.h"
+#include "store/lifecycle_event.h"
 #include "util/unique_fd.h"
 
 namespace unflake {

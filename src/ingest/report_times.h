@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "history/lifecycle.h"
+#include "store/lifecycle_event.h"
 #include "util/known_duration.h"
 
 namespace unflake {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "history/lifecycle.h"
 #include "ingest/report_times.h"
+#include "store/lifecycle_event.h"
 #include "util/capture.h"
 #include "util/duration.h"
 

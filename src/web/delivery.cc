@@ -5,7 +5,7 @@
 #include <cctype>
 #include <charconv>
 
-#include "history/values.h"
+#include "store/values.h"
 #include "util/json.h"
 #include "util/text.h"
 #include "web/http_client.h"

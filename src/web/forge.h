@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "history/lifecycle.h"
+#include "store/lifecycle_event.h"
 #include "util/result.h"
 
 namespace unflake {

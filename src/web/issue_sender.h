@@ -1,6 +1,6 @@
 #pragma once
 
-#include "history/store.h"
+#include "store/store.h"
 #include "web/issue_plan.h"
 
 namespace unflake {

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "history/spill.h"
+#include "store/spill.h"
 #include "util/json.h"
 #include "util/unique_fd.h"
 

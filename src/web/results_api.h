@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "history/store.h"
+#include "store/store.h"
 #include "web/http_server.h"
 
 namespace unflake {

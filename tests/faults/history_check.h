@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "history/store.h"
+#include "store/store.h"
 
 namespace unflake {
 

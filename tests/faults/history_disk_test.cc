@@ -5,8 +5,8 @@
 
 #include "faults/failing_vfs.h"
 #include "faults/history_check.h"
-#include "history/import.h"
-#include "history/recorder.h"
+#include "store/recorder.h"
+#include "store/transfer.h"
 #include "support/first_history.h"
 #include "support/history_runs.h"
 #include "support/temp_folder.h"

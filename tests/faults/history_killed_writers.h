@@ -1,6 +1,6 @@
 #pragma once
 
-#include "history/store.h"
+#include "store/store.h"
 
 namespace unflake {
 

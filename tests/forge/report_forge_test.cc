@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "history/store.h"
+#include "store/store.h"
 #include "support/forge_server.h"
 #include "support/temp_folder.h"
 

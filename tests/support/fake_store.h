@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "history/codes.h"
-#include "history/last_failures.h"
-#include "history/store.h"
+#include "store/last_failures.h"
+#include "store/store.h"
+#include "store/values.h"
 #include "util/text.h"
 
 namespace unflake {

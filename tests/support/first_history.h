@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "history/migrations.h"
+#include "store/migrations.h"
 
 namespace unflake {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "history/store.h"
+#include "store/store.h"
 
 namespace unflake {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "history/store.h"
+#include "store/store.h"
 #include "support/postgres_server.h"
 #include "support/temp_folder.h"
 

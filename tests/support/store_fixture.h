@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "history/store.h"
+#include "store/store.h"
 #include "support/history_runs.h"
 #include "support/store_backends.h"
 

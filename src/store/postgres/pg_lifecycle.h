@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/postgres/pg_connection.h"
+#include "store/store.h"
+
+namespace unflake {
+
+// The small tables: what people and commands did about flaky tests, and where targets are.
+
+void note_event(PgConnection& connection, int64_t test, const LifecycleEvent& event);
+std::vector<LifecycleEvent> read_lifecycle(PgConnection& connection, int64_t project,
+                                           const Window& window);
+
+std::vector<CauseRecord> read_causes(PgConnection& connection, int64_t project);
+int64_t save_cause(PgConnection& connection, int64_t project, const CauseRecord& cause);
+
+void remember_target(PgConnection& connection, int64_t project, const TargetRecord& target);
+std::optional<TargetRecord> find_target(PgConnection& connection, int64_t project,
+                                        const std::string& name);
+
+}  // namespace unflake

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/sqlite/database.h"
+#include "store/store.h"
+
+namespace unflake {
+
+// What a project's people and commands did about its tests, and its targets.
+
+void note_event(Database& database, int64_t test, const LifecycleEvent& event);
+std::vector<LifecycleEvent> read_lifecycle(Database& database, int64_t project,
+                                           const Window& window);
+
+std::vector<CauseRecord> read_causes(Database& database, int64_t project);
+int64_t save_cause(Database& database, int64_t project, const CauseRecord& cause);
+
+void remember_target(Database& database, int64_t project, const TargetRecord& target);
+std::optional<TargetRecord> find_target(Database& database, int64_t project,
+                                        const std::string& name);
+
+}  // namespace unflake

@@ -1,0 +1,213 @@
+#include "store/sqlite/placement.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace unflake {
+
+void for_each_unplaced(Database& database, const std::function<void(const RunRow&)>& take) {
+  Statement all(database, "SELECT " UNFLAKE_RUN_COLUMNS
+                          " FROM staged_runs UNION ALL"
+                          " SELECT " UNFLAKE_RUN_COLUMNS " FROM fresh_runs");
+  for (Query query(all); query.next();) take(read_run(query));
+}
+
+void for_each_unplaced(Database& database, int64_t test,
+                       const std::function<void(const RunRow&)>& take) {
+  Statement of_test(database, R"sql(
+      WITH RECURSIVE staged (id) AS (
+        SELECT min(session) FROM staged_runs
+        UNION ALL
+        SELECT (SELECT min(session) FROM staged_runs WHERE session > id)
+        FROM staged WHERE id IS NOT NULL)
+      SELECT )sql" UNFLAKE_RUN_COLUMNS R"sql(
+      FROM staged CROSS JOIN staged_runs ON session = id AND test = ?1
+      UNION ALL
+      SELECT )sql" UNFLAKE_RUN_COLUMNS " FROM fresh_runs WHERE test = ?1");
+  for (Query query(of_test, test); query.next();) take(read_run(query));
+}
+
+namespace {
+
+// One transaction takes so many fresh runs, which takes some ten milliseconds; others wait for it.
+constexpr int64_t fresh_batch = 8192;
+
+}  // namespace
+
+Staging::Staging(Database& database, int64_t project)
+    : database_(database),
+      project_(project),
+      stored_(database),
+      sums_(database, stored_),
+      insert_(database, "INSERT INTO staged_runs (" UNFLAKE_RUN_COLUMNS
+                        ") VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"),
+      is_fresh_(database,
+                "SELECT 1 FROM fresh_runs WHERE (test, started_us, session, attempt)"
+                " = (?, ?, ?, ?)"),
+      any_fresh_(database, "SELECT EXISTS (SELECT 1 FROM fresh_runs)"),
+      horizon_(database, "SELECT passing_us, failing_us FROM horizons WHERE project = ?"),
+      some_fresh_(database, "SELECT " UNFLAKE_RUN_COLUMNS
+                            " FROM fresh_runs"
+                            " ORDER BY test, started_us, session, attempt LIMIT ?"),
+      remove_fresh_(database,
+                    "DELETE FROM fresh_runs"
+                    " WHERE (test, started_us, session, attempt) <= (?, ?, ?, ?)") {}
+
+std::vector<RunRow> Staging::stage(std::vector<RunRow> runs) {
+  std::ranges::sort(runs, {}, &RunRow::by_session);
+  Query fresh(any_fresh_);
+  if (fresh.next() && fresh.integer(0) != 0)
+    std::erase_if(runs, [&](const RunRow& run) {
+      return Query(is_fresh_, run.test, run.started_us, run.session, run.attempt).next();
+    });
+  Query horizon(horizon_, project_);
+  if (horizon.next())
+    std::erase_if(runs, [&](const RunRow& run) {
+      return run.started_us < horizon.integer(is_failing(outcome_from_code(run.outcome)) ? 1 : 0);
+    });
+  return insert_new(std::move(runs));
+}
+
+std::set<int64_t> Staging::stage_fresh() {
+  std::set<int64_t> sessions;
+  while (stage_some_fresh(sessions) == fresh_batch) {
+  }
+  return sessions;
+}
+
+int64_t Staging::stage_some_fresh(std::set<int64_t>& sessions) {
+  if (Query any(any_fresh_); !any.next() || any.integer(0) == 0) return 0;
+  Transaction transaction(database_);
+  std::vector<RunRow> runs;
+  for (Query query(some_fresh_, fresh_batch); query.next();) runs.push_back(read_run(query));
+  if (runs.empty()) return 0;
+  const RunRow last = runs.back();
+  std::ranges::sort(runs, {}, &RunRow::by_session);
+  for (auto begin = runs.begin(); begin != runs.end();) {
+    const auto end = std::find_if(begin, runs.end(),
+                                  [&](const RunRow& run) { return run.session != begin->session; });
+    sessions.insert(begin->session);
+    insert_new({begin, end});
+    begin = end;
+  }
+  remove_fresh_.run(last.test, last.started_us, last.session, last.attempt);
+  transaction.commit();
+  return static_cast<int64_t>(runs.size());
+}
+
+std::vector<RunRow> Staging::insert_new(std::vector<RunRow> runs) {
+  if (runs.empty()) return runs;
+  const bool look_into_runs = stored_.has_placed(runs.front().session);
+  std::erase_if(runs, [&](const RunRow& run) {
+    if (look_into_runs && stored_.holds(run)) return true;
+    insert_.run(run.test, run.started_us, run.session, run.attempt, run.duration_us, run.outcome,
+                run.signature, run.plan);
+    return database_.changes() == 0;
+  });
+  sums_.add(runs);
+  return runs;
+}
+
+namespace {
+
+// With thirty thousand tests, nearly twenty runs of each share a page that is written. To add up as
+// many for an answer takes a tenth of a second.
+constexpr int64_t many_runs = 524'288;
+
+// A question about one test looks into each of these.
+constexpr int64_t many_sessions = 2'000;
+
+// Other processes stage runs, too, so what waits is counted; that costs milliseconds.
+constexpr int64_t runs_between_looks = many_runs / 16;
+constexpr int64_t sessions_between_looks = many_sessions / 8;
+
+// What one transaction moves, which takes a second or two; others wait for it.
+constexpr int64_t most_at_once = many_runs;
+
+}  // namespace
+
+Placement::Placement(Database& database)
+    : database_(database),
+      runs_since_look_(runs_between_looks),
+      sessions_since_look_(sessions_between_looks) {}
+
+void Placement::place_when_due(int64_t runs, int64_t sessions) {
+  runs_since_look_ += runs;
+  sessions_since_look_ += sessions;
+  if (runs_since_look_ < runs_between_looks && sessions_since_look_ < sessions_between_looks)
+    return;
+  runs_since_look_ = sessions_since_look_ = 0;
+  if (is_due()) place(most_at_once);
+}
+
+void Placement::place_all() {
+  while (place(most_at_once) == most_at_once) {
+  }
+}
+
+bool Placement::is_due() {
+  if (database_.integer("SELECT count(*) FROM staged_runs") >= many_runs) return true;
+  return database_.integer(R"sql(
+      WITH RECURSIVE staged (id) AS (
+        SELECT min(session) FROM staged_runs
+        UNION ALL
+        SELECT (SELECT min(session) FROM staged_runs WHERE session > id)
+        FROM staged WHERE id IS NOT NULL)
+      SELECT count(id) FROM staged)sql") >= many_sessions;
+}
+
+int64_t Placement::place(int64_t most) {
+  Statement staged(database_, "SELECT " UNFLAKE_RUN_COLUMNS
+                              " FROM staged_runs"
+                              " ORDER BY session, test, started_us, attempt LIMIT ?");
+  Statement remove(database_,
+                   "DELETE FROM staged_runs"
+                   " WHERE (session, test, started_us, attempt) <= (?, ?, ?, ?)");
+  Transaction transaction(database_);
+  std::vector<RunRow> runs;
+  for (Query query(staged, most); query.next();) runs.push_back(read_run(query));
+  if (runs.empty()) return 0;
+  note_sessions(runs);
+  const RunRow last = runs.back();
+  if (static_cast<int64_t>(runs.size()) < most)
+    database_.execute("DELETE FROM staged_runs");  // gives its pages back without looking at rows
+  else
+    remove.run(last.session, last.test, last.started_us, last.attempt);
+  std::ranges::sort(runs, {}, &RunRow::by_test);
+  add_to_runs(runs);
+  transaction.commit();
+  return static_cast<int64_t>(runs.size());
+}
+
+void Placement::add_to_runs(const std::vector<RunRow>& runs) {
+  Statement keep(database_, "INSERT INTO runs (" UNFLAKE_RUN_COLUMNS
+                            ") VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING");
+  TotalsTables tables(database_);
+  Totals totals;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const RunRow& run = runs[i];
+    keep.run(run.test, run.started_us, run.session, run.attempt, run.duration_us, run.outcome,
+             run.signature, run.plan);
+    if (database_.changes() > 0) totals.add(run);
+    if (i + 1 < runs.size() && runs[i + 1].test == run.test) continue;
+    tables.add(totals);
+    totals = {};
+  }
+}
+
+void Placement::note_sessions(const std::vector<RunRow>& runs) {
+  Statement note(database_,
+                 "INSERT INTO placed_sessions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+                 " first_us = min(first_us, excluded.first_us),"
+                 " last_us = max(last_us, excluded.last_us), runs = runs + excluded.runs");
+  for (auto begin = runs.begin(); begin != runs.end();) {
+    const auto end = std::find_if(begin, runs.end(),
+                                  [&](const RunRow& run) { return run.session != begin->session; });
+    const auto [first, last] = std::minmax_element(
+        begin, end, [](const RunRow& a, const RunRow& b) { return a.started_us < b.started_us; });
+    note.run(begin->session, first->started_us, last->started_us, end - begin);
+    begin = end;
+  }
+}
+
+}  // namespace unflake

@@ -1,0 +1,154 @@
+#include "store/sqlite/sqlite_store.h"
+
+#include <utility>
+
+#include "store/attempt.h"
+#include "store/sqlite/database_file.h"
+#include "store/sqlite/flaky_failures.h"
+#include "store/sqlite/lifecycle_tables.h"
+#include "store/sqlite/reader.h"
+#include "store/sqlite/visit.h"
+#include "store/sqlite/writer.h"
+#include "store/store.h"
+
+namespace unflake {
+namespace {
+
+// The row of a project. One that nothing was ever recorded of has none that can be read.
+int64_t project_row(Database& database, const std::string& name) {
+  Statement find(database, "SELECT id FROM projects WHERE name = ?");
+  Query query(find, name);
+  return query.next() ? query.integer(0) : -1;
+}
+
+int64_t make_project_row(Database& database, const std::string& name) {
+  if (const int64_t row = project_row(database, name); row >= 0) return row;
+  Statement insert(database, "INSERT INTO projects (name) VALUES (?) ON CONFLICT DO NOTHING");
+  insert.run(name);
+  return project_row(database, name);
+}
+
+class SqliteStore : public Store {
+ public:
+  SqliteStore(std::unique_ptr<Database> database, int64_t project)
+      : database_(std::move(database)),
+        project_(project),
+        writer_(*database_, project),
+        reader_(*database_, project) {}
+
+  Result<SessionId> begin_session(const SessionRecord& session) override {
+    return attempt([&] { return writer_.begin_session(session); });
+  }
+  Result<std::optional<TimePoint>> find_session(const std::string& uuid) override {
+    return attempt([&] { return reader_.find_session(uuid); });
+  }
+  Result<void> record(SessionId session, const RunRecord& run) override {
+    return attempt([&] { writer_.record(session, run); });
+  }
+  Result<void> record_all(SessionId session, std::span<const RunRecord> runs) override {
+    return attempt([&] { writer_.record_all(session, runs); });
+  }
+  Result<void> suppress(SessionId session, const TestId& test,
+                        const std::string& signature) override {
+    return attempt([&] { writer_.suppress(session, test, signature); });
+  }
+  Result<void> end_session(SessionId session) override {
+    return attempt([&] { writer_.end_session(session); });
+  }
+  Result<void> stop_session(SessionId session) override {
+    return attempt([&] { writer_.stop_session(session); });
+  }
+
+  Result<void> remember_target(const TargetRecord& target) override {
+    return attempt([&] { unflake::remember_target(*database_, project_, target); });
+  }
+  Result<std::optional<TargetRecord>> find_target(const std::string& name) override {
+    return attempt([&] { return unflake::find_target(*database_, project_, name); });
+  }
+
+  Result<std::vector<TestSummary>> summarise(const std::string& pattern, size_t most) override {
+    return attempt([&] { return reader_.summarise(pattern, most); });
+  }
+  Result<std::optional<TestSummary>> summarise_test(const TestId& test) override {
+    return attempt([&] { return reader_.summarise_test(test); });
+  }
+  Result<std::vector<TestSummary>> summarise_tests(std::span<const TestId> tests) override {
+    return attempt([&] { return reader_.summarise_tests(tests); });
+  }
+  Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
+    return attempt([&] { return reader_.recent_runs(test, most); });
+  }
+  Result<std::optional<std::string>> latest_output(const TestId& test,
+                                                   const std::string& signature) override {
+    return attempt([&] { return reader_.latest_output(test, signature); });
+  }
+  Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
+                               const Window& window) override {
+    return attempt([&] { return reader_.count_runs(test, signature, window); });
+  }
+  Result<std::optional<LastFailures>> last_failures(const SessionQuestion& question) override {
+    return attempt([&] { return reader_.last_failures(question); });
+  }
+
+  Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {
+    return attempt([&] { return unflake::flaky_failures(*database_, project_, window, most); });
+  }
+  Result<std::vector<Prevalence>> prevalence(const Window& window) override {
+    return attempt([&] { return unflake::prevalence(*database_, window); });
+  }
+
+  Result<void> note(const LifecycleEvent& event) override {
+    return attempt([&] { writer_.note(event); });
+  }
+  Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) override {
+    return attempt([&] { return read_lifecycle(*database_, project_, window); });
+  }
+  Result<std::vector<CauseRecord>> causes() override {
+    return attempt([&] { return read_causes(*database_, project_); });
+  }
+  Result<int64_t> save_cause(const CauseRecord& cause) override {
+    return attempt([&] { return unflake::save_cause(*database_, project_, cause); });
+  }
+
+  Result<RetentionCount> forget(const Retention& retention, TimePoint now) override {
+    return attempt([&] {
+      writer_.settle_everything();
+      return forget_runs(*database_, project_, retention, now);
+    });
+  }
+
+  Result<void> visit(const Visitor& visitor) override {
+    const auto visited = attempt([&] { return visit_history(*database_, project_, visitor); });
+    return visited ? *visited : visited.error();
+  }
+  Result<std::optional<TimePoint>> forgotten_before() override {
+    return attempt([&] { return unflake::forgotten_before(*database_, project_); });
+  }
+
+ private:
+  std::unique_ptr<Database> database_;
+  int64_t project_;
+  Writer writer_;
+  Reader reader_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_sqlite_store(const StoreAddress& address, Duration patience) {
+  return attempt([&]() -> std::unique_ptr<Store> {
+    auto database = open_history(address.url, patience);
+    const int64_t project = make_project_row(*database, address.project);
+    return std::make_unique<SqliteStore>(std::move(database), project);
+  });
+}
+
+Result<std::unique_ptr<Store>> open_sqlite_store_to_read(const StoreAddress& address,
+                                                         Duration patience) {
+  return attempt([&]() -> std::unique_ptr<Store> {
+    auto database = open_history_to_read(address.url, patience);
+    const int64_t project = project_row(*database, address.project);
+    return std::make_unique<SqliteStore>(std::move(database), project);
+  });
+}
+
+}  // namespace unflake

@@ -1,0 +1,143 @@
+#include "store/values.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <array>
+#include <random>
+#include <utility>
+#include "util/known_duration.h"
+
+namespace unflake {
+
+int64_t to_microseconds(std::chrono::system_clock::time_point time) {
+  return std::chrono::floor<std::chrono::microseconds>(time.time_since_epoch()).count();
+}
+
+std::optional<int64_t> to_microseconds(
+    const std::optional<std::chrono::system_clock::time_point>& time) {
+  if (!time) return std::nullopt;
+  return to_microseconds(*time);
+}
+
+std::chrono::system_clock::time_point to_time(int64_t microseconds) {
+  using Time = std::chrono::system_clock::time_point;
+  const int64_t bounded =
+      std::clamp(microseconds, to_microseconds(Time::min()) + 1, to_microseconds(Time::max()));
+  return Time(std::chrono::microseconds(bounded));
+}
+
+int64_t recorded_us(Duration duration) {
+  return duration == unknown_duration ? duration.count() : std::max<int64_t>(duration.count(), 0);
+}
+
+std::string join_argv(const std::vector<std::string>& argv) {
+  std::string joined;
+  for (const std::string& word : argv) joined.append(word.c_str()).push_back('\0');
+  return joined;
+}
+
+std::vector<std::string> split_argv(std::string_view joined) {
+  std::vector<std::string> argv;
+  for (size_t end = 0; (end = joined.find('\0')) != std::string_view::npos;) {
+    argv.emplace_back(joined.substr(0, end));
+    joined.remove_prefix(end + 1);
+  }
+  return argv;
+}
+
+int64_t cut_off(const std::optional<Duration>& kept, std::chrono::system_clock::time_point now) {
+  if (!kept) return INT64_MIN;
+  return to_microseconds(now) - std::clamp<int64_t>(kept->count(), 0, INT64_MAX / 2);
+}
+
+std::string make_session_uuid() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+namespace {
+
+constexpr std::array<std::pair<OutcomeKind, int64_t>, 5> outcomes{{
+    {OutcomeKind::pass, 0},
+    {OutcomeKind::fail, 1},
+    {OutcomeKind::crash, 2},
+    {OutcomeKind::timeout, 3},
+    {OutcomeKind::skipped, 4},
+}};
+
+constexpr std::array<std::pair<FailureKind, int64_t>, 14> failures{{
+    {FailureKind::exit_status, 0},
+    {FailureKind::assertion, 1},
+    {FailureKind::exception, 2},
+    {FailureKind::signal, 3},
+    {FailureKind::output_pattern, 4},
+    {FailureKind::unexpected_pass, 5},
+    {FailureKind::timeout, 6},
+    {FailureKind::address_sanitizer, 7},
+    {FailureKind::thread_sanitizer, 8},
+    {FailureKind::undefined_behaviour_sanitizer, 9},
+    {FailureKind::memory_sanitizer, 10},
+    {FailureKind::leak_sanitizer, 11},
+    {FailureKind::valgrind, 12},
+    {FailureKind::not_started, 13},
+}};
+
+using Event = LifecycleEvent::Kind;
+constexpr std::array<std::pair<Event, int64_t>, 6> events{{
+    {Event::quarantined, 0},
+    {Event::lifted, 1},
+    {Event::expired, 2},
+    {Event::report_opened, 3},
+    {Event::report_closed, 4},
+    {Event::report_reopened, 5},
+}};
+
+template <class Table, class Kind>
+int64_t find_code(const Table& table, Kind kind, int64_t otherwise) {
+  for (const auto& [known, code] : table)
+    if (known == kind) return code;
+  return otherwise;
+}
+
+template <class Table, class Kind>
+Kind find_kind(const Table& table, int64_t code, Kind otherwise) {
+  for (const auto& [kind, known] : table)
+    if (known == code) return kind;
+  return otherwise;
+}
+
+}  // namespace
+
+int64_t code_of(OutcomeKind kind) {
+  return find_code(outcomes, kind, 1);
+}
+
+OutcomeKind outcome_from_code(int64_t code) {
+  return find_kind(outcomes, code, OutcomeKind::fail);
+}
+
+int64_t code_of(FailureKind kind) {
+  return find_code(failures, kind, 0);
+}
+
+FailureKind failure_from_code(int64_t code) {
+  return find_kind(failures, code, FailureKind::exit_status);
+}
+
+int64_t code_of(LifecycleEvent::Kind kind) {
+  return find_code(events, kind, 0);
+}
+
+LifecycleEvent::Kind lifecycle_from_code(int64_t code) {
+  return find_kind(events, code, LifecycleEvent::Kind::quarantined);
+}
+
+int64_t code_of(CauseRecord::State state) {
+  return state == CauseRecord::State::closed ? 1 : 0;
+}
+
+CauseRecord::State cause_state_from_code(int64_t code) {
+  return code == 1 ? CauseRecord::State::closed : CauseRecord::State::open;
+}
+
+}  // namespace unflake

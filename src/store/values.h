@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+#include "store/lifecycle_event.h"
+#include "trace/outcome.h"
+#include "util/duration.h"
+
+namespace unflake {
+
+// The forms in which a history keeps what it is given.
+
+int64_t to_microseconds(std::chrono::system_clock::time_point time);
+
+std::optional<int64_t> to_microseconds(
+    const std::optional<std::chrono::system_clock::time_point>& time);
+
+// A stored number may be anything; one that no time_point can hold becomes the nearest that it can.
+std::chrono::system_clock::time_point to_time(int64_t microseconds);
+
+// A time that makes no sense becomes none; one that is not known stays so.
+int64_t recorded_us(Duration duration);
+
+// Each word ends in a NUL byte, the only byte that no word can hold.
+std::string join_argv(const std::vector<std::string>& argv);
+std::vector<std::string> split_argv(std::string_view joined);
+
+// Runs from before it are not kept; the smallest number when all are.
+int64_t cut_off(const std::optional<Duration>& kept, std::chrono::system_clock::time_point now);
+
+// A name that no other session has, on any machine.
+std::string make_session_uuid();
+
+// The name of what is no build: a session that somebody made beside CI. Its runs tell of tests, and
+// nothing of what flaky tests do to builds.
+inline constexpr std::string_view local_build = "local:";
+
+// The numbers that a history stores for these enumerations. They belong to the file format: an
+// enumeration may be reordered or grow, its numbers stay. An unknown number reads as the most
+// general one, so that a damaged row is seen and breaks nothing.
+int64_t code_of(OutcomeKind kind);
+OutcomeKind outcome_from_code(int64_t code);
+
+int64_t code_of(FailureKind kind);
+FailureKind failure_from_code(int64_t code);
+
+int64_t code_of(LifecycleEvent::Kind kind);
+LifecycleEvent::Kind lifecycle_from_code(int64_t code);
+
+int64_t code_of(CauseRecord::State state);
+CauseRecord::State cause_state_from_code(int64_t code);
+
+}  // namespace unflake

@@ -1,0 +1,171 @@
+#include "study/study_facts.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace unflake {
+namespace {
+
+// A study that takes minutes because somebody's suite fails in a hundred thousand ways is of no
+// use.
+constexpr size_t most_failures = 20'000;
+constexpr size_t most_tests = 5'000;
+constexpr size_t most_claims = 1'000;
+constexpr size_t most_commits = 200;
+
+class Gathering {
+ public:
+  Gathering(Store& store, const StudyQuestion& question) : store_(store), question_(question) {
+    facts_.project = question.project;
+    known_until_.until = question.window.until;
+  }
+
+  Result<ProjectFacts> operator()() {
+    if (auto done = prevalence(); !done) return done.error();
+    if (auto done = lifecycle(); !done) return done.error();
+    if (question_.with_runs)
+      if (auto done = runs_of_tests(); !done) return done.error();
+    if (question_.with_claims)
+      if (auto done = claims(); !done) return done.error();
+    if (question_.with_commits) commits();
+    return std::move(facts_);
+  }
+
+ private:
+  Result<void> prevalence() {
+    auto rows = store_.prevalence(question_.window);
+    if (!rows) return rows.error();
+    for (Prevalence& row : *rows)
+      if (row.project == question_.project) facts_.prevalence = std::move(row);
+    return {};
+  }
+
+  Result<void> lifecycle() {
+    auto failures = store_.flaky_failures(known_until_, most_failures);
+    if (!failures) return failures.error();
+    auto events = store_.lifecycle(known_until_);
+    if (!events) return events.error();
+    auto causes = store_.causes();
+    if (!causes) return causes.error();
+    if (failures->size() == most_failures)
+      note("only the {} flaky failures that hit most builds were looked at", most_failures);
+    facts_.failures = std::move(*failures);
+    facts_.episodes = episodes_of(facts_.failures, std::move(*events));
+    facts_.causes = std::move(*causes);
+    return {};
+  }
+
+  Result<void> runs_of_tests() {
+    std::set<TestId> all;
+    for (const FlakyEpisode& episode : facts_.episodes) all.insert(episode.test);
+    facts_.other_repros = std::ranges::count_if(
+        question_.repros, [&](const auto& repro) { return !all.contains(repro.first); });
+    std::vector<TestId> tests(all.begin(), all.end());
+    if (tests.size() > most_tests) {
+      note("tables 3 and 4 are of {} of {} flaky tests", most_tests, tests.size());
+      tests.resize(most_tests);
+    }
+    auto summaries = store_.summarise_tests(tests);
+    if (!summaries) return summaries.error();
+    auto summary = summaries->begin();
+    for (const TestId& test : tests) {
+      const bool is_known = summary != summaries->end() && summary->test == test;
+      facts_.tests.push_back(runs_of(test, is_known ? &*summary++ : nullptr));
+    }
+    return {};
+  }
+
+  FlakyTestRuns runs_of(const TestId& test, const TestSummary* summary) const {
+    FlakyTestRuns runs;
+    runs.test = test;
+    if (const auto repro = question_.repros.find(test); repro != question_.repros.end()) {
+      runs.has_repro = true;
+      runs.category = repro->second;
+    }
+    if (!summary) return runs;
+    runs.passes = summary->passes;
+    runs.failures = summary->failures;
+    runs.passing = summary->pass_durations;
+    runs.failing = summary->fail_durations;
+    return runs;
+  }
+
+  Result<void> claims() {
+    auto horizon = store_.forgotten_before();
+    if (!horizon) return horizon.error();
+    facts_.complete_since = *horizon;
+    for (size_t i = 0; i < facts_.episodes.size(); ++i) {
+      if (!facts_.episodes[i].closed) continue;
+      if (facts_.claims.size() == most_claims) {
+        note("only the first {} claimed fixes were looked at", most_claims);
+        break;
+      }
+      auto evidence = evidence_of(i);
+      if (!evidence) return evidence.error();
+      facts_.claims.push_back(*evidence);
+    }
+    return {};
+  }
+
+  Result<ClaimEvidence> evidence_of(size_t claim) {
+    const FlakyEpisode& episode = facts_.episodes[claim];
+    const ClaimWindows windows =
+        windows_of(facts_.episodes, claim,
+                   {facts_.complete_since.value_or(TimePoint::min()), question_.window.until});
+    auto before = store_.count_runs(episode.test, episode.signature, windows.before);
+    if (!before) return before.error();
+    auto after = store_.count_runs(episode.test, episode.signature, windows.after);
+    if (!after) return after.error();
+    ClaimEvidence evidence{claim, *before, *after, std::nullopt};
+    const bool failed = episode.signature.empty() ? after->failures > 0 : after->with_signature > 0;
+    if (!failed) return evidence;
+    auto again = first_flaky_failure(episode, windows.after);
+    if (!again) return again.error();
+    evidence.again = *again;
+    return evidence;
+  }
+
+  Result<std::optional<TimePoint>> first_flaky_failure(const FlakyEpisode& episode,
+                                                       const Window& window) {
+    auto failures = store_.flaky_failures(window, most_failures);
+    if (!failures) return failures.error();
+    std::optional<TimePoint> first;
+    for (const FlakyFailure& one : *failures) {
+      const bool is_it = one.test == episode.test &&
+                         (episode.signature.empty() || one.signature == episode.signature);
+      if (is_it && (!first || one.first < *first)) first = one.first;
+    }
+    return first;
+  }
+
+  void commits() {
+    for (const FlakyEpisode& episode : facts_.episodes) {
+      if (!episode.closed || episode.commit.empty()) continue;
+      if (facts_.commits.contains(episode.commit)) continue;
+      if (facts_.commits.size() == most_commits) {
+        note("only {} commits were looked at", most_commits);
+        return;
+      }
+      facts_.commits[episode.commit] = question_.change_of(episode.commit);
+    }
+  }
+
+  template <class... Args>
+  void note(fmt::format_string<Args...> format, Args&&... args) {
+    facts_.notes.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  Store& store_;
+  const StudyQuestion& question_;
+  Window known_until_;
+  ProjectFacts facts_;
+};
+
+}  // namespace
+
+Result<ProjectFacts> gather_facts(Store& store, const StudyQuestion& question) {
+  return Gathering(store, question)();
+}
+
+}  // namespace unflake

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/store.h"
+#include "study/episodes.h"
+#include "study/fixes.h"
+
+namespace unflake {
+
+// All that a study needs to know of one project, read from its history once.
+
+struct FlakyTestRuns {
+  TestId test;
+  int64_t passes = 0, failures = 0;
+  DurationSummary passing, failing;
+  bool has_repro = false;
+  std::string category;  // of the root cause that the repro's explanation names; empty: unknown
+};
+
+// What runs say about the claim that closed an episode.
+struct ClaimEvidence {
+  size_t episode = 0;
+  RunCounts before, after;
+  std::optional<TimePoint> again;  // the first flaky failure since
+};
+
+struct ProjectFacts {
+  std::string project;
+  std::optional<Prevalence> prevalence;
+  std::vector<FlakyFailure> failures;  // ever
+  std::vector<FlakyEpisode> episodes;
+  std::vector<FlakyTestRuns> tests;
+  int64_t other_repros = 0;  // of tests that are not among them
+  std::vector<ClaimEvidence> claims;
+  std::optional<TimePoint> complete_since;
+  std::vector<CauseRecord> causes;
+  std::map<std::string, std::optional<CommitChange>> commits;  // none: not in this repository
+  std::vector<std::string> notes;
+};
+
+struct StudyQuestion {
+  Window window;  // of prevalence; all else is of everything until its end
+  std::string project;
+  std::map<TestId, std::string> repros;  // and the category of each, which may be empty
+  std::function<std::optional<CommitChange>(const std::string& commit)> change_of;
+  // What takes time and is left out when nobody wants to see it: runs of each flaky test, evidence
+  // about claims, changes of commits.
+  bool with_runs = true, with_claims = true, with_commits = true;
+};
+
+Result<ProjectFacts> gather_facts(Store& store, const StudyQuestion& question);
+
+}  // namespace unflake
