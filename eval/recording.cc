@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "protocol/agent_protocol.h"
-#include "trace/json_fields.h"
+#include "repro/json_fields.h"
 
 namespace unflake::eval {
 namespace {

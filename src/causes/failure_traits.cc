@@ -6,8 +6,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "trace/message.h"
-#include "trace/normalise.h"
+#include "model/signature.h"
 #include "util/base_name.h"
 #include "util/fnv1a.h"
 #include "util/lower_case.h"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "cli/options.h"
-#include "report/events.h"
+#include "model/events.h"
 #include "report/stacks.h"
 #include "report/style.h"
 #include "run/local_executor.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/project.h"
-#include "report/balance.h"
+#include "model/balance_report.h"
 
 namespace unflake {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "report/balance.h"
+#include "model/balance_report.h"
 #include "util/result.h"
 
 namespace unflake {

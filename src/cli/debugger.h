@@ -1,8 +1,8 @@
 #pragma once
 
+#include "model/outcome.h"
 #include "run/agent_session.h"
 #include "suite/adapter.h"
-#include "trace/outcome.h"
 
 namespace unflake {
 

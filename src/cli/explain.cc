@@ -10,8 +10,8 @@
 #include "report/explanation_html.h"
 #include "report/explanation_json.h"
 #include "report/explanation_text.h"
+#include "repro/relocation.h"
 #include "trace/program_code.h"
-#include "trace/relocation.h"
 #include "util/output_file.h"
 #include "util/text.h"
 

@@ -9,7 +9,7 @@
 #include "cli/exit_codes.h"
 #include "lifecycle/gate.h"
 #include "lifecycle/owners.h"
-#include "report/events.h"
+#include "model/events.h"
 #include "store/store.h"
 
 namespace unflake {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-#include "trace/creations.h"
+#include "trace/happens_before.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "trace/plan.h"
-#include "trace/trace.h"
+#include "model/plan.h"
+#include "model/trace.h"
 #include "util/result.h"
 
 namespace unflake {

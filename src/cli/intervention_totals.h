@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "model/experiment.h"
 #include "report/style.h"
-#include "run/experiment.h"
 
 namespace unflake {
 

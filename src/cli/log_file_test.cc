@@ -7,8 +7,8 @@
 #include <fstream>
 #include <thread>
 
+#include "output/ci_log/ci_log.h"
 #include "support/temp_folder.h"
-#include "trace/ci_log.h"
 
 namespace unflake {
 namespace {

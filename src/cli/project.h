@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "suite/adapter.h"
 
 namespace unflake {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/agent_command.h"
-#include "trace/repro.h"
+#include "model/repro.h"
 
 namespace unflake {
 

@@ -6,7 +6,7 @@
 
 #include "cli/intervention_totals.h"
 #include "report/style.h"
-#include "trace/relocation.h"
+#include "repro/relocation.h"
 
 namespace unflake {
 

@@ -8,9 +8,9 @@
 #include "cli/project.h"
 #include "lifecycle/owners.h"
 #include "lifecycle/quarantine.h"
-#include "report/cause_report.h"
+#include "model/cause_report.h"
+#include "model/repro.h"
 #include "store/store.h"
-#include "trace/repro.h"
 
 namespace unflake {
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "trace/repro_json.h"
+#include "repro/repro_json.h"
 #include "util/output_file.h"
 #include "util/text.h"
 #include "util/unique_fd.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/project.h"
-#include "trace/repro.h"
+#include "model/repro.h"
 
 namespace unflake {
 

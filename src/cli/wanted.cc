@@ -4,8 +4,9 @@
 #include <charconv>
 #include <optional>
 
+#include "output/ci_log/ci_log.h"
+#include "output/read_outcome.h"
 #include "store/store.h"
-#include "trace/log_match.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "output/ci_log/ci_log.h"
 #include "search/reproduce/hunt.h"
 #include "store/store.h"
-#include "trace/ci_log.h"
 #include "util/result.h"
 
 namespace unflake {

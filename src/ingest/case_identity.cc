@@ -6,9 +6,9 @@
 #include <cctype>
 #include <functional>
 
-#include "trace/ci_log/junit_log.h"
-#include "trace/scan.h"
+#include "output/ci_log/junit_log.h"
 #include "util/fnv1a.h"
+#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

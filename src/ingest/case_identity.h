@@ -3,7 +3,7 @@
 #include <string>
 
 #include "ingest/case_handler.h"
-#include "suite/test.h"
+#include "model/test.h"
 
 namespace unflake {
 

@@ -6,9 +6,9 @@
 #include <array>
 
 #include "ingest/language_failures.h"
-#include "trace/ci_log/junit_log.h"
-#include "trace/ci_log/log_programs.h"
-#include "trace/output_parsers.h"
+#include "output/ci_log/junit_log.h"
+#include "output/ci_log/log_programs.h"
+#include "output/output_parsers.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -3,10 +3,10 @@
 #include <charconv>
 #include <optional>
 
-#include "trace/message.h"
-#include "trace/output_parsers.h"
-#include "trace/scan.h"
+#include "model/signature.h"
+#include "output/output_parsers.h"
 #include "util/lower_case.h"
+#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "ingest/reported_case.h"
-#include "trace/outcome.h"
+#include "model/outcome.h"
 
 namespace unflake {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lifecycle/quarantine.h"
-#include "report/events.h"
+#include "model/events.h"
 #include "store/lifecycle_event.h"
 
 namespace unflake {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "suite/test.h"
+#include "model/test.h"
 #include "util/day.h"
 #include "util/result.h"
 

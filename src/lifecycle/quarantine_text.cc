@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "trace/outcome.h"
+#include "model/outcome.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "report/balance.h"
+#include "model/balance_report.h"
 
 namespace unflake {
 

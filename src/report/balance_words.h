@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "report/balance.h"
+#include "model/balance_report.h"
 
 // What the reports about time values say: every format says the same. Safe to print, one line each.
 namespace unflake {

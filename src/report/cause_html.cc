@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "report/cause_report.h"
+#include "model/cause_report.h"
 #include "report/html_text.h"
 #include "report/style.h"
 #include "report/timestamp.h"

@@ -1,4 +1,4 @@
-#include "report/cause_report.h"
+#include "model/cause_report.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"
 #include "util/json.h"

@@ -1,4 +1,4 @@
-#include "report/cause_report.h"
+#include "model/cause_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

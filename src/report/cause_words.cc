@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "report/cause_report.h"
+#include "model/cause_report.h"
 #include "report/style.h"
 #include "report/timestamp.h"
 #include "stats/rates.h"

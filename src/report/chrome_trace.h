@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "model/trace.h"
 #include "report/sink.h"
-#include "trace/trace.h"
 
 namespace unflake {
 

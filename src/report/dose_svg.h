@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trace/repro.h"
+#include "model/repro.h"
 
 namespace unflake {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "util/process_result.h"
+#include "model/process_result.h"
 
 namespace unflake {
 

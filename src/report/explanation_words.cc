@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "explain/moments.h"
 #include "report/repro_words.h"
 #include "report/style.h"
 #include "stats/rates.h"
-#include "trace/moments.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/explanation.h"
+#include "explain/explanation.h"
 
 namespace unflake {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "report/style.h"
 
 namespace unflake {

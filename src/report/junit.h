@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "report/junit_xml.h"
 #include "util/result.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "report/events.h"
+#include "model/events.h"
 
 namespace unflake {
 

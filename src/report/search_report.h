@@ -1,6 +1,6 @@
 #pragma once
 
-#include "report/events.h"
+#include "model/events.h"
 #include "report/sink.h"
 #include "report/style.h"
 

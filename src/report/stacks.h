@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "util/process_result.h"
+#include "model/process_result.h"
 
 namespace unflake {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "report/study.h"
+#include "model/study_report.h"
 
 namespace unflake {
 

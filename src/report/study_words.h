@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "report/study.h"
+#include "model/study_report.h"
 
 namespace unflake {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "report/findings.h"
 #include "report/style.h"
 

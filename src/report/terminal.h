@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "report/findings.h"
 #include "report/live_bar.h"
 #include "report/progress.h"

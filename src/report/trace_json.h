@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "run/experiment.h"
+#include "model/experiment.h"
 #include "util/json.h"
 
 namespace unflake {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
+#include "model/trace.h"
 #include "report/stacks.h"
 #include "report/style.h"
-#include "trace/trace.h"
 
 namespace unflake {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <span>
 
-#include "trace/report_reader.h"
+#include "trace/raw_report.h"
 
 namespace unflake {
 namespace {

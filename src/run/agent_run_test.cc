@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "repro/relocation.h"
 #include "run/local_executor.h"
 #include "trace/program_code.h"
-#include "trace/relocation.h"
 
 namespace unflake {
 namespace {

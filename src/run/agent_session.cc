@@ -7,7 +7,7 @@
 #include "run/thread_stacks.h"
 #include "symbols/loadable.h"
 #include "symbols/needed_libraries.h"
-#include "trace/assertion_reporters.h"
+#include "trace/code_map.h"
 #include "trace/lowering.h"
 #include "util/base_name.h"
 

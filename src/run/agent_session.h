@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "model/experiment.h"
 #include "run/agent_library.h"
 #include "run/agent_memory.h"
-#include "run/experiment.h"
 #include "trace/code_map.h"
 #include "trace/raising.h"
 

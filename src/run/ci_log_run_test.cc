@@ -7,10 +7,10 @@
 #include <functional>
 #include <sstream>
 
+#include "output/ci_log/ci_log.h"
+#include "output/read_outcome.h"
 #include "support/fixtures.h"
 #include "support/temp_folder.h"
-#include "trace/ci_log.h"
-#include "trace/log_match.h"
 #include "util/text.h"
 
 namespace unflake {

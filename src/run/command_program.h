@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "suite/test.h"
+#include "model/test.h"
 #include "util/result.h"
 
 namespace unflake {

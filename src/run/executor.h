@@ -4,7 +4,7 @@
 #include <optional>
 #include <variant>
 
-#include "run/experiment.h"
+#include "model/experiment.h"
 
 namespace unflake {
 

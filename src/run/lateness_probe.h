@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trace/conditions.h"
+#include "model/plan.h"
 #include "util/duration.h"
 #include "util/result.h"
 

@@ -2,10 +2,10 @@
 
 #include <string>
 
-#include "suite/test.h"
+#include "model/plan.h"
+#include "model/process_result.h"
+#include "model/test.h"
 #include "symbols/project_code.h"
-#include "trace/conditions.h"
-#include "util/process_result.h"
 
 namespace unflake {
 

@@ -8,11 +8,12 @@
 #include <cerrno>
 #include <set>
 
+#include "output/output_parsers.h"
+#include "output/read_outcome.h"
 #include "protocol/crash_protocol.h"
 #include "run/command_program.h"
 #include "run/process_tree.h"
 #include "symbols/loadable.h"
-#include "trace/output_parsers.h"
 #include "util/pidfd.h"
 
 namespace unflake {

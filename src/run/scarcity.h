@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "trace/conditions.h"
+#include "model/plan.h"
 
 namespace unflake {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "suite/test.h"
+#include "model/test.h"
 
 namespace unflake {
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <vector>
 
+#include "model/process_result.h"
 #include "protocol/crash_protocol.h"
 #include "symbols/project_code.h"
-#include "util/process_result.h"
 
 namespace unflake {
 

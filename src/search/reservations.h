@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "suite/test.h"
+#include "model/test.h"
 
 namespace unflake {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "run/executor.h"
 #include "search/retry_rule.h"
 

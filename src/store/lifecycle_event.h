@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "suite/test.h"
-#include "trace/outcome.h"
+#include "model/outcome.h"
+#include "model/test.h"
 #include "util/duration.h"
 
 namespace unflake {

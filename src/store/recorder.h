@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "store/spill.h"
 #include "store/store.h"
 

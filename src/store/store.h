@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "store/lifecycle_event.h"
 #include "util/result.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include "model/outcome.h"
 #include "store/lifecycle_event.h"
-#include "trace/outcome.h"
 #include "util/duration.h"
 
 namespace unflake {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include "explain/explanation.h"
 #include "stats/comparison.h"
 #include "stats/several.h"
 #include "study/fixes.h"
-#include "trace/explanation.h"
 
 namespace unflake {
 namespace {

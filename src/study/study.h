@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "report/study.h"
+#include "model/study_report.h"
 #include "study/study_facts.h"
 
 namespace unflake {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "suite/test.h"
-#include "util/process_result.h"
+#include "model/process_result.h"
+#include "model/test.h"
 #include "util/result.h"
 
 namespace unflake {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "suite/test.h"
+#include "model/test.h"
 #include "util/result.h"
 
 namespace unflake {

@@ -8,18 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "model/frame.h"
 #include "util/result.h"
 
 namespace unflake {
-
-// One source position of an address. An address has several when calls were inlined there.
-struct Frame {
-  std::string function;  // demangled and qualified, without parameters: "Server::push"
-  std::string file;      // absolute where the compiler said so; empty without debug information
-  int line = 0;
-  uint64_t function_start = 0;  // of the function that the linker sees
-  bool inlined = false;         // into the next frame
-};
 
 struct Function {
   std::string name;     // demangled with parameters; "" when only its extent is known

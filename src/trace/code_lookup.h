@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "model/site.h"
 #include "protocol/agent_protocol.h"
 #include "symbols/image.h"
-#include "trace/site.h"
 
 namespace unflake {
 

@@ -5,16 +5,28 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
-
+#include "model/trace.h"
+#include "protocol/agent_protocol.h"
 #include "symbols/image.h"
 #include "symbols/project_code.h"
-#include "trace/assertion_reporters.h"
 #include "trace/raw_report.h"
-#include "trace/trace.h"
 
 namespace unflake {
+
+// A function by which a test framework learns of a failed check, among others: the stack of such a
+// call begins at the check.
+struct AssertionReporter {
+  Function function;
+  protocol::FailureSign sign;
+};
+
+std::vector<AssertionReporter> assertion_reporters(const Image& image);
+
+// Whether a shared library of this name is a test framework, wherever it is installed.
+bool is_framework_library(std::string_view file_name);
 
 // What stands at an address: the source frames there, innermost first, and which is the first of
 // project code.

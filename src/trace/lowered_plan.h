@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "model/site.h"
 #include "protocol/agent_protocol.h"
-#include "trace/site.h"
 
 namespace unflake {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "model/plan.h"
 #include "trace/lowered_plan.h"
-#include "trace/plan.h"
 #include "trace/raising.h"
 
 namespace unflake {

@@ -1,10 +1,37 @@
 #pragma once
 
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+#include "model/trace.h"
 #include "symbols/project_code.h"
-#include "trace/code_view.h"
-#include "trace/trace.h"
 
 namespace unflake {
+
+// Where a function of project code begins; the file as sites name it.
+struct FunctionPlace {
+  std::string file;
+  int line = 0;
+};
+
+// By qualified name, without parameters; overloads and instances have the same.
+using FunctionPlaces = std::multimap<std::string, FunctionPlace>;
+
+// A line that has code of its own, and the function that it is in.
+struct CodeLine {
+  int line = 0;
+  std::string function;
+};
+
+// What can be asked about a program as it is now. An image is named as in SiteName.
+struct CodeView {
+  using Lines = std::vector<std::string>;
+  // A file's text by its name or path; empty when it cannot be read.
+  std::function<const Lines&(const std::string& file)> source;
+  std::function<const FunctionPlaces&(const std::string& image)> functions;
+  std::function<std::vector<CodeLine>(const std::string& image, const std::string& file)> lines;
+};
 
 // The code of the project's images that a run has shown, and its sources where they are on this
 // machine. What is asked for first is read then, and kept.

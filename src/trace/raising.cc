@@ -7,8 +7,8 @@
 #include <set>
 
 #include "symbols/demangle.h"
-#include "trace/assertion_reporters.h"
-#include "trace/moments.h"
+#include "trace/code_map.h"
+#include "trace/trace_names.h"
 #include "util/base_name.h"
 
 namespace unflake {

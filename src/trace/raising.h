@@ -3,11 +3,11 @@
 #include <map>
 #include <set>
 
+#include "model/trace.h"
 #include "trace/code_map.h"
 #include "trace/lowered_plan.h"
 #include "trace/site_book.h"
 #include "trace/thread_book.h"
-#include "trace/trace.h"
 
 namespace unflake {
 

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
-
+#include "model/trace.h"
 #include "protocol/agent_protocol.h"
-#include "trace/trace.h"
 
 namespace unflake {
 
@@ -105,5 +106,19 @@ struct RawReport {
   std::vector<Drops> drops;
   std::vector<std::string> problems;
 };
+
+// What unflake itself knows about the memory, and so need not believe.
+struct MemoryShape {
+  uint64_t generation = 0;
+  size_t rules = 0;
+  size_t probes = 0;
+  size_t probe_hits_offset = 0;
+  uint64_t made_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t read_ns = 0;
+};
+
+// Reads a copy of a run's memory, aligned as the memory was, that nobody else writes any more.
+// Whatever its bytes are, the result is safe; what was not believed is told in `problems`.
+RawReport read_report(std::span<const std::byte> memory, const MemoryShape& shape);
 
 }  // namespace unflake

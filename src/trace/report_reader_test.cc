@@ -1,4 +1,4 @@
-#include "trace/report_reader.h"
+#include "trace/raw_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

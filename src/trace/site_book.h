@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "model/site.h"
 #include "trace/code_map.h"
 #include "trace/file_names.h"
 #include "trace/lowered_plan.h"
-#include "trace/site.h"
 
 namespace unflake {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/site.h"
+#include "model/site.h"
 
 namespace unflake {
 

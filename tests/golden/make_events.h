@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "report/sink.h"
 
 namespace unflake::testing {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "trace/trace.h"
+#include "model/trace.h"
 
 namespace unflake::testing {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "report/events.h"
+#include "model/events.h"
 
 namespace unflake::testing {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "protocol/agent_protocol.h"
-#include "trace/report_reader.h"
+#include "trace/raw_report.h"
 
 namespace unflake {
 

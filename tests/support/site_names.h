@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "trace/site.h"
+#include "model/site.h"
 
 namespace unflake {
 

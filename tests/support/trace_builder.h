@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "model/trace.h"
 #include "protocol/agent_protocol.h"
-#include "trace/trace.h"
 
 namespace unflake {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "report/balance.h"
-#include "report/events.h"
+#include "model/balance_report.h"
+#include "model/events.h"
 #include "run/executor.h"
 #include "search/balance/balance_runs.h"
 

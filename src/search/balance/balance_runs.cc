@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "model/outcome.h"
 #include "search/reproduce/trials.h"
-#include "trace/outcome.h"
 
 namespace unflake {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "report/events.h"
+#include "model/events.h"
 #include "run/executor.h"
 #include "search/balance/rate_check.h"
 #include "search/balance/setting.h"

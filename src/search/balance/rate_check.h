@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "report/balance.h"
+#include "model/balance_report.h"
 #include "stats/sequential.h"
 
 namespace unflake {

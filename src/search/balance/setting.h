@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "report/balance.h"
-#include "trace/plan.h"
+#include "model/balance_report.h"
+#include "model/plan.h"
 
 namespace unflake {
 

@@ -4,7 +4,8 @@
 
 #include "search/balance/balance.h"
 #include "stats/spread.h"
-#include "trace/moments.h"
+#include "trace/time_values.h"
+#include "trace/trace_names.h"
 
 namespace unflake {
 namespace {

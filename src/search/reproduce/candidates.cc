@@ -7,7 +7,6 @@
 #include <set>
 
 #include "trace/api_traits.h"
-#include "trace/creations.h"
 #include "trace/happens_before.h"
 
 namespace unflake {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "trace/same_line.h"
 #include "util/base_name.h"
+#include "util/same_line.h"
 
 namespace unflake {
 namespace {

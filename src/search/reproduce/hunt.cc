@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "output/ci_log/ci_log.h"
 #include "search/reproduce/trials.h"
 #include "stats/comparison.h"
-#include "trace/log_match.h"
-#include "trace/same_line.h"
 #include "util/base_name.h"
+#include "util/same_line.h"
 #include "util/text.h"
 
 namespace unflake {

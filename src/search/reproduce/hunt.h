@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "report/events.h"
+#include "model/events.h"
+#include "model/repro.h"
 #include "run/executor.h"
 #include "search/reproduce/profile.h"
 #include "stats/plausibility.h"
-#include "trace/repro.h"
 
 namespace unflake {
 

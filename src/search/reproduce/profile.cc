@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "trace/creations.h"
+#include "trace/happens_before.h"
 
 namespace unflake {
 namespace {

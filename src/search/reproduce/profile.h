@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "run/experiment.h"
+#include "model/experiment.h"
 
 namespace unflake {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "trace/same_line.h"
 #include "util/base_name.h"
+#include "util/same_line.h"
 
 namespace unflake {
 

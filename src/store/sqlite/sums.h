@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include "model/test.h"
 #include "store/run_row.h"
 #include "store/sqlite/database.h"
 #include "store/totals.h"
-#include "suite/test.h"
 
 namespace unflake {
 

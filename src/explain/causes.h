@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+#include "explain/event_order.h"
+#include "explain/explanation.h"
+
+namespace unflake {
+
+// All that the rules may look at.
+struct Clues {
+  const Repro* repro = nullptr;
+  const ObservedRun* passing = nullptr;  // may be missing, as may the other
+  const ObservedRun* failing = nullptr;
+  const EventOrder* order = nullptr;  // when both are there
+  std::optional<PointPair> pair;
+  const Explanation* found = nullptr;  // what is known besides the causes
+
+  const Point* first() const { return pair ? &order->points[pair->first] : nullptr; }
+  const Point* second() const { return pair ? &order->points[pair->second] : nullptr; }
+  bool failed_like(OutcomeKind kind) const;
+  bool crashed() const;
+};
+
+// Every root cause for which there is evidence, the best one first; `unknown` when there is none.
+std::vector<Cause> causes_of(const Clues& clues);
+
+// What a rule found; a score of 0 means that it does not apply.
+struct CauseEvidence {
+  double score = 0;
+  std::vector<std::string> texts;
+};
+
+// One rule for each root cause; causes.cc has the list of them.
+CauseEvidence async_wait(const Clues& clues);
+CauseEvidence ordering(const Clues& clues);
+CauseEvidence lost_wakeup(const Clues& clues);
+CauseEvidence process_handover(const Clues& clues);
+
+CauseEvidence exact_timing(const Clues& clues);
+CauseEvidence starvation(const Clues& clues);
+CauseEvidence resource(const Clues& clues);
+
+CauseEvidence teardown_race(const Clues& clues);
+CauseEvidence deadlock(const Clues& clues);
+
+}  // namespace unflake

@@ -1,0 +1,192 @@
+#include "explain/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "explain/causes.h"
+#include "explain/moments.h"
+#include "util/same_line.h"
+
+namespace unflake {
+namespace {
+
+// Where a framework is part of the project, the first project frame of a failed check is the
+// framework's own. The outcome knows better, if the stack has its line.
+void name_failing_line(ObservedRun& run) {
+  if (run.outcome.failures.empty() || run.outcome.failures.front().line == 0) return;
+  const Failure& told = run.outcome.failures.front();
+  const auto is_there = [&](const Frame& frame) { return is_same_line(frame, told); };
+  for (TracedFailure& failure : run.trace.failures)
+    for (const TracedFrame& frame : failure.stack.frames)
+      if (const auto found = std::ranges::find_if(frame.source, is_there);
+          found != frame.source.end()) {
+        failure.file = found->file;
+        failure.line = told.line;
+      }
+}
+
+class Explainer {
+ public:
+  Explainer(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing)
+      : repro_(repro), passing_(passing), failing_(failing) {}
+
+  Explanation operator()() {
+    if (passing_ && failing_)
+      order_ = order_events(passing_->trace, failing_->trace, repro_.passes_under_plan);
+    find_late_threads();
+    find_failure();
+    find_pair();
+    found_.unseen = why_unseen();
+    if (!found_.unseen.empty()) return without_cause();
+    Clues clues{&repro_, passing_, failing_, order_ ? &*order_ : nullptr, pair_, &found_};
+    found_.causes = causes_of(clues);
+    add_notes();
+    return std::move(found_);
+  }
+
+ private:
+  const ObservedRun* with_plan() const { return repro_.passes_under_plan ? passing_ : failing_; }
+
+  static std::string position_text(Intervention::Position position) {
+    switch (position) {
+      case Intervention::Position::before:
+        return "before";
+      case Intervention::Position::after:
+        return "after";
+      case Intervention::Position::start:
+        return "at the start of the thread that is created by";
+    }
+    return "";
+  }
+
+  void find_late_threads() {
+    for (size_t i = 0; i < repro_.plan.interventions.size(); ++i) {
+      const Intervention& what = repro_.plan.interventions[i];
+      if (what.action == Intervention::Action::watch) continue;
+      Lateness late;
+      late.thread = what.threads == Intervention::Threads::any ? "" : what.thread.text;
+      late.site = to_string(what.site);
+      late.position = position_text(what.position);
+      late.place = {what.site.file, what.site.line, what.site.function};
+      if (i < repro_.sites.size() && late.place.function.empty())
+        late.place.function = repro_.sites[i].function;
+      late.longest = what.duration;
+      if (with_plan()) complete(late, what, i);
+      found_.late.push_back(std::move(late));
+    }
+  }
+
+  // What the run under the plan tells about an intervention.
+  void complete(Lateness& late, const Intervention& what, size_t number) const {
+    const Trace& trace = with_plan()->trace;
+    late.place = place_of(trace, what.site);
+    if (late.place.line == 0 && passing_) late.place = place_of(passing_->trace, what.site);
+    if (number < trace.interventions.size()) late.times = trace.interventions[number].fired;
+    bool first = true;
+    for (const TracedEvent& event : trace.events) {
+      if (!event.is_intervention || event.site >= trace.sites.size()) continue;
+      if (trace.sites[event.site].name != what.site || event.thread >= trace.threads.size())
+        continue;
+      if (first) {
+        late.thread = trace.threads[event.thread].name.text;
+        late.started_by = started_by(trace, event.thread);
+        late.longest = Duration{};
+      }
+      first = false;
+      late.longest = std::max(late.longest, event.exit - event.enter);
+    }
+  }
+
+  void find_failure() {
+    if (order_ && order_->failure) {
+      found_.failure = moment_of(*order_, order_->points[*order_->failure]);
+    } else if (!repro_.failure.file.empty()) {
+      found_.failure = Moment();
+      found_.failure->what = Moment::What::failure;
+    }
+    if (!found_.failure) return;
+    CodeSpot& place = found_.failure->place;
+    if (place.file.empty())
+      place = {repro_.failure.file, repro_.failure.line, repro_.failure.function};
+  }
+
+  void find_pair() {
+    if (!order_) return;
+    pair_ = flipped_pair(*order_);
+    if (!pair_) return;
+    FlippedPair pair;
+    pair.first = moment_of(*order_, order_->points[pair_->first]);
+    pair.second = moment_of(*order_, order_->points[pair_->second]);
+    pair.same_object = pair_->same_object;
+    if (pair.second.passing_is_bound && pair.second.passing < pair.first.passing)
+      pair.second.passing = std::nullopt;
+    found_.pair = std::move(pair);
+    found_.wait = covering_wait(*order_, *pair_);
+  }
+
+  // An order of calls that have no names helps nobody, and where the test's own calls are not seen,
+  // the order of the others may be chance.
+  std::string why_unseen() const {
+    if (!failing_) return "";
+    const Trace& trace = failing_->trace;
+    if (const std::string function = unseen_failing_function(trace); !function.empty())
+      return fmt::format(
+          "the test fails in {}, which has no debug information: what it calls and waits for is "
+          "not seen",
+          function);
+    const auto is_nameless = [&](const CodeSpot& place) { return !has_name(trace, place); };
+    const bool nameless_pair = found_.pair && (is_nameless(found_.pair->first.place) ||
+                                               is_nameless(found_.pair->second.place));
+    if (nameless_pair || std::ranges::any_of(found_.late, is_nameless, &Lateness::place))
+      return "the calls that matter are in code without names: the program was stripped";
+    return "";
+  }
+
+  Explanation without_cause() {
+    found_.pair.reset();
+    found_.wait.reset();
+    found_.causes = {{CauseKind::unknown, 0, {found_.unseen}}};
+    return std::move(found_);
+  }
+
+  void add_notes() {
+    for (const auto& [run, name] :
+         {std::pair(passing_, "passing"), std::pair(failing_, "failing")}) {
+      if (!run) {
+        found_.notes.push_back(fmt::format("there is no {} run to compare with", name));
+        continue;
+      }
+      for (const Drops& drops : run->trace.drops)
+        found_.notes.push_back(fmt::format("the {} run's trace lost {} {} for lack of room", name,
+                                           drops.count, drops.what));
+    }
+    if (!order_) return;
+    const bool any_late = std::ranges::any_of(
+        order_->threads, [](const OrderedThread& thread) { return thread.late_from.has_value(); });
+    if (!any_late && !repro_.plan.interventions.empty())
+      found_.notes.push_back("no delay shows in the trace of the run under the plan");
+    else if (!pair_)
+      found_.notes.push_back(
+          "no two calls were seen in different orders: what races may be plain memory, which no "
+          "call shows");
+  }
+
+  const Repro& repro_;
+  const ObservedRun* passing_;
+  const ObservedRun* failing_;
+  std::optional<EventOrder> order_;
+  std::optional<PointPair> pair_;
+  Explanation found_;
+};
+
+}  // namespace
+
+Explanation explain(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing) {
+  if (failing == nullptr) return Explainer(repro, passing, failing)();
+  ObservedRun named = *failing;
+  name_failing_line(named);
+  return Explainer(repro, passing, &named)();
+}
+
+}  // namespace unflake

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/repro.h"
+#include "model/trace.h"
+
+namespace unflake {
+
+// A run that was looked at: its trace, and what the process's end tells besides.
+struct ObservedRun {
+  Trace trace;
+  Outcome outcome;
+  std::vector<ThreadAtEnd> thread_stacks;  // when it ran out of time
+};
+
+// What one thread does at one moment.
+struct Moment {
+  enum class What { call, return_from_call, thread_end, failure };
+  What what = What::call;
+  std::string thread;
+  std::string started_by;  // "main at pool.cc:31"; empty for a process's first thread
+  CodeSpot place;
+  std::optional<CodeSpot> caller;  // the failing function's line, or else the next one above
+  std::string api;
+  std::optional<Duration> passing, failing;  // since the run's start; nothing: it did not happen
+  bool passing_is_bound = false;             // the passing run was there at that time or later
+};
+
+// Two moments that came in this order when the test passed and in the other when it failed: `first`
+// is the critical point, `second` the barrier point, which must wait for it.
+struct FlippedPair {
+  Moment first, second;
+  bool same_object = false;  // both are about the same mutex, descriptor ...
+};
+
+// Where a thread was made late.
+struct Lateness {
+  std::string thread;
+  std::string started_by;
+  CodeSpot place;
+  std::string site;      // as the plan names it
+  std::string position;  // "before", "after", "at the start of the thread, before"
+  Duration longest{};    // that one delay took in the run with the plan
+  uint64_t times = 0;
+};
+
+// A sleep or timed wait that is all that keeps the barrier point behind the critical one.
+struct CoveringWait {
+  Moment moment;
+  bool is_sleep = false;
+  int times = 1;                    // waits of the failing run at this site
+  std::optional<Duration> asked;    // by one of them
+  std::optional<Duration> passing;  // really spent, all together
+  Duration failing{};
+  bool ran_out_passing = false, ran_out_failing = false;
+  std::optional<Duration> needed;  // from its begin to the critical point, in the passing run
+};
+
+enum class CauseKind {
+  async_wait,
+  ordering,
+  lost_wakeup,
+  exact_timing,
+  teardown_race,
+  deadlock,
+  starvation,
+  process_handover,
+  resource,
+  unknown
+};
+
+std::string_view to_string(CauseKind kind);  // "async wait"
+// What kind of repair usually helps, in one or two sentences.
+std::string_view advice_for(CauseKind kind);
+
+struct Cause {
+  CauseKind kind = CauseKind::unknown;
+  double score = 0;  // 0 to 1: an order, and no probability
+  std::vector<std::string> evidence;
+};
+
+// Why a test is flaky, as far as a passing and a failing run tell.
+struct Explanation {
+  std::vector<Lateness> late;
+  std::optional<Moment> failure;
+  std::optional<FlippedPair> pair;
+  std::optional<CoveringWait> wait;
+  std::vector<Cause> causes;       // the best one first; never empty
+  std::vector<std::string> notes;  // what the reader must know before believing the rest
+  std::string unseen;              // why nothing can be told of the cause; empty: it can
+};
+
+// Either run may be missing. Under a plan that makes the test pass it is the passing run that was
+// made under it.
+Explanation explain(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing);
+
+}  // namespace unflake

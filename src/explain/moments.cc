@@ -1,0 +1,222 @@
+#include "explain/moments.h"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <map>
+#include "protocol/agent_protocol.h"
+#include "symbols/project_code.h"
+#include "trace/trace_names.h"
+#include "util/base_name.h"
+#include "util/same_line.h"
+
+namespace unflake {
+namespace {
+
+const Frame* frame_of_function(const TracedStack& stack, const CodeSpot& function) {
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source)
+      if (!source.function.empty() && source.function == function.function &&
+          source.file == function.file)
+        return &source;
+  return nullptr;
+}
+
+// Whatever the system's libraries tell of themselves, no check of a test stands there.
+bool is_system(const Trace& trace, const TracedFrame& frame) {
+  return frame.image < trace.images.size() && !trace.images[frame.image].is_project;
+}
+
+CodeSpot place_of(const Trace& trace, const TracedFailure& failure) {
+  CodeSpot place{failure.file, failure.line, ""};
+  for (const TracedFrame& frame : failure.stack.frames)
+    for (const Frame& source : frame.source) {
+      if (is_system(trace, frame)) continue;
+      if (source.file.empty() || source.function.empty()) continue;
+      if (failure.file.empty() || is_same_line(source, failure))
+        return {source.file, source.line, source.function};
+    }
+  return place;
+}
+
+// The event's own stack is the surest source for its file.
+CodeSpot place_of(const Trace& trace, const TracedEvent& event, const SiteName& site) {
+  if (event.stack < trace.stacks.size())
+    if (const Frame* frame = frame_at(trace.stacks[event.stack], site))
+      return {frame->file, frame->line, frame->function};
+  return place_of(trace, site);
+}
+
+// The next line of the project's own further up.
+const Frame* frame_above(const Trace& trace, const TracedStack& stack, const CodeSpot& own) {
+  bool passed = false;
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source) {
+      const bool is_here = source.file == own.file && source.line == own.line;
+      if (passed && !is_here && is_own(trace, frame, source)) return &source;
+      passed = passed || is_here;
+    }
+  return nullptr;
+}
+
+std::optional<CodeSpot> caller_of(const EventOrder& order, const Trace& trace,
+                                  const TracedEvent& event, const CodeSpot& own) {
+  if (event.stack >= trace.stacks.size()) return std::nullopt;
+  const TracedStack& stack = trace.stacks[event.stack];
+  const TracedFailure* failure = main_failure(*order.failing);
+  const Frame* frame =
+      failure ? frame_of_function(stack, place_of(*order.failing, *failure)) : nullptr;
+  if (!frame) frame = frame_above(trace, stack, own);
+  if (!frame || (frame->line == own.line && frame->file == own.file)) return std::nullopt;
+  return CodeSpot{frame->file, frame->line, frame->function};
+}
+
+Moment::What what_of(Point::Kind kind) {
+  switch (kind) {
+    case Point::Kind::begin:
+      return Moment::What::call;
+    case Point::Kind::end:
+      return Moment::What::return_from_call;
+    case Point::Kind::thread_end:
+      return Moment::What::thread_end;
+    case Point::Kind::failure:
+      return Moment::What::failure;
+  }
+  return Moment::What::call;
+}
+
+void describe_call(Moment& moment, const EventOrder& order, const Point& point) {
+  const TracedSite* site = order.site_of(point);
+  if (!site) return;
+  const Trace& trace = point.passing ? *order.passing : *order.failing;
+  const TracedEvent& event = point.passing ? *point.passing : *point.failing;
+  moment.api = site->name.api;
+  moment.place = place_of(trace, event, site->name);
+  moment.caller = caller_of(order, trace, event, moment.place);
+}
+
+}  // namespace
+
+std::string short_place(const CodeSpot& place) {
+  if (place.file.empty()) return place.function;
+  return place.line > 0 ? fmt::format("{}:{}", base_name(place.file), place.line)
+                        : base_name(place.file);
+}
+
+std::string unseen_failing_function(const Trace& trace) {
+  const TracedFailure* failure = main_failure(trace);
+  if (!failure) return "";
+  for (const TracedFrame& frame : failure->stack.frames) {
+    if (is_system(trace, frame) || frame.source.empty()) continue;
+    const Frame& own = frame.source.back();
+    if (is_system_function(own.function) || is_framework_function(own.function)) continue;
+    return frame.first_project == no_index && own.file.empty() ? own.function : "";
+  }
+  return "";
+}
+
+// A program may be called like one of its functions.
+bool has_name(const Trace& trace, const CodeSpot& place) {
+  if (place.line > 0) return true;
+  const bool is_image = std::ranges::any_of(trace.images, [&](const TracedImage& image) {
+    return base_name(image.path) == place.function;
+  });
+  if (!is_image) return !place.function.empty();
+  return std::ranges::any_of(trace.stacks, [&](const TracedStack& stack) {
+    return frame_of_function(stack, place) != nullptr;
+  });
+}
+
+Moment moment_of(const EventOrder& order, const Point& point) {
+  const OrderedThread& thread = order.threads[point.thread];
+  Moment moment;
+  moment.what = what_of(point.kind);
+  moment.thread = thread.name;
+  moment.started_by = thread.passing != no_index ? started_by(*order.passing, thread.passing)
+                                                 : started_by(*order.failing, thread.failing);
+  moment.passing = point.passing_from;
+  moment.failing = point.failing_at;
+  if (point.kind == Point::Kind::failure) {
+    moment.place = place_of(*order.failing, *main_failure(*order.failing));
+    moment.passing_is_bound = true;
+  }
+  describe_call(moment, order, point);
+  return moment;
+}
+
+namespace {
+
+constexpr uint16_t timed_wait = protocol::api_wait | protocol::api_timed;
+
+// All waits of one thread at one site that end before the second point, and after the delay began.
+struct Waits {
+  const Point* first = nullptr;
+  int times = 0;
+  std::optional<Duration> passing;
+  std::optional<Duration> passing_begin;
+  Duration failing{};
+  bool ran_out_passing = false, ran_out_failing = false;
+};
+
+bool is_timed(const EventOrder& order, const Point& point) {
+  const TracedEvent* event = point.failing ? point.failing : point.passing;
+  return point.kind == Point::Kind::begin && (order.traits_of(point) & timed_wait) == timed_wait &&
+         event->value >= 0;
+}
+
+// In a run under the plan a wait that was over before anything was late kept nobody.
+bool stands_between(const EventOrder& order, const PointPair& pair, const Point& wait) {
+  const Point &first = order.points[pair.first], &second = order.points[pair.second];
+  if (!wait.failing || wait.failing->enter >= *second.failing_at) return false;
+  if (wait.failing == second.failing && second.kind != Point::Kind::end) return false;
+  const auto& from = order.threads[first.thread].late_from;
+  return order.plan_is_passing || !from || wait.failing->exit > *from;
+}
+
+void add(Waits& waits, const Point& wait) {
+  if (!waits.first) waits.first = &wait;
+  ++waits.times;
+  waits.failing += wait.failing->exit - wait.failing->enter;
+  waits.ran_out_failing = waits.ran_out_failing || wait.failing->timed_out;
+  if (!wait.passing) return;
+  waits.passing = waits.passing.value_or(Duration{}) + (wait.passing->exit - wait.passing->enter);
+  waits.passing_begin =
+      std::min(waits.passing_begin.value_or(wait.passing->enter), wait.passing->enter);
+  waits.ran_out_passing = waits.ran_out_passing || wait.passing->timed_out;
+}
+
+CoveringWait described(const EventOrder& order, const Waits& waits, const Point& critical) {
+  CoveringWait wait;
+  wait.moment = moment_of(order, *waits.first);
+  wait.is_sleep = order.group_of(*waits.first) == "sleep";
+  wait.times = waits.times;
+  wait.asked =
+      std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(waits.first->failing->value));
+  wait.passing = waits.passing;
+  wait.failing = waits.failing;
+  wait.ran_out_passing = waits.ran_out_passing;
+  wait.ran_out_failing = waits.ran_out_failing;
+  if (waits.passing_begin && critical.passing_from && *critical.passing_from > *waits.passing_begin)
+    wait.needed = *critical.passing_from - *waits.passing_begin;
+  return wait;
+}
+
+}  // namespace
+
+std::optional<CoveringWait> covering_wait(const EventOrder& order, const PointPair& pair) {
+  const Point &first = order.points[pair.first], &second = order.points[pair.second];
+  std::map<const TracedSite*, Waits> sites;
+  std::vector<const TracedSite*> seen;
+  for (const Point& point : order.points) {
+    if (point.thread != second.thread || !is_timed(order, point)) continue;
+    if (!stands_between(order, pair, point)) continue;
+    const TracedSite* site = &order.failing->sites[point.failing->site];
+    if (!sites.contains(site)) seen.push_back(site);
+    add(sites[site], point);
+  }
+  const auto longest = std::ranges::max_element(
+      seen, {}, [&](const TracedSite* site) { return sites.at(site).failing; });
+  if (longest == seen.end()) return std::nullopt;
+  return described(order, sites.at(*longest), first);
+}
+
+}  // namespace unflake

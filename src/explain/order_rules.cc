@@ -1,0 +1,327 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include "explain/causes.h"
+#include "explain/moments.h"
+#include "protocol/agent_protocol.h"
+#include "trace/api_traits.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+// A test that waits for a result is the one that fails without it.
+bool fails_elsewhere(const Clues& clues) {
+  const auto& failure = clues.order->failure;
+  return failure && clues.order->points[*failure].thread != clues.second()->thread;
+}
+
+}  // namespace
+
+CauseEvidence async_wait(const Clues& clues) {
+  const auto& wait = clues.found->wait;
+  if (!wait) return {};
+  const std::string place = short_place(wait->moment.place);
+  const auto& critical = clues.found->pair->first;
+  if (!wait->is_sleep && wait->ran_out_failing && !wait->ran_out_passing)
+    return {0.92,
+            {fmt::format("the timed wait at {} ran out in the failing run and did not in the "
+                         "passing one",
+                         place)}};
+  const std::string kind = wait->is_sleep ? "sleep" : "timed wait";
+  const Point& second = *clues.second();
+  const bool covers =
+      wait->needed && wait->passing && *wait->moment.passing + *wait->needed <= *second.passing_to;
+  if (covers)
+    return {
+        fails_elsewhere(clues) ? 0.6 : 0.9,
+        {fmt::format("nothing but the {} at {} keeps {} behind {}", kind, place,
+                     short_place(clues.found->pair->second.place), short_place(critical.place))}};
+  return {fails_elsewhere(clues) ? 0.5 : 0.65,
+          {fmt::format("{} waits at {} for a fixed time before it goes on", wait->moment.thread,
+                       place)}};
+}
+
+namespace {
+
+// A delay at a call would have been found first.
+const Intervention* delay_at_line(const Clues& clues) {
+  const auto& all = clues.repro->plan.interventions;
+  const auto found = std::ranges::find_if(all, [](const Intervention& one) {
+    return one.action == Intervention::Action::delay && one.site.api.empty();
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+CauseEvidence ordering(const Clues& clues) {
+  if (const Intervention* line = delay_at_line(clues))
+    return {0.91,
+            {fmt::format("it fails when a thread is late at {}, between two calls: another one "
+                         "sees, in memory that no call protects, what is half done",
+                         short_place({line->site.file, line->site.line, line->site.function}))}};
+  if (!clues.pair) return {};
+  if (clues.found->wait && fails_elsewhere(clues))
+    return {0.68,
+            {"the order of two threads decides; the one that waits a fixed time goes by a time of "
+             "its own, and is not the one that fails"}};
+  if (clues.found->wait) return {0.4, {"the order of two threads decides"}};
+  if (clues.pair->same_object)
+    return {0.7,
+            {"two threads use the same object, and nothing makes one of them come first: no wait "
+             "stands between them"}};
+  return {0.6, {"the order of two threads decides, and no wait stands between them"}};
+}
+
+namespace {
+
+bool is_signal_for(const Trace& trace, const TracedEvent& wait, const TracedEvent& signal) {
+  if (signal.site >= trace.sites.size() || wait.site >= trace.sites.size()) return false;
+  const TracedSite &one = trace.sites[wait.site], &other = trace.sites[signal.site];
+  return !signal.is_intervention && signal.thread != wait.thread && one.group == other.group &&
+         wait.object == signal.object && can_wake(other);
+}
+
+bool forgets_signals(std::string_view group) {
+  return group == "condition" || group == "futex";
+}
+
+// A wait that began after the only signal for it, and that no other signal ended.
+const TracedEvent* missed_signal(const Trace& trace, const TracedEvent& wait) {
+  const TracedEvent* missed = nullptr;
+  for (const TracedEvent& event : trace.events) {
+    if (!is_signal_for(trace, wait, event)) continue;
+    if (event.enter >= wait.enter && event.enter <= wait.exit) return nullptr;
+    if (event.enter < wait.enter && (!missed || event.enter > missed->enter)) missed = &event;
+  }
+  return missed;
+}
+
+}  // namespace
+
+namespace {
+
+// Those of the standard library's waits that take a predicate look before they wait, and are
+// templates in the program; whether somebody's own loop does so, cannot be seen.
+bool waits_blindly(const Trace& trace, const TracedEvent& wait) {
+  if (wait.stack >= trace.stacks.size()) return false;
+  bool by_library = false;
+  for (const TracedFrame& frame : trace.stacks[wait.stack].frames) {
+    by_library =
+        by_library || (frame.image < trace.images.size() &&
+                       trace.images[frame.image].path.find("libstdc++") != std::string::npos);
+    for (const Frame& source : frame.source) {
+      if (source.function.find("condition_variable") == std::string::npos) continue;
+      by_library = true;
+      if (source.function.find("{lambda") != std::string::npos) return false;
+    }
+  }
+  return by_library;
+}
+
+}  // namespace
+
+// The signal came when nobody waited. With a predicate that does no harm, so it may be no more than
+// a hint.
+bool signal_overtook_wait(const Clues& clues) {
+  if (!clues.pair || !clues.pair->same_object) return false;
+  return clues.first()->kind == Point::Kind::begin &&
+         forgets_signals(clues.order->group_of(*clues.first())) &&
+         clues.order->traits_of(*clues.first()) & protocol::api_wait &&
+         clues.order->traits_of(*clues.second()) & protocol::api_wakes;
+}
+
+CauseEvidence lost_wakeup(const Clues& clues) {
+  if (!clues.order) return {};
+  for (const Point& point : clues.order->points) {
+    if (point.kind != Point::Kind::begin || !point.failing) continue;
+    const TracedEvent& wait = *point.failing;
+    if (!forgets_signals(clues.order->group_of(point)) || !(wait.timed_out || wait.unfinished) ||
+        !(clues.order->traits_of(point) & protocol::api_wait))
+      continue;
+    if (point.passing && (point.passing->timed_out || point.passing->unfinished)) continue;
+    const TracedEvent* missed = missed_signal(clues.failing->trace, wait);
+    if (!missed) continue;
+    const std::string place = short_place(moment_of(*clues.order, point).place);
+    return {point.passing ? 0.95 : 0.9,
+            {fmt::format("the signal came {} before {} began to wait at {}, and nobody signalled "
+                         "again",
+                         format_duration(wait.enter - missed->enter),
+                         name_of_thread(clues.failing->trace, wait.thread), place),
+             wait.unfinished ? "the wait never ended" : "the wait ended at its time-out"}};
+  }
+  if (signal_overtook_wait(clues))
+    return {waits_blindly(*clues.order->passing, *clues.first()->passing) ? 0.85 : 0.62,
+            {fmt::format("the signal at {} came before anybody waited at {}",
+                         short_place(clues.found->pair->second.place),
+                         short_place(clues.found->pair->first.place))}};
+  return {};
+}
+
+namespace {
+
+bool is_between_processes(std::string_view group) {
+  return group == "socket" || group == "file" || group == "queue" || group == "process" ||
+         group == "poll";
+}
+
+uint32_t process_of(const EventOrder& order, const Point& point) {
+  const OrderedThread& thread = order.threads[point.thread];
+  const Trace& trace = thread.failing != no_index ? *order.failing : *order.passing;
+  const uint32_t number = thread.failing != no_index ? thread.failing : thread.passing;
+  return number < trace.threads.size() ? trace.threads[number].process : no_index;
+}
+
+}  // namespace
+
+CauseEvidence process_handover(const Clues& clues) {
+  if (!clues.pair) return {};
+  const Point &first = *clues.first(), &second = *clues.second();
+  const double covered = clues.found->wait ? 0.1 : 0;
+  if (process_of(*clues.order, first) != process_of(*clues.order, second))
+    return {0.94, {"the two that must keep an order are in different processes"}};
+  if (is_between_processes(clues.order->group_of(first)) &&
+      is_between_processes(clues.order->group_of(second)))
+    return {0.72 - covered, {"the two hand over through sockets, pipes or files"}};
+  return {};
+}
+
+namespace {
+
+// Clock reads and timed calls of the failing thread itself, from the delay to the failure.
+int own_time_calls(const EventOrder& order, const Point& failure) {
+  const auto& from = order.threads[failure.thread].late_from;
+  return static_cast<int>(std::ranges::count_if(order.points, [&](const Point& point) {
+    if (point.thread != failure.thread || !point.failing || point.kind != Point::Kind::begin)
+      return false;
+    const bool timed = order.traits_of(point) & protocol::api_timed && point.failing->value >= 0;
+    return (timed || order.group_of(point) == "clock") &&
+           *point.failing_at <= *failure.failing_at && from && point.failing->exit >= *from;
+  }));
+}
+
+bool others_are_active(const EventOrder& order, const Point& failure) {
+  return std::ranges::any_of(order.points, [&](const Point& point) {
+    return point.thread != failure.thread && point.failing &&
+           *point.failing_at <= *failure.failing_at;
+  });
+}
+
+// A thread that waited for the late one to its end, and then looked how long that took.
+CauseEvidence measured_another(const EventOrder& order, const Point& failure) {
+  std::optional<Duration> from, to;
+  for (const TracedEvent& event : order.with_plan().events) {
+    if (!event.is_intervention) continue;
+    from = std::min(from.value_or(event.enter), event.enter);
+    to = std::max(to.value_or(event.exit), event.exit);
+  }
+  if (!from || order.plan_is_passing) return {};
+  bool before = false, after = false;
+  for (const Point& point : order.points) {
+    if (point.thread != failure.thread || !point.failing_at || order.group_of(point) != "clock")
+      continue;
+    before = before || *point.failing_at < *from;
+    after = after || (*point.failing_at > *to && *point.failing_at <= *failure.failing_at);
+  }
+  if (!before || !after) return {};
+  return {0.75,
+          {"the failing thread looked at the clock before the delay, waited until it was over, and "
+           "looked again"}};
+}
+
+}  // namespace
+
+CauseEvidence exact_timing(const Clues& clues) {
+  if (!clues.order || !clues.order->failure || clues.crashed()) return {};
+  const Point& failure = clues.order->points[*clues.order->failure];
+  if (!clues.order->threads[failure.thread].late_from)
+    return measured_another(*clues.order, failure);
+  const int calls = own_time_calls(*clues.order, failure);
+  if (calls == 0) return {};
+  CauseEvidence found{
+      0.85,
+      {fmt::format("the thread that was late is the one that fails, and it looked at the "
+                   "clock or gave a time {} in between",
+                   calls == 1 ? "once" : fmt::format("{} times", calls))}};
+  if (!others_are_active(*clues.order, failure))
+    found.texts.push_back("no other thread was doing anything");
+  else
+    found.score = clues.pair ? 0.5 : 0.75;
+  return found;
+}
+
+namespace {
+
+// Somebody got no lock in time, because others kept it.
+CauseEvidence starved_of_lock(const EventOrder& order) {
+  for (const Point& point : order.points) {
+    if (point.kind != Point::Kind::begin || order.group_of(point) != "lock") continue;
+    if (!point.failing || !point.failing->timed_out) continue;
+    if (point.passing && point.passing->timed_out) continue;
+    return {0.93,
+            {fmt::format("{} waited {} for the lock at {} and did not get it",
+                         order.threads[point.thread].name,
+                         format_duration(point.failing->exit - point.failing->enter),
+                         short_place(moment_of(order, point).place))}};
+  }
+  return {};
+}
+
+}  // namespace
+
+CauseEvidence starvation(const Clues& clues) {
+  const Conditions& scarce = clues.repro->conditions;
+  if (scarce == Conditions{}) return clues.order ? starved_of_lock(*clues.order) : CauseEvidence{};
+  std::vector<std::string> parts;
+  if (scarce.one_core) parts.push_back("all threads share one core");
+  if (scarce.cpu_share < 1)
+    parts.push_back(fmt::format("it may run for {:.0f} % of the time", scarce.cpu_share * 100));
+  if (scarce.competitors > 0)
+    parts.push_back(fmt::format("{} busy processes compete with it", scarce.competitors));
+  const bool alone = clues.repro->plan.interventions.empty();
+  return {alone ? 0.9 : 0.55, {"it fails when " + join(parts, " and ")}};
+}
+
+namespace {
+
+std::string scarce_thing_in(std::string_view text) {
+  for (const char* words : {"Address already in use", "EADDRINUSE", "Too many open files", "EMFILE",
+                            "No space left on device", "Cannot allocate memory"})
+    if (text.find(words) != std::string_view::npos) return words;
+  return "";
+}
+
+std::string scarce_thing(const Clues& clues) {
+  std::vector<std::string> texts{clues.repro->failure.message};
+  if (clues.failing)
+    for (const TracedFailure& failure : clues.failing->trace.failures)
+      texts.push_back(failure.message);
+  for (const std::string& text : texts)
+    if (std::string found = scarce_thing_in(text); !found.empty()) return found;
+  return "";
+}
+
+// A port that is taken, or that nobody listens at. A connection that only begins is not refused.
+bool is_refused_when_failing(const EventOrder& order, const Point& point) {
+  const TracedSite* site = order.site_of(point);
+  if (!site || (site->name.api != "bind" && site->name.api != "connect")) return false;
+  return point.kind == Point::Kind::begin && point.failing && point.failing->result < 0 &&
+         point.passing && point.passing->result == 0;
+}
+
+}  // namespace
+
+CauseEvidence resource(const Clues& clues) {
+  if (const std::string found = scarce_thing(clues); !found.empty())
+    return {0.92, {fmt::format("the failure says \"{}\"", found)}};
+  if (!clues.order) return {};
+  for (const Point& point : clues.order->points)
+    if (is_refused_when_failing(*clues.order, point))
+      return {0.92,
+              {fmt::format("{} at {} was refused in the failing run only",
+                           clues.order->site_of(point)->name.api,
+                           short_place(moment_of(*clues.order, point).place))}};
+  return {};
+}
+
+}  // namespace unflake

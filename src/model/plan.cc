@@ -1,0 +1,76 @@
+#include "model/plan.h"
+
+#include <fmt/format.h>
+
+namespace unflake {
+namespace {
+
+using Action = Intervention::Action;
+using Position = Intervention::Position;
+using Threads = Intervention::Threads;
+using Visits = Intervention::Visits;
+
+std::string place_text(const Intervention& intervention) {
+  std::string text = to_string(intervention.site);
+  if (intervention.position == Position::after) text += ":after";
+  if (intervention.position == Position::start) text += ":start";
+  if (intervention.threads != Threads::any) text += "@" + intervention.thread.text;
+  return text;
+}
+
+std::string other_text(const std::optional<size_t>& index, const std::vector<Intervention>& plan) {
+  return index && *index < plan.size() ? place_text(plan[*index]) : "?";
+}
+
+std::string visits_text(const Intervention& intervention) {
+  switch (intervention.visits) {
+    case Visits::every:
+      return "";
+    case Visits::only_nth:
+      return fmt::format(" at visit {}", intervention.nth);
+    case Visits::from_nth:
+      return fmt::format(" from visit {}", intervention.nth);
+    case Visits::halving:
+      return " halving";
+  }
+  return "";
+}
+
+std::string hold_text(const Intervention& hold, const std::vector<Intervention>& plan) {
+  std::string text = place_text(hold) + " until " + other_text(hold.until, plan);
+  if (hold.count > 1) text += fmt::format(" x {}", hold.count);
+  return text + " for " + duration_word(hold.duration);
+}
+
+// What becomes of a second, in percent.
+std::string scale_word(Duration second) {
+  return fmt::format("{}%", static_cast<double>(second.count()) / 1e4);
+}
+
+}  // namespace
+
+bool changes_time(const Intervention& intervention) {
+  return intervention.action == Action::replace_time || intervention.action == Action::scale_time;
+}
+
+std::string to_string(const Intervention& intervention, const std::vector<Intervention>& plan) {
+  if (intervention.action == Action::hold) return hold_text(intervention, plan);
+  if (intervention.action == Action::watch) return place_text(intervention);
+  const bool scales = intervention.action == Action::scale_time;
+  std::string text =
+      place_text(intervention) + "=" +
+      (scales ? scale_word(intervention.duration) : duration_word(intervention.duration)) +
+      visits_text(intervention);
+  if (intervention.anchor) text += " once " + other_text(intervention.anchor, plan);
+  return text;
+}
+
+Duration longest_delay(const Plan& plan) {
+  Duration longest{};
+  for (const Intervention& intervention : plan.interventions)
+    if (intervention.action == Intervention::Action::delay)
+      longest = std::max(longest, intervention.duration);
+  return longest;
+}
+
+}  // namespace unflake

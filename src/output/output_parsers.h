@@ -1,0 +1,66 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/outcome.h"
+
+namespace unflake {
+
+// Pure functions over text without colours: the failures that it tells of, in its order.
+std::vector<Failure> parse_gtest_failures(std::string_view text);
+std::vector<Failure> parse_catch2_failures(std::string_view text);
+std::vector<Failure> parse_doctest_failures(std::string_view text);
+std::vector<Failure> parse_boost_failures(std::string_view text);
+std::vector<Failure> parse_sanitizer_reports(std::string_view text);
+std::vector<Failure> parse_valgrind_reports(std::string_view text);
+std::vector<Failure> parse_native_aborts(std::string_view text);
+
+inline constexpr size_t most_failures = 50;
+
+// What one test framework prints.
+struct FrameworkOutput {
+  Framework framework;
+  std::vector<Failure> (*failures)(std::string_view text);
+  // The framework lived to sum up.
+  bool (*finished)(std::string_view text);
+  // No test has the name that was asked for.
+  bool (*ran_nothing)(std::string_view text);
+  // Of a test that skipped itself; may be empty. Null: a test of this framework cannot.
+  std::optional<std::string> (*skip_reason)(std::string_view text);
+  // It told that a test begins, and neither that one ended nor what came of all. Silence is no
+  // sign: a program may have a reporter of its own, or none.
+  bool (*broke_off)(std::string_view text);
+};
+
+// Strictest format first: of a command whose framework is not known, the first that recognises
+// something explains the failure.
+std::span<const FrameworkOutput> framework_outputs();
+
+// Whether unflake asked Boost.Test for words about the progress of tests; its output without them.
+bool logs_progress(const Test& test);
+std::string without_boost_progress(std::string_view text);
+
+extern const FrameworkOutput gtest_output;
+extern const FrameworkOutput catch2_output;
+extern const FrameworkOutput doctest_output;
+extern const FrameworkOutput boost_output;
+
+// What a failing run said, whoever said it.
+struct Evidence {
+  std::vector<Failure> reports;                // of sanitizers and Valgrind
+  std::vector<Failure> aborts;                 // last words of the C and C++ run-time libraries
+  std::vector<Failure> checks;                 // of a test framework
+  const FrameworkOutput* framework = nullptr;  // whose checks these are
+};
+
+// `framework` is whose output to expect; command and ctest: anybody's.
+Evidence evidence_in(std::string_view text, Framework framework);
+
+// Text of tests is not trusted: every field is cut to a sane length and made printable.
+Failure bounded(Failure failure);
+
+}  // namespace unflake

@@ -1,0 +1,367 @@
+#include "output/read_outcome.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "output/output_parsers.h"
+#include "output/pass_rule.h"
+#include "output/process_text.h"
+#include "suite/boost.h"
+#include "util/scan.h"
+#include "util/signal_name.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr int catch2_all_skipped = 4;
+
+// A run and everything that was read from it.
+struct Reading {
+  const Test& test;
+  const ProcessResult& process;
+  std::vector<TextPiece> pieces;
+  std::vector<std::string> texts;  // the same, as whole lines without colours
+  Evidence evidence;
+  bool broke_off = false;  // the framework told of a beginning, and not of an end
+};
+
+void append(std::vector<Failure>& all, const std::vector<Failure>& more) {
+  const size_t room = most_failures - std::min(most_failures, all.size());
+  all.insert(all.end(), more.begin(),
+             more.begin() + static_cast<ptrdiff_t>(std::min(room, more.size())));
+}
+
+const FrameworkOutput* own_output(const Test& test) {
+  for (const FrameworkOutput& output : framework_outputs())
+    if (output.framework == test.framework) return &output;
+  return nullptr;
+}
+
+Reading read(const Test& test, const ProcessResult& process) {
+  Reading reading{test, process, pieces_of(process), {}, {}};
+  const FrameworkOutput* own = own_output(test);
+  for (const TextPiece& piece : reading.pieces) {
+    reading.texts.push_back(readable_lines(piece));
+    if (own && own->broke_off(reading.texts.back())) reading.broke_off = true;
+    if (logs_progress(test)) reading.texts.back() = without_boost_progress(reading.texts.back());
+    const Evidence more = evidence_in(reading.texts.back(), test.framework);
+    append(reading.evidence.reports, more.reports);
+    append(reading.evidence.aborts, more.aborts);
+    append(reading.evidence.checks, more.checks);
+    if (more.framework) reading.evidence.framework = more.framework;
+  }
+  return reading;
+}
+
+Failure make_failure(FailureKind kind, std::string expression, std::string message) {
+  Failure failure;
+  failure.kind = kind;
+  failure.expression = std::move(expression);
+  failure.message = std::move(message);
+  return failure;
+}
+
+bool is_signal(const Failure& failure) {
+  return failure.kind == FailureKind::signal;
+}
+
+bool caught_signal(const Reading& reading) {
+  const std::vector<Failure>& checks = reading.evidence.checks;
+  return std::any_of(checks.begin(), checks.end(), is_signal);
+}
+
+bool any_text(const Reading& reading, bool (*says)(std::string_view)) {
+  return std::any_of(reading.texts.begin(), reading.texts.end(), says);
+}
+
+// Whether the run was cut short, so that the last words explain more than the checks before.
+bool died(const Reading& reading) {
+  const Evidence& evidence = reading.evidence;
+  if (reading.process.end == ProcessResult::End::signalled) return true;
+  if (evidence.framework && !any_text(reading, evidence.framework->finished)) return true;
+  return caught_signal(reading);
+}
+
+// Undefined behaviour is reported in passing; what other tools report ends the process.
+std::vector<Failure> most_deadly_first(std::vector<Failure> reports) {
+  std::stable_partition(reports.begin(), reports.end(), [](const Failure& report) {
+    return report.kind != FailureKind::undefined_behaviour_sanitizer;
+  });
+  return reports;
+}
+
+// A check that fails may abort the process on purpose; it does not explain a bad access.
+bool is_explained(const Reading& reading) {
+  const Evidence& evidence = reading.evidence;
+  if (!evidence.reports.empty() || !evidence.aborts.empty()) return true;
+  if (caught_signal(reading)) return true;
+  const int signal = reading.process.code;
+  return !evidence.checks.empty() && (signal == SIGABRT || signal == SIGTRAP);
+}
+
+const ThreadAtEnd::Frame* first_project_frame(const ThreadAtEnd& thread) {
+  const auto found = std::ranges::find_if(thread.frames, &ThreadAtEnd::Frame::is_project);
+  return found == thread.frames.end() ? nullptr : &*found;
+}
+
+// Where it died: in project code, or else in the first function that has a name.
+const ThreadAtEnd::Frame* where_it_crashed(const ProcessResult& process) {
+  if (process.thread_stacks.empty()) return nullptr;
+  const ThreadAtEnd& thread = process.thread_stacks.front();
+  if (const ThreadAtEnd::Frame* frame = first_project_frame(thread)) return frame;
+  const auto named = std::ranges::find_if(
+      thread.frames, [](const ThreadAtEnd::Frame& frame) { return !frame.function.empty(); });
+  return named == thread.frames.end() ? nullptr : &*named;
+}
+
+Failure at(Failure failure, const ThreadAtEnd::Frame* frame) {
+  if (frame != nullptr) {
+    failure.file = frame->file;
+    failure.line = frame->line;
+    failure.function = frame->function;
+  }
+  return bounded(std::move(failure));
+}
+
+Failure crash_of(const ProcessResult& process) {
+  return at(make_failure(FailureKind::signal, "", signal_name(process.code)),
+            where_it_crashed(process));
+}
+
+// A framework that catches the signal and lets it pass tells where its last check was, not where
+// the test crashed.
+bool is_crash_to_be_named(const Reading& reading) {
+  if (reading.process.end != ProcessResult::End::signalled) return false;
+  if (!is_explained(reading)) return true;
+  const Evidence& evidence = reading.evidence;
+  return evidence.reports.empty() && evidence.aborts.empty() && caught_signal(reading) &&
+         where_it_crashed(reading.process) != nullptr;
+}
+
+// The failure that names the outcome first.
+std::vector<Failure> failures_of(const Reading& reading) {
+  const Evidence& evidence = reading.evidence;
+  std::vector<Failure> failures;
+  if (!died(reading)) {
+    append(failures, evidence.checks);
+    append(failures, most_deadly_first(evidence.reports));
+    append(failures, evidence.aborts);
+    return failures;
+  }
+  append(failures, most_deadly_first(evidence.reports));
+  append(failures, evidence.aborts);
+  if (is_crash_to_be_named(reading)) failures.push_back(crash_of(reading.process));
+  std::vector<Failure> checks = evidence.checks;
+  std::stable_partition(checks.begin(), checks.end(), is_signal);
+  append(failures, checks);
+  return failures;
+}
+
+// A shell reports a child that died of a signal as 128 + its number.
+std::string exit_text(int status) {
+  const bool of_signal = status > 128 && sigabbrev_np(status - 128);
+  return of_signal ? fmt::format("exit status {} (128 + {})", status, signal_name(status - 128))
+                   : fmt::format("exit status {}", status);
+}
+
+Failure exit_failure(const Reading& reading) {
+  return bounded(make_failure(FailureKind::exit_status, exit_text(reading.process.code),
+                              shorten(most_telling_line(reading.texts), 500)));
+}
+
+Outcome failing(const Reading& reading, OutcomeKind kind, std::vector<Failure> failures) {
+  Outcome outcome;
+  outcome.kind = kind;
+  outcome.duration = reading.process.duration;
+  outcome.failures = std::move(failures);
+  outcome.signature = signature_of(outcome.failures.front());
+  return outcome;
+}
+
+Outcome skipped(const Reading& reading, std::string_view reason) {
+  Outcome outcome;
+  outcome.kind = OutcomeKind::skipped;
+  outcome.duration = reading.process.duration;
+  outcome.reason = printable(shorten(reason, 500));
+  return outcome;
+}
+
+Outcome passing(const Reading& reading) {
+  Outcome outcome;
+  outcome.duration = reading.process.duration;
+  outcome.failures = reading.evidence.reports;
+  return outcome;
+}
+
+std::string_view remedy(int error) {
+  switch (error) {
+    case ENOENT:
+      return "build the test, then list the suite again";
+    case EACCES:
+    case ENOEXEC:
+      return "check that the file is an executable for this machine";
+    case EAGAIN:
+    case ENOMEM:
+    case EMFILE:
+      return "run fewer tests at a time";
+    default:
+      return "start the command by hand to see more";
+  }
+}
+
+Outcome not_started(const Reading& reading) {
+  const ProcessResult& process = reading.process;
+  std::string what = process.error.empty() ? "the process could not be started" : process.error;
+  const bool says_what_to_do = !what.empty() && what == reading.test.obstacle;
+  if (!says_what_to_do) what += fmt::format("; {}", remedy(process.code));
+  Failure failure = make_failure(FailureKind::not_started, "", std::move(what));
+  return failing(reading, OutcomeKind::fail, {bounded(std::move(failure))});
+}
+
+Outcome not_in_binary(const Reading& reading) {
+  Failure failure =
+      make_failure(FailureKind::not_started, "",
+                   "the binary has no test of this name; list the suite again after a rebuild");
+  return failing(reading, OutcomeKind::fail, {std::move(failure)});
+}
+
+// Where the test's own thread was: of its first process, or else of the first one that is in
+// project code at all.
+const ThreadAtEnd::Frame* where_it_hung(const ProcessResult& process) {
+  for (const ThreadAtEnd& thread : process.thread_stacks) {
+    if (!thread.is_main()) continue;
+    if (const ThreadAtEnd::Frame* frame = first_project_frame(thread)) return frame;
+  }
+  return nullptr;
+}
+
+// The stack tells where the test hung. Without one, the framework's report of the signal that ended
+// the run tells how far the test had come. Nothing else of what was printed until then belongs to
+// the time-out.
+Outcome timed_out(const Reading& reading) {
+  Failure timeout = make_failure(FailureKind::timeout, "", "");
+  std::vector<Failure> others;
+  for (const Failure& failure : failures_of(reading)) {
+    if (!is_signal(failure) || !failure.message.starts_with("SIGTERM")) {
+      others.push_back(failure);
+      continue;
+    }
+    timeout.file = failure.file;
+    timeout.line = failure.line;
+  }
+  if (const ThreadAtEnd::Frame* frame = where_it_hung(reading.process))
+    timeout = at(std::move(timeout), frame);
+  std::vector<Failure> failures{std::move(timeout)};
+  append(failures, others);
+  return failing(reading, OutcomeKind::timeout, std::move(failures));
+}
+
+// A framework that catches signals exits after a crash.
+OutcomeKind kind_of_exit(const Reading& reading, const Failure& primary) {
+  if (caught_signal(reading)) return OutcomeKind::crash;
+  if (primary.kind == FailureKind::timeout) return OutcomeKind::timeout;
+  return OutcomeKind::fail;
+}
+
+// Boost.Test runs what a case depends on along with it, and skips the case when that fails.
+std::optional<std::string> boost_skip_reason(const Reading& reading) {
+  const std::string name = "/" + reading.test.id.name;  // an opened CTest entry's stands before it
+  const auto is_about_it = [&](std::string_view line) {
+    line = trim(line);
+    return consume(line, "Test case \"") && consume_end(line, "\" was skipped") &&
+           name.ends_with("/" + std::string(line));
+  };
+  const auto says_so = [&](std::string_view text) {
+    return std::ranges::any_of(split_lines(text), is_about_it);
+  };
+  if (std::ranges::none_of(reading.texts, says_so)) return std::nullopt;
+  return reading.process.code == 0 ? "a precondition does not hold"
+                                   : "a test that it depends on failed";
+}
+
+std::optional<std::string> own_skip_reason(const Reading& reading) {
+  const FrameworkOutput* output = own_output(reading.test);
+  const bool is_boost = reading.test.framework == Framework::boost_test;
+  if (is_boost && !reading.test.is_entry) return boost_skip_reason(reading);
+  if (!output || !output->skip_reason) return std::nullopt;
+  const int wanted = output->framework == Framework::catch2 ? catch2_all_skipped : 0;
+  if (reading.process.code != wanted || !reading.evidence.checks.empty()) return std::nullopt;
+  for (const std::string& text : reading.texts)
+    if (auto reason = output->skip_reason(text)) return reason;
+  return std::nullopt;
+}
+
+// An entry of CTest may run no case at all, and pass.
+bool asked_for_a_missing_case(const Reading& reading) {
+  const FrameworkOutput* output = own_output(reading.test);
+  return output && !reading.test.is_entry && any_text(reading, output->ran_nothing);
+}
+
+// What the patterns hold against the test names the outcome, unless the test itself says why.
+Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
+  std::vector<Failure> failures = failures_of(reading);
+  if (forced) {
+    const bool says_why = reading.process.code != 0 && !failures.empty();
+    failures.insert(says_why ? failures.end() : failures.begin(), bounded(std::move(*forced)));
+  }
+  if (failures.empty()) failures.push_back(exit_failure(reading));
+  const OutcomeKind kind = kind_of_exit(reading, failures.front());
+  return failing(reading, kind, std::move(failures));
+}
+
+// Whether the exit status is the framework's word. Where CTest's rules decide, nobody asks the
+// framework; and what was not kept of the output may be what it said.
+bool ended_early(const Reading& reading) {
+  const PassRule& rule = reading.test.rule;
+  if (reading.test.may_exit || rule.will_fail || !rule.pass_patterns.empty()) return false;
+  if (reading.process.code != 0 || reading.process.output.dropped() > 0) return false;
+  return reading.broke_off;
+}
+
+Outcome early_end(const Reading& reading) {
+  return exit_outcome(reading,
+                      make_failure(FailureKind::exit_status, exit_text(0),
+                                   "the process exited before its framework reported the end of "
+                                   "the test: something called exit(), or closed standard output"));
+}
+
+Outcome exited(const Reading& reading) {
+  if (asked_for_a_missing_case(reading)) return not_in_binary(reading);
+  if (const auto reason = own_skip_reason(reading)) return skipped(reading, *reason);
+  Judgement judgement = judge(reading.test.rule, reading.process.code, reading.pieces);
+  if (judgement.kind == OutcomeKind::skipped) return skipped(reading, judgement.reason);
+  if (judgement.kind == OutcomeKind::pass)
+    return ended_early(reading) ? early_end(reading) : passing(reading);
+  return exit_outcome(reading, std::move(judgement.failure));
+}
+
+}  // namespace
+
+bool logs_progress(const Test& test) {
+  return test.framework == Framework::boost_test && !test.command.argv.empty() &&
+         test.command.argv.back() == boost_progress_log;
+}
+
+Outcome read_outcome(const Test& test, const ProcessResult& process) {
+  const Reading reading = read(test, process);
+  switch (process.end) {
+    case ProcessResult::End::not_started:
+      return not_started(reading);
+    case ProcessResult::End::cancelled:
+      return skipped(reading, "cancelled");
+    case ProcessResult::End::timed_out:
+      return timed_out(reading);
+    case ProcessResult::End::signalled:
+      return failing(reading, OutcomeKind::crash, failures_of(reading));
+    case ProcessResult::End::exited:
+      break;
+  }
+  return exited(reading);
+}
+
+}  // namespace unflake

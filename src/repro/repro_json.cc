@@ -1,0 +1,192 @@
+#include "repro/repro_json.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "repro/json_fields.h"
+#include "stats/intervals.h"
+
+namespace unflake {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Action = Intervention::Action;
+using Position = Intervention::Position;
+using Visits = Intervention::Visits;
+
+std::string_view word_of(Action action) {
+  switch (action) {
+    case Action::delay:
+      return "delay";
+    case Action::hold:
+      return "hold";
+    case Action::replace_time:
+      return "replace_time";
+    case Action::watch:
+      return "watch";
+    case Action::scale_time:
+      return "scale_time";
+  }
+  return "?";
+}
+
+std::string_view word_of(Position position) {
+  switch (position) {
+    case Position::before:
+      return "before";
+    case Position::after:
+      return "after";
+    case Position::start:
+      return "start";
+  }
+  return "?";
+}
+
+std::string_view word_of(Visits visits) {
+  switch (visits) {
+    case Visits::every:
+      return "every";
+    case Visits::only_nth:
+      return "only_nth";
+    case Visits::from_nth:
+      return "from_nth";
+    case Visits::halving:
+      return "halving";
+  }
+  return "?";
+}
+
+Json texts(const std::vector<std::string>& all) {
+  Json list = Json::array();
+  for (const std::string& text : all) list.push_back(text_to_json(text));
+  return list;
+}
+
+Json to_json(const Failure& failure) {
+  return {{"kind", to_string(failure.kind)},
+          {"file", text_to_json(failure.file)},
+          {"line", failure.line},
+          {"function", text_to_json(failure.function)},
+          {"expression", text_to_json(failure.expression)},
+          {"message", text_to_json(failure.message)}};
+}
+
+void add_context(Json& json, const char* key, const SiteContext& context) {
+  if (context == SiteContext()) return;
+  json[key] = {{"function", text_to_json(context.function)},
+               {"lines_into_function", context.lines_into_function},
+               {"text", text_to_json(context.text)},
+               {"text_before", text_to_json(context.text_before)},
+               {"text_after", text_to_json(context.text_after)}};
+}
+
+Json to_json(const Intervention& what) {
+  Json json = {{"action", word_of(what.action)},
+               {"site", text_to_json(to_string(what.site))},
+               {"position", word_of(what.position)}};
+  if (what.threads != Intervention::Threads::any) json["thread"] = text_to_json(thread_text(what));
+  if (!what.executable.empty()) json["executable"] = text_to_json(what.executable);
+  if (what.action != Action::watch) json["duration"] = duration_word(what.duration);
+  json["visits"] = word_of(what.visits);
+  if (what.visits == Visits::only_nth || what.visits == Visits::from_nth) json["nth"] = what.nth;
+  if (what.anchor) json["anchor"] = *what.anchor;
+  if (what.until) json["until"] = *what.until;
+  if (what.action == Action::hold) json["count"] = what.count;
+  return json;
+}
+
+Json interventions(const Repro& repro) {
+  Json all = Json::array();
+  for (size_t i = 0; i < repro.plan.interventions.size(); ++i) {
+    Json json = to_json(repro.plan.interventions[i]);
+    if (i < repro.sites.size()) add_context(json, "source", repro.sites[i]);
+    if (i < repro.spawns.size()) add_context(json, "thread_source", repro.spawns[i]);
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+Json plan_json(const Repro& repro) {
+  const Plan& plan = repro.plan;
+  return {{"id", text_to_json(plan.id)},
+          {"hold_exit", plan.hold_exit},
+          {"system_calls", plan.system_calls},
+          {"groups_off", texts(plan.groups_off)},
+          {"extra_functions", texts(plan.extra_functions)},
+          {"interventions", interventions(repro)}};
+}
+
+Json to_json(const Count& count) {
+  Json json = {{"failures", count.hits}, {"runs", count.runs}};
+  if (count.runs <= 0) return json;
+  const Interval interval = exact_interval(count.hits, count.runs);
+  json["rate"] = static_cast<double>(count.hits) / count.runs;
+  json["interval_95"] = {interval.low, interval.high};
+  return json;
+}
+
+Json measured(const Repro& repro) {
+  Json json = {{"with_plan", to_json(repro.with_plan)},
+               {"without_plan", to_json(repro.without_plan)},
+               {"candidates", repro.candidates}};
+  if (repro.slack)
+    json["slack"] = {{"passes", duration_word(repro.slack->passes)},
+                     {"fails", duration_word(repro.slack->fails)}};
+  json["doses"] = Json::array();
+  for (const Dose& dose : repro.doses) {
+    Json one = {{"delay", duration_word(dose.delay)}};
+    one.update(to_json(dose.failures));
+    json["doses"].push_back(std::move(one));
+  }
+  if (repro.plausibility) json["plausibility"] = to_string(*repro.plausibility);
+  if (repro.machine_lateness)
+    json["machine_lateness"] = {{"plain", duration_word(repro.machine_lateness->plain)},
+                                {"scarce", duration_word(repro.machine_lateness->scarce)}};
+  json["was_seen"] = repro.was_seen;
+  return json;
+}
+
+Json found(const Repro& repro) {
+  const auto at = std::chrono::system_clock::to_time_t(repro.found);
+  return {{"at", fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(at))},
+          {"strategy", text_to_json(repro.strategy)},
+          {"reason", text_to_json(repro.reason)},
+          {"seed", std::to_string(repro.seed)},
+          {"search_runs", repro.search_runs},
+          {"commit", text_to_json(repro.commit)},
+          {"machine", text_to_json(repro.machine)},
+          {"unflake_version", text_to_json(repro.unflake_version)}};
+}
+
+}  // namespace
+
+std::string thread_text(const Intervention& intervention) {
+  const std::string& text = intervention.thread.text;
+  if (intervention.threads != Intervention::Threads::in_class) return text;
+  return thread_class_of(text) + "#*";
+}
+
+std::string repro_json(const Repro& repro) {
+  Json json = {{"format", repro_format},
+               {"test",
+                {{"target", text_to_json(repro.test.target)},
+                 {"name", text_to_json(repro.test.name)},
+                 {"framework", to_string(repro.framework)},
+                 {"path", text_to_json(repro.target_path)},
+                 {"arguments", texts(repro.target_argv)}}},
+               {"outcome", to_string(repro.outcome)},
+               {"signature", repro.signature},
+               {"failure", to_json(repro.failure)}};
+  add_context(json["failure"], "source", repro.failing_line);
+  json["plan"] = plan_json(repro);
+  json["conditions"] = {{"one_core", repro.conditions.one_core},
+                        {"cpu_share", repro.conditions.cpu_share},
+                        {"competitors", repro.conditions.competitors}};
+  json["timeout"] = duration_word(repro.timeout);
+  json["passes_under_plan"] = repro.passes_under_plan;
+  json["measured"] = measured(repro);
+  json["found"] = found(repro);
+  return json_text(json, 1) + "\n";
+}
+
+}  // namespace unflake
