@@ -26,7 +26,9 @@ bool is_disk_full(const std::string& path) {
   std::error_code failed;
   while (!std::filesystem::exists(folder, failed) && folder.has_relative_path())
     folder = folder.parent_path();
-  return ::statvfs(folder.c_str(), &disk) == 0 && disk.f_bavail * disk.f_frsize < least_room;
+  if (::statvfs(folder.c_str(), &disk) != 0) return false;
+  const bool no_files_left = disk.f_files > 0 && disk.f_favail == 0;
+  return no_files_left || disk.f_bavail * disk.f_frsize < least_room;
 }
 
 constexpr const char* help =

@@ -68,7 +68,6 @@ struct KernelAction {
 };
 
 long supervisor;
-char notices[64];
 char answers[64];
 bool told;
 alignas(16) char signal_stack[32 * 1024];  // the main thread's own may be what has run out
@@ -78,7 +77,7 @@ long open_file(const char* path, int flags) {
 }
 
 void wait_for_answer() {
-  const long file = open_file(answers, O_RDONLY);
+  const long file = open_file(answers, O_RDONLY | O_NONBLOCK);
   if (failed(file)) return;
   pollfd watched{static_cast<int>(file), POLLIN, 0};
   raw_syscall(__NR_poll, as_word(&watched), 1, crash_milliseconds_to_answer);
@@ -86,18 +85,21 @@ void wait_for_answer() {
   if ((watched.revents & POLLIN) != 0) raw_syscall(__NR_read, file, as_word(&answer), 1);
 }
 
-void tell(bool was_sent) {
-  const long file = open_file(notices, O_WRONLY | O_NONBLOCK);
-  if (failed(file)) return;
+bool tell(int signal, bool was_sent) {
   const CrashNotice notice{static_cast<int32_t>(raw_syscall(__NR_getpid)),
-                           static_cast<int32_t>(raw_syscall(__NR_gettid)), was_sent};
-  const long written = raw_syscall(__NR_write, file, as_word(&notice), sizeof notice);
-  raw_syscall(__NR_close, file);
-  if (written == sizeof notice) wait_for_answer();
+                           static_cast<int32_t>(raw_syscall(__NR_gettid)), signal, was_sent};
+  siginfo_t info{};
+  info.si_signo = crash_notice_signal;
+  info.si_code = SI_QUEUE;
+  info.si_pid = notice.pid;
+  info.si_value.sival_ptr = reinterpret_cast<void*>(crash_value(notice));
+  return !failed(
+      raw_syscall(__NR_rt_sigqueueinfo, supervisor, crash_notice_signal, as_word(&info)));
 }
 
-// A forked child, of a death test for example, has another parent and is nobody's business.
-bool is_the_test() {
+// A forked child, of a death test for example, is nobody's business. One whose parents are gone has
+// the supervisor for a parent, too, which lets it die at once.
+bool is_child_of_supervisor() {
   return raw_syscall(__NR_getppid) == supervisor;
 }
 
@@ -105,28 +107,33 @@ long change_action(int signal, const KernelAction* action, KernelAction* before)
   return raw_syscall(__NR_rt_sigaction, signal, as_word(action), as_word(before), kernel_mask_size);
 }
 
-// With the default action again, the signal comes back: by the same instruction, or sent once more.
+// Sends the signal again as it was: the instruction need not fault a second time. It is blocked
+// until this handler returns.
 void die_of(int signal, const siginfo_t& info) {
   constexpr KernelAction by_default{};
-  change_action(signal, &by_default, nullptr);
-  const bool comes_back = info.si_code > 0 && signal != SIGSYS && signal != SIGTRAP;
-  if (!comes_back)
-    raw_syscall(__NR_tgkill, raw_syscall(__NR_getpid), raw_syscall(__NR_gettid), signal);
+  if (failed(change_action(signal, &by_default, nullptr))) __builtin_trap();  // a filter forbids it
+  raw_syscall(__NR_rt_tgsigqueueinfo, raw_syscall(__NR_getpid), raw_syscall(__NR_gettid), signal,
+              as_word(&info));
 }
 
 void on_fatal_signal(int signal, siginfo_t* info, void*) {
-  if (is_the_test()) {
+  if (is_child_of_supervisor()) {
     // Whoever crashes beside the first one waits for it to end the process.
     while (__atomic_exchange_n(&told, true, __ATOMIC_ACQ_REL)) raw_syscall(__NR_pause);
-    tell(info->si_code <= 0);
+    if (tell(signal, info->si_code <= 0)) wait_for_answer();
   }
   die_of(signal, *info);
 }
 
+// No other handler may run on top of this one: it would wait for itself, or end the wait. Only a
+// stack that has run out needs another one; the program's own may be too small for this.
 void watch(int signal) {
   constexpr unsigned long has_restorer = 0x04000000;
-  const KernelAction action{on_fatal_signal, SA_SIGINFO | SA_ONSTACK | has_restorer,
-                            unflake_return_from_crash, 0};
+  constexpr uint64_t every_signal = ~uint64_t{0};
+  const bool may_lack_stack = signal == SIGSEGV || signal == SIGBUS;
+  const KernelAction action{on_fatal_signal,
+                            SA_SIGINFO | has_restorer | (may_lack_stack ? SA_ONSTACK : 0ul),
+                            unflake_return_from_crash, every_signal};
   KernelAction before{};
   change_action(signal, &action, &before);
   if (before.handler != nullptr) change_action(signal, &before, nullptr);  // it is ignored
@@ -139,19 +146,13 @@ char* behind(char* text, const char* prefix) {
   return text;
 }
 
-const char* copy_until_colon(const char* from, char* to, size_t room) {
-  size_t size = 0;
-  for (; *from != '\0' && *from != ':' && size + 1 < room; ++from) to[size++] = *from;
-  to[size] = '\0';
-  return *from == ':' ? from + 1 : from;
-}
-
 void read_variable(const char* value) {
   for (supervisor = 0; *value >= '0' && *value <= '9'; ++value)
     supervisor = supervisor * 10 + (*value - '0');
   if (*value == ':') ++value;
-  value = copy_until_colon(value, notices, sizeof notices);
-  copy_until_colon(value, answers, sizeof answers);
+  size_t size = 0;
+  for (; *value != '\0' && size + 1 < sizeof answers; ++value) answers[size++] = *value;
+  answers[size] = '\0';
 }
 
 // Takes this library out of "one:this:other"; true when nothing else is in it.

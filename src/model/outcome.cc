@@ -128,6 +128,8 @@ std::string check_headline(const Failure& failure) {
 }
 
 std::string full_headline(const Failure& failure) {
+  if (failure.kind == FailureKind::signal && failure.file.empty() && !failure.function.empty())
+    return fmt::format("{} in {}", first_line_said(failure), failure.function);
   if (is_sanitizer(failure.kind)) return report_headline(failure);
   if (failure.kind == FailureKind::timeout) return timeout_headline(failure);
   return check_headline(failure);

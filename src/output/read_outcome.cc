@@ -109,14 +109,10 @@ const ThreadAtEnd::Frame* first_project_frame(const ThreadAtEnd& thread) {
   return found == thread.frames.end() ? nullptr : &*found;
 }
 
-// Where it died: in project code, or else in the first function that has a name.
+// A place in a library, which crashes for many reasons, would be taken for the same failure.
 const ThreadAtEnd::Frame* where_it_crashed(const ProcessResult& process) {
-  if (process.thread_stacks.empty()) return nullptr;
-  const ThreadAtEnd& thread = process.thread_stacks.front();
-  if (const ThreadAtEnd::Frame* frame = first_project_frame(thread)) return frame;
-  const auto named = std::ranges::find_if(
-      thread.frames, [](const ThreadAtEnd::Frame& frame) { return !frame.function.empty(); });
-  return named == thread.frames.end() ? nullptr : &*named;
+  return process.thread_stacks.empty() ? nullptr
+                                       : first_project_frame(process.thread_stacks.front());
 }
 
 Failure at(Failure failure, const ThreadAtEnd::Frame* frame) {

@@ -6,17 +6,31 @@
 // to die of a signal says so, stands still until its stack was read, and dies as it would have.
 namespace unflake::protocol {
 
-// "SUPERVISOR:NOTICES:ANSWERS": a process id and two paths. The library opens them only when the
-// process dies, so that the test has no descriptor of ours. It takes the variable, and itself in
-// LD_PRELOAD, out of the environment before anybody can see them.
+// "SUPERVISOR:ANSWERS": a process id and a path. The library opens it only when the process dies,
+// so that the test has no descriptor of ours. It takes the variable, and itself in LD_PRELOAD, out
+// of the environment before anybody can see them.
 inline constexpr char crash_variable[] = "UNFLAKE_CRASH";
 inline constexpr char crash_file_name[] = "libunflake-crash.so";
+
+// A crash is told by this signal, queued for the supervisor with a CrashNotice in its value: one
+// system call, since other threads of the test may end it any moment.
+inline constexpr int crash_notice_signal = 64;
 
 struct CrashNotice {
   int32_t pid;
   int32_t tid;
+  int32_t signal;
   int32_t was_sent;  // by a call of raise or kill, not by an instruction
 };
+
+constexpr uint64_t crash_value(const CrashNotice& notice) {
+  return uint64_t{static_cast<uint32_t>(notice.tid)} << 8 |
+         static_cast<uint64_t>(notice.signal & 0x7f) << 1 | (notice.was_sent != 0 ? 1 : 0);
+}
+constexpr CrashNotice crash_notice(int32_t pid, uint64_t value) {
+  return {pid, static_cast<int32_t>(value >> 8), static_cast<int32_t>(value >> 1 & 0x7f),
+          static_cast<int32_t>(value & 1)};
+}
 
 // Then nobody seems to look, and the process dies without having been seen.
 inline constexpr int crash_milliseconds_to_answer = 10'000;

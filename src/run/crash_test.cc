@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "protocol/crash_protocol.h"
 #include "run/local_executor.h"
 
 namespace unflake {
@@ -113,6 +114,31 @@ TEST_F(Crash, A_child_that_dies_is_the_business_of_the_test) {
   const ExperimentResult result = run("child");
   EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
   EXPECT_EQ(result.process.output.head, "child died of 11\n");
+}
+
+// The kernel keeps threads that are traced when their process dies; none may be left behind.
+TEST_F(Crash, Of_many_threads_ends_the_process_every_time) {
+  for (int i = 0; i < 30; ++i) {
+    const ExperimentResult result = run("idle threads");
+    ASSERT_EQ(result.process.end, ProcessResult::End::signalled);
+    EXPECT_THAT(failure_of(result).function, HasSubstr("write_to_nowhere"));
+  }
+}
+
+TEST_F(Crash, Of_a_daemon_is_not_waited_for) {
+  const ExperimentResult result = run("daemon");
+  EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
+  EXPECT_LT(result.process.duration,
+            std::chrono::milliseconds(protocol::crash_milliseconds_to_answer));
+}
+
+TEST_F(Crash, Is_not_interrupted_by_a_watchdog) {
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(run("watchdog").process.end, ProcessResult::End::signalled);
+}
+
+TEST_F(Crash, Needs_no_more_stack_than_the_program_has) {
+  EXPECT_EQ(run("small stack").process.code, SIGABRT);
 }
 
 TEST_F(Crash, The_test_sees_nothing_of_it_in_its_environment) {

@@ -140,7 +140,8 @@ Result<void> ForkServer::wait_for_hello(ServerStart& start) {
                              ? std::min<Duration>(start.at_most, longest_way_to_main)
                              : longest_way_to_main;
   const auto deadline = Clock::now() + bound;
-  pollfd watched[] = {{socket_.get(), POLLIN, 0}, {start.control.fd(), POLLIN, 0}};
+  pollfd watched[] = {
+      {socket_.get(), POLLIN, 0}, {start.control.fd(), POLLIN, 0}, {start.crashes.fd(), POLLIN, 0}};
   while (watched[0].revents == 0) {
     const auto left = std::chrono::duration_cast<Duration>(deadline - Clock::now());
     if (left <= Duration::zero())
@@ -148,6 +149,7 @@ Result<void> ForkServer::wait_for_hello(ServerStart& start) {
     ::poll(watched, std::size(watched), to_poll_time(left));
     start.stopped = watched[1].revents != 0 && start.control.read_word_to_stop();
     if (start.stopped) return refuse("it was stopped");
+    if (watched[2].revents != 0 && start.crashes.read()) start.crashes.let_die();
   }
   return read_hello(start);
 }

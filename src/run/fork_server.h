@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "run/control.h"
+#include "run/crash_watch.h"
 #include "run/launch.h"
 #include "run/spawn.h"
 #include "util/file_stamp.h"
@@ -26,6 +27,7 @@ struct ServerStart {
   Environment& environment;  // with the agent
   Duration at_most{};        // zero: no matter
   Control& control;
+  const CrashWatch& crashes;
   bool stopped = false;      // by a word from `control`; there is nothing wrong with the program
   bool ended_early = false;  // without having come to its main
 };

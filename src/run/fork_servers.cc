@@ -108,7 +108,7 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   entry.variables = variables_of_runs(environment);
   crashes_.load(environment, launch.crash_library);
   load_agent(environment, launch.fork_server);
-  ServerStart start{launch.command, environment, launch.timeout, control};
+  ServerStart start{launch.command, environment, launch.timeout, control, crashes_};
   auto server = ForkServer::start(start);
   started.stopped = start.stopped;
   if (server) {

@@ -143,8 +143,8 @@ std::string LocalExecutor::crash_library_for(const Command& command) {
   const auto [known, is_new] = tells_crashes_.try_emplace({command.argv[0], command.cwd}, false);
   if (is_new) {
     const auto program = program_of(command);
-    known->second =
-        program && is_elf_program(*program) && check_loadable(*program) && !has_sanitizer(*program);
+    known->second = program && has_glibc_loader(*program) && check_loadable(*program) &&
+                    !has_sanitizer(*program);
   }
   return known->second ? crash_library_->path() : "";
 }

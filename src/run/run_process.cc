@@ -143,7 +143,7 @@ class Watch {
     const auto ended = Clock::now();
     scarcity_.end();
     ProcessResult result = reap();
-    if (looked_ > Clock::duration::zero()) crashes_.forget();
+    if (!launch_.crash_library.empty()) hear_last_crash(result);
     result.duration = std::chrono::duration_cast<Duration>(ended - started_ - looked_);
     result.thread_stacks = std::move(stacks_);
     if (!launch_.keep_leftovers) result.leftovers = end_leftovers();
@@ -175,12 +175,29 @@ class Watch {
   // The time that this takes is not the test's.
   void look_at_crash() {
     const auto notice = crashes_.read();
-    if (!notice || notice->pid != pid_) return;
+    if (!notice) return;
+    heard_ = true;
+    if (notice->pid != pid_) return crashes_.let_die();  // an orphan of the test
+    crash_ = notice->signal;
     const auto began = Clock::now();
     auto stacks = stack_at_crash(*notice, launch_.project_code, [this] { crashes_.let_die(); });
     if (stopping_ == Stopping::no) stacks_ = std::move(stacks);
     looked_ += Clock::now() - began;
     if (deadline_) *deadline_ += Clock::now() - began;
+  }
+
+  // A thread that crashes while another one ends the process has crashed all the same: without
+  // its wait for us it would have been first.
+  void hear_last_crash(ProcessResult& result) {
+    while (const auto notice = crashes_.read()) {
+      heard_ = true;
+      if (notice->pid == pid_) crash_ = notice->signal;
+    }
+    if (crash_ && result.end == ProcessResult::End::exited) {
+      result.end = ProcessResult::End::signalled;
+      result.code = *crash_;
+    }
+    if (heard_) crashes_.forget();
   }
 
   void act_on_time() {
@@ -254,6 +271,8 @@ class Watch {
   Scarcity& scarcity_;
   std::optional<Clock::time_point> deadline_;
   std::optional<ProcessResult::End> end_;
+  bool heard_ = false;        // of any crash
+  std::optional<int> crash_;  // the signal of the test's own
   Clock::duration looked_{};  // at a crash
   Stopping stopping_ = Stopping::no;
   std::vector<ThreadAtEnd> stacks_;

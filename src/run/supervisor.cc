@@ -63,7 +63,7 @@ class Orders : public Control {
 
   void take_over(UniqueFd output) override { outputs_.push_back(std::move(output)); }
 
-  bool has_next() const { return !launches_.empty(); }
+  const Launch* peek() const { return launches_.empty() ? nullptr : &launches_.front(); }
 
   // A word to stop that finds nothing to stop came too late.
   std::optional<Launch> next() {
@@ -124,9 +124,10 @@ class Service {
   explicit Service(int socket) : socket_(socket), orders_(socket) {}
 
   bool serve_next() {
-    if (!orders_.has_next() && !tell()) return false;
+    if (!may_wait() && !tell()) return false;
     const auto launch = orders_.next();
     if (!launch) return false;
+    command_ = launch->command.argv;
     ProcessResult result =
         run_process(*launch, orders_, servers_, crashes_, [this] { heard_ = tell() && heard_; });
     heard_ = tell() && heard_;
@@ -139,6 +140,15 @@ class Service {
   }
 
  private:
+  bool may_wait() const {
+    constexpr size_t soon_told = 64 * 1024;
+    const Launch* next = orders_.peek();
+    if (next == nullptr || !untold_ || next->command.argv != command_) return false;
+    const size_t size = untold_->output.head.size() + untold_->output.tail.size() +
+                        untold_->errors.head.size() + untold_->errors.tail.size();
+    return size < soon_told && next->fork_server.empty() && next->conditions == Conditions{};
+  }
+
   bool tell() {
     const auto result = std::exchange(untold_, std::nullopt);
     return !result || send_message(socket_, encode(*result));
@@ -149,6 +159,7 @@ class Service {
   const CrashWatch crashes_;
   ForkServers servers_{crashes_};
   std::optional<ProcessResult> untold_;
+  std::vector<std::string> command_;  // whose result that is
   bool heard_ = true;
 };
 

@@ -41,6 +41,7 @@ ThreadAtEnd readable(const ThreadStack& stack, pid_t pid, const ProjectCode& pol
   return thread;
 }
 
+// How a program ends itself is no place.
 bool is_abort(const ThreadFrame& at) {
   return std::ranges::any_of(at.frames, [](const Frame& frame) {
     return frame.function == "abort" || frame.function == "__GI_abort";
@@ -65,6 +66,8 @@ void begin_at_crash(ThreadStack& stack, bool was_sent) {
   const auto below = next_interrupted(crashed);
   if (was_sent && below != frames.end() && std::none_of(crashed, below, is_abort)) crashed = below;
   frames.erase(frames.begin(), crashed);
+  const auto aborted = std::ranges::find_if(frames, is_abort);
+  if (aborted != frames.end()) frames.erase(frames.begin(), aborted);
 }
 
 }  // namespace
@@ -96,10 +99,14 @@ std::vector<ThreadAtEnd> stacks_at_timeout(pid_t first, const std::set<pid_t>& o
 std::vector<ThreadAtEnd> stack_at_crash(const protocol::CrashNotice& notice,
                                         const ProjectCodeRules& code,
                                         const std::function<void()>& let_die) {
-  auto stack = stack_of_thread(notice.pid, notice.tid, {.threads = most_threads_at_crash}, let_die);
+  auto stack = stack_of_thread(notice.pid, notice.tid, {.threads = most_threads_at_crash});
+  let_die();
   if (!stack) return {};
+  give_names(*stack, most_time);
   begin_at_crash(*stack, notice.was_sent != 0);
-  return {readable(*stack, notice.pid, ProjectCode(code))};
+  ThreadAtEnd thread = readable(*stack, notice.pid, ProjectCode(code));
+  if (thread.frames.empty()) return {};
+  return {std::move(thread)};
 }
 
 }  // namespace unflake

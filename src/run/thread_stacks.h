@@ -21,8 +21,7 @@ ThreadAtEnd::Frame frame_at_end(const Frame& frame, bool is_project_image,
 std::vector<ThreadAtEnd> stacks_at_timeout(pid_t first, const std::set<pid_t>& others,
                                            const ProjectCodeRules& code);
 
-// Where a thread is that is about to die of a signal. The whole process stands still until
-// `let_die` was called.
+// Where a thread is that is about to die of a signal, and is let die as soon as that was seen.
 std::vector<ThreadAtEnd> stack_at_crash(const protocol::CrashNotice& notice,
                                         const ProjectCodeRules& code,
                                         const std::function<void()>& let_die);

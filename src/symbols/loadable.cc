@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gelf.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,15 +15,19 @@
 namespace unflake {
 namespace {
 
-bool has_interpreter(Elf* elf) {
-  size_t count = 0;
-  if (::elf_getphdrnum(elf, &count) != 0) return false;
+// The path of the loader that starts the program; empty: none does.
+std::string interpreter_of(Elf* elf) {
+  size_t count = 0, size = 0;
+  const char* file = ::elf_rawfile(elf, &size);
+  if (file == nullptr || ::elf_getphdrnum(elf, &count) != 0) return "";
   for (size_t i = 0; i < count; ++i) {
     GElf_Phdr header;
-    if (::gelf_getphdr(elf, static_cast<int>(i), &header) != nullptr && header.p_type == PT_INTERP)
-      return true;
+    if (::gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr) continue;
+    if (header.p_type != PT_INTERP || header.p_offset >= size) continue;
+    const size_t longest = std::min<size_t>(header.p_filesz, size - header.p_offset);
+    return {file + header.p_offset, ::strnlen(file + header.p_offset, longest)};
   }
-  return false;
+  return "";
 }
 
 constexpr std::array<std::string_view, 4> starts_of_sanitizers{"__asan_init", "__tsan_init",
@@ -75,7 +80,7 @@ Result<void> check_loadable(const std::string& path) {
     return refusal(path, "it is not made for 64-bit x86", "build it for x86-64");
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
     return refusal(path, "it is no executable", "name the program that contains the tests");
-  if (!has_interpreter(elf))
+  if (interpreter_of(elf).empty())
     return refusal(path, "it is linked statically, and there is no loader that could preload it",
                    "link it dynamically: without -static");
   return {};
@@ -92,8 +97,10 @@ bool has_sanitizer(const std::string& path) {
   return false;
 }
 
-bool is_elf_program(const std::string& path) {
-  return OpenElf(path).elf != nullptr;
+bool has_glibc_loader(const std::string& path) {
+  const OpenElf opened(path);
+  return opened.elf != nullptr &&
+         interpreter_of(opened.elf.get()).ends_with("/ld-linux-x86-64.so.2");
 }
 
 }  // namespace unflake

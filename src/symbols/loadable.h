@@ -14,7 +14,7 @@ Result<void> check_loadable(const std::string& path);
 // run-time wants nothing to be loaded before it.
 bool has_sanitizer(const std::string& path);
 
-// A script is not one.
-bool is_elf_program(const std::string& path);
+// Whether glibc's loader starts it: other ones call constructors in their own way.
+bool has_glibc_loader(const std::string& path);
 
 }  // namespace unflake

@@ -43,6 +43,8 @@ std::vector<ThreadStack> take_stacks(pid_t process, const StackLimits& limits,
   return stacks;
 }
 
+constexpr size_t most_open_images = 32;
+
 // Images stay open: whoever looks at one process of a test will look at others, and reading the
 // debug information takes longer than anything else.
 std::shared_ptr<const Image> image_at(const std::string& path) {
@@ -51,6 +53,7 @@ std::shared_ptr<const Image> image_at(const std::string& path) {
     std::shared_ptr<const Image> image;  // none: it cannot be read
   };
   static std::map<std::string, Known> images;
+  if (images.size() > most_open_images) images.clear();
   Known& known = images[path];
   const FileStamp stamp = FileStamp::of(path);
   if (known.stamp == stamp) return known.image;
@@ -59,7 +62,7 @@ std::shared_ptr<const Image> image_at(const std::string& path) {
   return known.image;
 }
 
-void give_names(ThreadStack& stack, Tracer::Deadline deadline) {
+void give_names_until(ThreadStack& stack, Tracer::Deadline deadline) {
   for (ThreadFrame& frame : stack.frames) {
     if (std::chrono::steady_clock::now() >= deadline || !frame.image.starts_with('/')) continue;
     if (const auto image = image_at(frame.image)) frame.frames = image->frames_at(frame.address);
@@ -85,24 +88,25 @@ Result<std::vector<ThreadStack>> stacks_of(pid_t pid, const StackLimits& limits)
                                [](const ThreadStack& stack) { return !stack.frames.empty(); });
   if (!any) return no_stack(pid, stacks.empty() ? "it has ended" : stacks.front().why_empty);
   // The process goes on meanwhile.
-  for (ThreadStack& stack : stacks) give_names(stack, start + 2 * limits.time);
+  for (ThreadStack& stack : stacks) give_names_until(stack, start + 2 * limits.time);
   return stacks;
 }
 
-Result<ThreadStack> stack_of_thread(pid_t pid, pid_t tid, const StackLimits& limits,
-                                    const std::function<void()>& let_go) {
-  const auto start = std::chrono::steady_clock::now();
+Result<ThreadStack> stack_of_thread(pid_t pid, pid_t tid, const StackLimits& limits) {
+  const auto deadline = std::chrono::steady_clock::now() + limits.time;
   ThreadStack stack;
   {
-    const Tracer tracer(pid, limits.threads, start + limits.time);
-    Unwinder unwinder(pid, tracer, start + limits.time);
+    const Tracer tracer(pid, limits.threads, deadline);
+    Unwinder unwinder(pid, tracer, deadline);
     const auto thread = std::ranges::find(tracer.threads(), tid, &Tracer::Thread::tid);
     if (thread != tracer.threads().end()) stack = take_stack(pid, *thread, unwinder, limits.frames);
-    let_go();
   }
   if (stack.frames.empty()) return no_stack(pid, stack.why_empty);
-  give_names(stack, start + 2 * limits.time);
   return stack;
+}
+
+void give_names(ThreadStack& stack, std::chrono::milliseconds at_most) {
+  give_names_until(stack, std::chrono::steady_clock::now() + at_most);
 }
 
 }  // namespace unflake

@@ -3,7 +3,6 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -38,8 +37,10 @@ struct StackLimits {
 // the process leaves behind meanwhile is left for its parent.
 Result<std::vector<ThreadStack>> stacks_of(pid_t pid, const StackLimits& limits = {});
 
-// The stack of one of its threads. All stand still while it is read, until `let_go` was called.
-Result<ThreadStack> stack_of_thread(pid_t pid, pid_t tid, const StackLimits& limits,
-                                    const std::function<void()>& let_go);
+// The stack of one of its threads, without names. All stand still while it is read.
+Result<ThreadStack> stack_of_thread(pid_t pid, pid_t tid, const StackLimits& limits);
+
+// The process may be gone by then.
+void give_names(ThreadStack& stack, std::chrono::milliseconds at_most);
 
 }  // namespace unflake

@@ -17,7 +17,8 @@
 namespace unflake {
 namespace {
 
-constexpr int rounds = 8;  // of looking for threads that were started meanwhile
+constexpr int rounds = 8;                   // of looking for threads that were started meanwhile
+constexpr int most_tries_to_let_go = 2000;  // about half a second
 
 std::vector<pid_t> threads_of(pid_t process) {
   std::vector<pid_t> threads;
@@ -133,13 +134,21 @@ std::optional<user_regs_struct> Tracer::registers(pid_t tid) const {
   return values;
 }
 
+// A thread that is about to end, or to stop, cannot be let go yet; and what has ended waits for its
+// tracer: left alone, it would keep its whole process from ending. Our own child's end is for
+// whoever waits for it.
 void Tracer::let_go(const Thread& thread) const {
   const auto signal = static_cast<long>(thread.signal);
-  if (::ptrace(PTRACE_DETACH, thread.tid, nullptr, signal) == 0 || errno != ESRCH) return;
-  // What has ended waits for its tracer. Our own child's end is for whoever waits for it.
-  siginfo_t info{};
-  if (thread.tid != process_ || !is_child_)
-    ::waitid(P_PID, thread.tid, &info, WEXITED | WNOHANG | __WALL);
+  const bool is_own_child = thread.tid == process_ && is_child_;
+  for (int tries = 0; tries < most_tries_to_let_go; ++tries) {
+    if (::ptrace(PTRACE_DETACH, thread.tid, nullptr, signal) == 0 || errno != ESRCH) return;
+    if (is_own_child && has_ended(process_, thread.tid)) return;
+    siginfo_t info{};
+    if (!is_own_child &&
+        (::waitid(P_PID, thread.tid, &info, WEXITED | WNOHANG | __WALL) != 0 || info.si_pid != 0))
+      return;
+    rest_for_a_moment();
+  }
 }
 
 Tracer::~Tracer() {
