@@ -128,7 +128,7 @@ std::string check_headline(const Failure& failure) {
 }
 
 std::string full_headline(const Failure& failure) {
-  if (failure.kind == FailureKind::signal && failure.file.empty() && !failure.function.empty())
+  if (failure.kind == FailureKind::signal && failure.line == 0 && !failure.function.empty())
     return fmt::format("{} in {}", first_line_said(failure), failure.function);
   if (is_sanitizer(failure.kind)) return report_headline(failure);
   if (failure.kind == FailureKind::timeout) return timeout_headline(failure);

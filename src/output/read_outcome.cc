@@ -124,9 +124,20 @@ Failure at(Failure failure, const ThreadAtEnd::Frame* frame) {
   return bounded(std::move(failure));
 }
 
+// A function that calls itself without end dies at whichever of its lines needs the next page.
+bool has_overflown(const ThreadAtEnd& thread, const ThreadAtEnd::Frame& place) {
+  constexpr int many = 24;
+  return std::ranges::count(thread.frames, place.function, &ThreadAtEnd::Frame::function) > many;
+}
+
 Failure crash_of(const ProcessResult& process) {
-  return at(make_failure(FailureKind::signal, "", signal_name(process.code)),
-            where_it_crashed(process));
+  const ThreadAtEnd::Frame* place = where_it_crashed(process);
+  Failure crash = at(make_failure(FailureKind::signal, "", signal_name(process.code)), place);
+  if (place != nullptr && has_overflown(process.thread_stacks.front(), *place)) {
+    crash.line = 0;
+    crash.message += " (stack overflow)";
+  }
+  return crash;
 }
 
 // A framework that catches the signal and lets it pass tells where its last check was, not where
