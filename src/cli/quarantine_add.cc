@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "cli/path_from_here.h"
@@ -9,6 +10,7 @@
 #include "lifecycle/owners.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
+#include "util/signal_name.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -63,9 +65,10 @@ class Addition {
     const auto edited = edit_quarantine(
         desk_.file, [&](const std::string& text) { return with_entry(text, desk_.file, *entry); });
     if (!edited) return edited.error();
+    const QuarantineEntry* old = quarantine->find(test_, failure->signature);
     const std::string past = past_of(entry->signature);
     desk_.note({lifecycle_event(LifecycleEvent::Kind::quarantined, *entry, desk_.now)});
-    return tell(*entry, past);
+    return tell(*entry, old, past);
   }
 
  private:
@@ -93,13 +96,27 @@ class Addition {
       if (failure.test == test_ && (!newest || failure.last > newest->last)) newest = &failure;
     if (newest) return KnownFailure{newest->signature, newest->failure};
     if (words_.force) return latest_failure();
+    return no_flaky_failure();
+  }
+
+  Error no_flaky_failure() const {
+    const std::string test = printable(to_string(test_));
+    if (summary_->passes == 0)
+      return usage_error(summary_->failures == 1
+                             ? test + " is not known to be flaky: it failed in its only run"
+                             : fmt::format("{} looks broken, not flaky: it failed in all of its {} "
+                                           "runs",
+                                           test, summary_->failures),
+                         "",
+                         "mend it; --force puts its latest failure into the quarantine "
+                         "nevertheless, --force --signature another one");
     return usage_error(
-        fmt::format("{} failed in {} of {} runs, but never where it passed on the same code",
-                    printable(to_string(test_)), summary_->failures,
-                    summary_->failures + summary_->passes),
+        fmt::format("{} failed in {} of {} runs, but no failure is known to be flaky: it never "
+                    "passed on the same code",
+                    test, summary_->failures, summary_->failures + summary_->passes),
         "",
-        "if it is flaky and not broken, name the failure with --signature; `unflake history` "
-        "lists them");
+        "if it is flaky and not broken, name the failure with --signature (`unflake history TEST` "
+        "lists them), or take the latest one with --force");
   }
 
   Result<KnownFailure> given_failure() const {
@@ -137,7 +154,7 @@ class Addition {
       return usage_error(
           fmt::format("\"{}\" does not say where, so that it would cover every future one of {}",
                       printable(headline(*failure.failure)), printable(to_string(test_))),
-          "", "run the test until it fails again, with an unflake that sees where; or use --force");
+          "", how_to_get_a_place(*failure.failure));
     const auto recent = store_->recent_runs(test_, looked_at);
     if (!recent) return recent.error();
     const auto failed = std::ranges::count_if(*recent, [](const RecentRun& run) {
@@ -147,6 +164,25 @@ class Addition {
     return usage_error(fmt::format("{} is broken, not flaky: it failed in all of its last {} runs",
                                    printable(to_string(test_)), failed),
                        "", "mend it, or use --force");
+  }
+
+  static std::string how_to_get_a_place(const Failure& failure) {
+    if (failure.kind == FailureKind::timeout)
+      return "run it with `unflake run` until it hangs again, which tells where its threads are; "
+             "or use --force";
+    if (!has_crash_place(failure))
+      return "it comes from outside of the code that it ends, so that no run will tell where: find "
+             "out who sends it, or use --force";
+    return "it may be from a report or an older recording: run it with `unflake run` until it "
+           "fails "
+           "again, which tells where, unless the stack was used up or overwritten; or use --force";
+  }
+
+  static bool has_crash_place(const Failure& failure) {
+    constexpr int told_with_place[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
+    return std::ranges::any_of(told_with_place, [&](int signal) {
+      return failure.message.starts_with(signal_name(signal));
+    });
   }
 
   // What is not said anew stays as it was.
@@ -201,16 +237,42 @@ class Addition {
   std::string past_of(const std::string& signature) {
     if (!store_) return "";
     const auto events = store_->lifecycle({});
-    return events ? past_quarantine(*events, test_, signature) : "";
+    if (!events) return "";
+    const std::string past = past_quarantine(*events, test_, signature);
+    if (past.empty()) return "";
+    return past + (failed_since_the_end_in(*events, signature) ? "; failed again"
+                                                               : "; no failure is known since");
   }
 
-  int tell(const QuarantineEntry& entry, const std::string& past) const {
+  bool failed_since_the_end_in(const std::vector<LifecycleEvent>& events,
+                               const std::string& signature) {
+    using Kind = LifecycleEvent::Kind;
+    TimePoint ended = TimePoint::min();
+    for (const LifecycleEvent& event : events) {
+      const bool is_end = event.kind == Kind::lifted || event.kind == Kind::expired;
+      const bool is_about_it = event.signature.empty() || event.signature == signature;
+      if (is_end && is_about_it && event.test == test_) ended = std::max(ended, event.at);
+    }
+    const auto since = store_->count_runs(test_, signature, {ended, TimePoint::max()});
+    return since && since->with_signature > 0;
+  }
+
+  static std::string change_text(const QuarantineEntry& entry, const QuarantineEntry* old) {
+    if (!old) return "";
+    const std::string before = format_day(old->expires);
+    if (entry.expires > old->expires) return fmt::format(", prolonged: it was until {}", before);
+    if (entry.expires < old->expires) return fmt::format(", shortened: it was until {}", before);
+    return ", as before: the entry was there";
+  }
+
+  int tell(const QuarantineEntry& entry, const QuarantineEntry* old,
+           const std::string& past) const {
     Page page;
-    page.print("{} {} is in quarantine until {}\n", printable(to_string(entry.test)),
-               entry.signature, format_day(entry.expires));
+    page.print("{} {} is in quarantine until {}{}\n", printable(to_string(entry.test)),
+               entry.signature, format_day(entry.expires), change_text(entry, old));
     if (!entry.failure.empty()) page.print("  failure: {}\n", entry.failure);
     if (!entry.owner.empty()) page.print("  owner:   {}\n", printable(entry.owner));
-    if (!past.empty()) page.print("  again:   {}; failed again\n", past);
+    if (!past.empty()) page.print("  again:   {}\n", past);
     page.print("  next:    commit {}\n", printable(path_from_here(desk_.file)));
     return page.write_out();
   }

@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/quarantine_command.h"
 #include "lifecycle/clean_runs.h"
+#include "report/style.h"
 #include "report/table.h"
 #include "report/timestamp.h"
 #include "stats/intervals.h"
@@ -16,11 +15,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* help =
-    R"(Lists what is in the quarantine: how many days are left, how many builds it has kept from
-failing, when the failure was last seen, how many runs since then were clean and what rate these
-leave open, and which entries may be lifted or are stale.)";
+    R"(Lists what is in the quarantine: how many days are left, in how many builds the failure was
+suppressed, when it was last seen, how many runs since then were clean and what rate these leave
+open, and which entries may be lifted or are stale.
 
-constexpr size_t most_failures = 100'000;
+SUPPRESSED IN counts the builds since the entry began that would have failed by this failure alone.
+One of them may still have failed by another test.)";
+
 constexpr std::chrono::days stale_after{30};
 
 struct ListedEntry {
@@ -41,6 +42,10 @@ Result<ListedEntry> looked_up(const QuarantineEntry& entry, const QuarantineDesk
   const auto past = past_of(*store, entry);
   if (!past) return past.error();
   listed.past = *past;
+  const auto builds = store->count_suppressed_builds(entry.test, entry.signature,
+                                                     {TimePoint(entry.since), TimePoint::max()});
+  if (!builds) return builds.error();
+  listed.suppressed_builds = *builds;
   LiftRule rule;
   rule.least_runs = desk.config.ci.lift_runs.value_or(static_cast<int>(rule.least_runs));
   listed.may_be_lifted = may_be_lifted(past->runs, rule);
@@ -54,20 +59,11 @@ Result<std::vector<ListedEntry>> look_up_all(const QuarantineDesk& desk) {
   const auto store = desk.read_history();
   if (!store) return store.error();
   std::vector<ListedEntry> all;
-  TimePoint first = desk.now;
   for (const QuarantineEntry& entry : quarantine->entries()) {
     auto listed = looked_up(entry, desk, store->get());
     if (!listed) return listed.error();
     all.push_back(std::move(*listed));
-    first = std::min<TimePoint>(first, entry.since);
   }
-  if (!*store || all.empty()) return all;
-  const auto failures = (*store)->flaky_failures({first, TimePoint::max()}, most_failures);
-  if (!failures) return failures.error();
-  for (ListedEntry& listed : all)
-    for (const FlakyFailure& failure : *failures)
-      if (failure.test == listed.entry.test && failure.signature == listed.entry.signature)
-        listed.suppressed_builds += failure.suppressed_builds;
   return all;
 }
 
@@ -83,14 +79,14 @@ std::string bound_text(const CleanRuns& runs) {
 
 void print_table(Page& page, const std::vector<ListedEntry>& all) {
   if (all.empty()) return page.print("nothing is in quarantine\n");
-  Table table({"TEST", "SIGNATURE", "UNTIL", "DAYS LEFT", "OWNER", "BUILDS KEPT", "LAST SEEN (UTC)",
-               "CLEAN RUNS SINCE"});
+  Table table({"TEST", "SIGNATURE", "UNTIL", "DAYS LEFT", "OWNER", "SUPPRESSED IN",
+               "LAST SEEN (UTC)", "CLEAN RUNS SINCE"});
   for (const ListedEntry& listed : all) {
     const QuarantineEntry& entry = listed.entry;
     const bool seen = listed.past && listed.past->last_seen;
     table.add({to_string(entry.test), entry.signature, format_day(entry.expires),
                left_text(listed.days_left), entry.owner.empty() ? "-" : entry.owner,
-               std::to_string(listed.suppressed_builds),
+               listed.past ? counted(listed.suppressed_builds, "build") : "-",
                seen ? timestamp_in_minutes(*listed.past->last_seen) : "-",
                listed.past ? bound_text(listed.past->runs) : "-"});
   }

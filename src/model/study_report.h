@@ -33,6 +33,7 @@ struct FlakyTestRow {
   int64_t flaky = 0;                       // tests that were ever flaky
   int64_t closed = 0;                      // of these, those with nothing open and no failure since
   int64_t with_commit = 0, with_link = 0;  // of the closed ones
+  int64_t never_flaky = 0;  // other tests, put in quarantine or reported nevertheless
 };
 
 struct RateRow {
@@ -107,9 +108,10 @@ struct Reoccurrence {
 };
 
 struct ReoccurrenceCounts {
-  int64_t tests = 0;        // with a claimed fix
-  int64_t tests_again = 0;  // of these, flaky again
-  Spread days;              // from the claim to the next failure
+  int64_t tests = 0;               // with a claimed fix
+  int64_t tests_again = 0;         // of these, flaky again
+  int64_t tests_only_failing = 0;  // others that failed so since, never where they passed, too
+  Spread days;                     // from the claim to the next failure
   std::vector<Reoccurrence> all;
 };
 

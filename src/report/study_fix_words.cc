@@ -210,6 +210,11 @@ StudyTable reoccurrence_table(const Study& study) {
     table.remarks.push_back(fmt::format("{} of {} with a claimed fix",
                                         share_text(counts.tests_again, counts.tests),
                                         counted(counts.tests, "test")));
+  if (counts.tests_only_failing > 0)
+    table.remarks.push_back(fmt::format(
+        "{} failed so since, but never where it passed on the same code: broken rather than "
+        "flaky, or not run often enough. The table of claimed fixes counts these runs, too",
+        counted(counts.tests_only_failing, "test")));
   if (!counts.all.empty())
     table.remarks.push_back(
         fmt::format("median {} days after the claim", day_text(counts.days.median)));

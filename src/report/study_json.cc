@@ -56,7 +56,8 @@ Json json_of(const FlakyTestRow& row) {
           {"flaky", row.flaky},
           {"closed", share(row.closed, row.flaky)},
           {"with_commit", row.with_commit},
-          {"with_link", row.with_link}};
+          {"with_link", row.with_link},
+          {"never_flaky", row.never_flaky}};
 }
 
 Json json_of(const RateRow& row) {
@@ -141,6 +142,7 @@ Json json_of(const Reoccurrence& one) {
 
 Json json_of(const ReoccurrenceCounts& counts) {
   return {{"tests", share(counts.tests_again, counts.tests)},
+          {"tests_only_failing", counts.tests_only_failing},
           {"days", json_of(counts.days)},
           {"failures", list_of(counts.all, json_of)}};
 }

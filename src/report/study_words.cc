@@ -59,17 +59,24 @@ StudyTable flaky_test_table(const Study& study) {
                    {},
                    {},
                    {}};
-  int64_t flaky = 0, closed = 0;
+  int64_t flaky = 0, closed = 0, others = 0;
   for (const FlakyTestRow& row : study.flaky_tests) {
     flaky += row.flaky;
     closed += row.closed;
+    others += row.never_flaky;
     table.rows.push_back({project_text(row.project), number(row.flaky),
                           share_text(row.closed, row.flaky), number(row.with_commit),
                           number(row.with_link)});
   }
   table.remarks = {
+      "flaky here and in all tables: failed where it passed on the same code",
       "closed: every report of the test is closed or its quarantine lifted, and it was not flaky "
       "since. That is a claim; the table of claimed fixes tests it"};
+  if (others > 0)
+    table.remarks.push_back(fmt::format(
+        "not counted in any table: {} in quarantine or reported, now or before, that no recorded "
+        "run has shown to be flaky",
+        counted(others, "test")));
   if (flaky == 0)
     table.remarks.push_back(
         "no test is known to be flaky: `unflake run TARGET --ci` finds them, `unflake run -n 100` "

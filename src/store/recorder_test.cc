@@ -65,6 +65,10 @@ class FailingStore : public Store {
   Result<std::vector<FlakyFailure>> flaky_failures(const Window&, size_t) override {
     return full();
   }
+  Result<int64_t> count_suppressed_builds(const TestId&, const std::string&,
+                                          const Window&) override {
+    return full();
+  }
   Result<std::vector<Prevalence>> prevalence(const Window&) override { return full(); }
   Result<void> note(const LifecycleEvent&) override { return full(); }
   Result<std::vector<LifecycleEvent>> lifecycle(const Window&) override { return full(); }

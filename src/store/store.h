@@ -156,6 +156,10 @@ class Store {
   // Of the sessions that began in the window, the ones that hit most builds first. What was
   // recorded one by one is in it from the end of a session on.
   virtual Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) = 0;
+  // Builds of sessions that began in the window and in which suppress() was told of this failure,
+  // whatever else failed in them, and whether or not it is flaky.
+  virtual Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
+                                                  const Window& window) = 0;
   // Of all projects, by name.
   virtual Result<std::vector<Prevalence>> prevalence(const Window& window) = 0;
 

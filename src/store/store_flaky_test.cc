@@ -256,6 +256,25 @@ TEST_P(StoreFlakyTest, Says_which_builds_quarantine_kept_from_failing) {
   EXPECT_EQ(prevalence().suppressed, 1) << "in the second build another signature failed it";
 }
 
+TEST_P(StoreFlakyTest, Counts_the_builds_in_which_a_failure_was_suppressed_flaky_or_not) {
+  const std::string known = "00000000000000aa";
+  for (const std::string build : {"1", "1", "2", "3", "local:4"}) {
+    const SessionId session = begin(session_of(build, ""));
+    record_all(session, {failing_run("t", 0, known), failing_run("other", 1, "bb")});
+    if (build != "3") suppress(session, "t", known);
+    end(session);
+  }
+  EXPECT_TRUE(flaky().empty()) << "it never passed";
+  const auto count = [&](const char* test, const std::string& signature, const Window& window) {
+    return *store_->count_suppressed_builds({"suite", test}, signature, window);
+  };
+  EXPECT_EQ(count("t", known, {}), 2);
+  EXPECT_EQ(count("t", "bb", {}), 0);
+  EXPECT_EQ(count("other", known, {}), 0);
+  EXPECT_EQ(count("t", known, {at_second(0), at_second(1)}), 2);
+  EXPECT_EQ(count("t", known, {at_second(1), TimePoint::max()}), 0);
+}
+
 TEST_P(StoreFlakyTest, A_suppression_may_come_before_the_run_that_it_is_about) {
   const SessionId session = begin(session_of("b", ""));
   suppress(session, "t", "00000000000000aa");

@@ -52,6 +52,11 @@ RunTimeRow::Tendency tendency_of(const RunTimeRow& row) {
   return row.longer > row.shorter ? RunTimeRow::Tendency::longer : RunTimeRow::Tendency::shorter;
 }
 
+Tries tries_of(const RunCounts& counts, const FlakyEpisode& episode) {
+  return {episode.signature.empty() ? counts.failures : counts.with_signature,
+          counts.passes + counts.failures};
+}
+
 template <class Row>
 std::vector<Row> rows_of(const std::vector<ProjectFacts>& projects, const auto& compute) {
   std::vector<Row> rows;
@@ -93,6 +98,7 @@ FlakyTestRow compute_flaky_tests(const ProjectFacts& facts) {
     row.with_commit += with_commit.contains(test);
     row.with_link += with_link.contains(test);
   }
+  row.never_flaky = facts.never_flaky;
   return row;
 }
 
@@ -157,10 +163,11 @@ ReoccurrenceCounts compute_reoccurrences(const std::vector<ProjectFacts>& projec
   ReoccurrenceCounts counts;
   std::vector<double> after;
   for (const ProjectFacts& facts : projects) {
-    std::set<TestId> claimed, again;
+    std::set<TestId> claimed, again, failed;
     for (const ClaimEvidence& claim : facts.claims) {
       const FlakyEpisode& episode = facts.episodes[claim.episode];
       claimed.insert(episode.test);
+      if (tries_of(claim.after, episode).failures > 0) failed.insert(episode.test);
       if (!claim.again) continue;
       again.insert(episode.test);
       after.push_back(days(*claim.again - *episode.closed));
@@ -169,6 +176,8 @@ ReoccurrenceCounts compute_reoccurrences(const std::vector<ProjectFacts>& projec
     }
     counts.tests += static_cast<int64_t>(claimed.size());
     counts.tests_again += static_cast<int64_t>(again.size());
+    counts.tests_only_failing +=
+        std::ranges::count_if(failed, [&](const TestId& test) { return !again.contains(test); });
   }
   counts.days = spread_of(std::move(after));
   return counts;
@@ -256,11 +265,6 @@ void count_fixes(FixCounts& counts, const ProjectFacts& facts,
   }
   counts.commits += static_cast<int64_t>(
       std::ranges::count_if(facts.commits, [](const auto& one) { return one.second.has_value(); }));
-}
-
-Tries tries_of(const RunCounts& counts, const FlakyEpisode& episode) {
-  return {episode.signature.empty() ? counts.failures : counts.with_signature,
-          counts.passes + counts.failures};
 }
 
 // Runs that were made until a failure led to the fix are biased towards failing. Without that one

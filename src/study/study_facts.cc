@@ -52,8 +52,20 @@ class Gathering {
       note("only the {} flaky failures that hit most builds were looked at", most_failures);
     facts_.failures = std::move(*failures);
     facts_.episodes = episodes_of(facts_.failures, std::move(*events));
+    leave_out_never_flaky();
     facts_.causes = std::move(*causes);
     return {};
+  }
+
+  // Somebody put it in quarantine, but no run has shown it to be flaky: it may be plainly broken.
+  void leave_out_never_flaky() {
+    std::set<TestId> flaky, others;
+    for (const FlakyFailure& failure : facts_.failures) flaky.insert(failure.test);
+    std::erase_if(facts_.episodes, [&](const FlakyEpisode& episode) {
+      if (!flaky.contains(episode.test)) others.insert(episode.test);
+      return !flaky.contains(episode.test);
+    });
+    facts_.never_flaky = static_cast<int64_t>(others.size());
   }
 
   Result<void> runs_of_tests() {

@@ -34,6 +34,7 @@ struct ProjectFacts {
   std::optional<Prevalence> prevalence;
   std::vector<FlakyFailure> failures;  // ever
   std::vector<FlakyEpisode> episodes;
+  int64_t never_flaky = 0;  // tests of which lifecycle events tell, but no flaky failure
   std::vector<FlakyTestRuns> tests;
   int64_t other_repros = 0;  // of tests that are not among them
   std::vector<ClaimEvidence> claims;

@@ -267,6 +267,39 @@ TEST_F(StudyFactsTest, Tests_that_were_never_flaky_are_left_out) {
   EXPECT_TRUE(facts(40).tests.empty());
 }
 
+TEST_F(StudyFactsTest, A_broken_test_that_somebody_quarantined_is_not_flaky) {
+  for (const int at : {20, 21}) {
+    run_on(at, "a", at == 20, "one");
+    run_on(at, "broken", false, "one");
+  }
+  LifecycleEvent quarantined;
+  quarantined.test = named("broken");
+  quarantined.signature = "broken-signature";
+  quarantined.at = day(22);
+  ASSERT_TRUE(store_.note(quarantined));
+  const ProjectFacts known = facts(40);
+  EXPECT_EQ(compute_prevalence(known).flaky_tests, 1);
+  EXPECT_EQ(compute_flaky_tests(known).flaky, 1);
+  EXPECT_EQ(compute_flaky_tests(known).never_flaky, 1);
+  EXPECT_EQ(compute_rates(known).tests, 1);
+  EXPECT_EQ(compute_repair_times(known, day(40)).survival.open, 1);
+}
+
+TEST_F(StudyFactsTest, A_test_that_only_fails_after_a_claimed_fix_is_told_apart) {
+  run_on(1, "a", true, "one");
+  run_on(1, "a", false, "one");
+  LifecycleEvent lifted;
+  lifted.kind = LifecycleEvent::Kind::lifted;
+  lifted.test = named("a");
+  lifted.at = day(15);
+  ASSERT_TRUE(store_.note(lifted));
+  run_on(20, "a", false, "after");
+  const ReoccurrenceCounts counts = compute_reoccurrences({facts(40)});
+  EXPECT_EQ(counts.tests, 1);
+  EXPECT_EQ(counts.tests_again, 0);
+  EXPECT_EQ(counts.tests_only_failing, 1);
+}
+
 TEST_F(StudyFactsTest, What_nobody_wants_to_see_is_not_read) {
   run_on(1, "a", false, "one");
   run_on(1, "a", true, "one");

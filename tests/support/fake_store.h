@@ -171,6 +171,17 @@ class FakeStore : public Store {
     return all;
   }
 
+  Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
+                                          const Window& window) override {
+    std::set<std::string> builds;
+    for (const auto& [id, of_test, known] : suppressed) {
+      const SessionRecord& session = sessions[static_cast<size_t>(id - 1)];
+      const bool is_in = session.started >= window.from && session.started < window.until;
+      if (is_in && of_test == test && known == signature) builds.insert(build_of(session));
+    }
+    return static_cast<int64_t>(builds.size());
+  }
+
   Result<std::vector<Prevalence>> prevalence(const Window& window) override {
     Prevalence row;
     row.project = project;
@@ -293,8 +304,9 @@ class FakeStore : public Store {
     return sessions[static_cast<size_t>(one.session - 1)];
   }
 
-  std::string build_of(const KeptRun& one) const {
-    const SessionRecord& session = session_of(one);
+  std::string build_of(const KeptRun& one) const { return build_of(session_of(one)); }
+
+  static std::string build_of(const SessionRecord& session) {
     return session.surroundings.build.empty() ? "session " + session.uuid
                                               : "build " + session.surroundings.build;
   }

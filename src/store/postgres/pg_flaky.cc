@@ -146,6 +146,14 @@ constexpr const char* failures_sql = R"sql(
     ORDER BY builds DESC, runs DESC, target COLLATE "C", name COLLATE "C", s.signature COLLATE "C"
     LIMIT $4::bigint)sql";
 
+constexpr const char* suppressed_builds_sql = R"sql(
+    SELECT count(DISTINCT sessions.build) FROM suppressions
+    JOIN tests ON tests.id = suppressions.test
+    JOIN signatures ON signatures.id = suppressions.signature
+    JOIN sessions ON sessions.id = suppressions.session
+    WHERE tests.project = $3::bigint AND target = $4::text AND tests.name = $5::text
+      AND signatures.signature = $6::text AND )sql" UNFLAKE_IS_BUILD " AND " UNFLAKE_IN_WINDOW;
+
 constexpr const char* builds_sql = R"sql(
     WITH builds AS (
       SELECT project, build, sum(runs) AS runs, sum(failures) AS failures,
@@ -235,6 +243,14 @@ std::vector<FlakyFailure> flaky_failures(PgConnection& connection, int64_t proje
                         .first_commit = rows.text(row, 16),
                         .last_commit = rows.text(row, 17)});
   return failures;
+}
+
+int64_t count_suppressed_builds(PgConnection& connection, int64_t project, const TestId& test,
+                                const std::string& signature, const Window& window) {
+  return connection
+      .run(suppressed_builds_sql, to_microseconds(window.from), to_microseconds(window.until),
+           project, test.target, test.name, signature)
+      .integer(0, 0);
 }
 
 std::vector<Prevalence> prevalence(PgConnection& connection, const Window& window) {

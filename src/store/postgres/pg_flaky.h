@@ -25,6 +25,9 @@ void settle_incidents(PgConnection& connection, int64_t session);
 std::vector<FlakyFailure> flaky_failures(PgConnection& connection, int64_t project,
                                          const Window& window, size_t most);
 
+int64_t count_suppressed_builds(PgConnection& connection, int64_t project, const TestId& test,
+                                const std::string& signature, const Window& window);
+
 std::vector<Prevalence> prevalence(PgConnection& connection, const Window& window);
 
 }  // namespace unflake

@@ -115,6 +115,12 @@ class PostgresStore : public Store {
     return attempt_again(
         [&] { return unflake::flaky_failures(*connection_, project_, window, most); });
   }
+  Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
+                                          const Window& window) override {
+    return attempt_again([&] {
+      return unflake::count_suppressed_builds(*connection_, project_, test, signature, window);
+    });
+  }
   Result<std::vector<Prevalence>> prevalence(const Window& window) override {
     return attempt_again([&] { return unflake::prevalence(*connection_, window); });
   }

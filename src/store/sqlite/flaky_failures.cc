@@ -190,6 +190,23 @@ std::vector<FlakyFailure> flaky_failures(Database& database, int64_t project, co
   return failures;
 }
 
+int64_t count_suppressed_builds(Database& database, int64_t project, const TestId& test,
+                                const std::string& signature, const Window& window) {
+  Statement builds(database, R"sql(
+      SELECT DISTINCT build FROM suppressions
+      JOIN tests ON tests.id = suppressions.test
+      JOIN signatures ON signatures.id = suppressions.signature
+      JOIN sessions ON sessions.id = suppressions.session
+      WHERE tests.project = ? AND target = ? AND name = ? AND signatures.signature = ?
+        AND sessions.started_us >= ? AND sessions.started_us < ?)sql");
+  int64_t count = 0;
+  for (Query query(builds, project, test.target, test.name, signature, to_microseconds(window.from),
+                   to_microseconds(window.until));
+       query.next();)
+    count += !query.text(0).starts_with(local_build);
+  return count;
+}
+
 namespace {
 
 struct Build {

@@ -63,6 +63,9 @@ class Flakiness {
 std::vector<FlakyFailure> flaky_failures(Database& database, int64_t project, const Window& window,
                                          size_t most);
 
+int64_t count_suppressed_builds(Database& database, int64_t project, const TestId& test,
+                                const std::string& signature, const Window& window);
+
 std::vector<Prevalence> prevalence(Database& database, const Window& window);
 
 }  // namespace unflake

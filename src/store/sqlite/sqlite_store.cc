@@ -93,6 +93,12 @@ class SqliteStore : public Store {
   Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {
     return attempt([&] { return unflake::flaky_failures(*database_, project_, window, most); });
   }
+  Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
+                                          const Window& window) override {
+    return attempt([&] {
+      return unflake::count_suppressed_builds(*database_, project_, test, signature, window);
+    });
+  }
   Result<std::vector<Prevalence>> prevalence(const Window& window) override {
     return attempt([&] { return unflake::prevalence(*database_, window); });
   }
