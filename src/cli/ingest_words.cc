@@ -27,6 +27,8 @@ std::vector<std::string> notes_of(const Taken& taken) {
   std::vector<std::string> notes;
   if (counts.cases == 0 && !taken.waits && !taken.error && !taken.report.refused)
     notes.push_back("it has no test case: did the tests run?");
+  if (taken.report.is_own)
+    notes.push_back("unflake wrote it, of a session that is in this history: nothing counts twice");
   if (counts.odd_times > 0)
     notes.push_back(
         fmt::format("{} times made no sense and count as the nearest that does", counts.odd_times));

@@ -114,7 +114,9 @@ void Listeners::add_json(int fd, const Interrupts& interrupts) {
 
 Result<void> Listeners::open_junit(const RunCommand& run, FlakyResult flaky) {
   if (run.junit.empty()) return {};
-  auto created = JunitReport::create({run.junit, flaky == FlakyResult::fail});
+  JunitOptions options{run.junit, flaky == FlakyResult::fail};
+  if (recorder_) options.session_uuid = [this] { return recorder_->session_uuid(); };
+  auto created = JunitReport::create(std::move(options));
   if (!created) return created.error();
   junit_ = std::move(*created);
   stream_.add(*junit_);

@@ -1,6 +1,7 @@
 #include "ingest/ingest.h"
 
 #include "ingest/content_hash.h"
+#include "ingest/xml_reader.h"
 
 namespace unflake {
 namespace {
@@ -49,6 +50,43 @@ class Batch {
   size_t bytes_ = 0;
 };
 
+// Finds the session that a report of unflake's own names, which stands before the first case.
+class OwnSessionFinder : public XmlHandler {
+ public:
+  void start(std::string_view element, const XmlAttributes& attributes) override {
+    if (!begun_ && attributes.value("name") != "unflake") stop();
+    if (element == "testcase") stop();
+    begun_ = true;
+    if (element != "property" || attributes.value("name") != "unflake.session") return;
+    uuid.assign(attributes.value("value").substr(0, longest_uuid));
+    stop();
+  }
+  void end(std::string_view) override {}
+  void text(std::string_view) override {}
+  const std::optional<Error>& failed() const override { return stopped_; }
+
+  std::string uuid;
+
+ private:
+  static constexpr size_t longest_uuid = 64;
+  void stop() { stopped_ = usage_error("enough was read"); }
+
+  bool begun_ = false;
+  std::optional<Error> stopped_;
+};
+
+// Empty: it is not unflake's, or the history has no such session.
+Result<std::string> known_session_in(const ReportFile& file, Store& store) {
+  auto bytes = file.bytes();
+  if (!bytes) return bytes.error();
+  OwnSessionFinder finder;
+  (void)read_xml(std::move(*bytes), file.name(), finder);
+  if (finder.uuid.empty()) return std::string();
+  const auto known = store.find_session(finder.uuid);
+  if (!known) return known.error();
+  return *known ? finder.uuid : std::string();
+}
+
 struct OpenedSession {
   SessionId id = 0;
   TimePoint started;  // as it was recorded first, by whomever
@@ -79,24 +117,32 @@ std::string session_uuid_of(const ReportFile& file, const IngestSettings& settin
 
 Result<IngestedReport> ingest(const ReportFile& file, const IngestSettings& settings, Store& store,
                               const SeeRuns& see) {
+  const auto own = known_session_in(file, store);
+  if (!own) return own.error();
   const auto bytes = file.bytes();
   if (!bytes) return bytes.error();
   SessionRecord record;
   record.started = settings.modified.value_or(file.modified());
   record.surroundings = settings.surroundings;
   record.command_line = settings.command_line;
-  record.uuid = session_uuid_of(file, settings);
+  record.uuid = own->empty() ? session_uuid_of(file, settings) : *own;
   const auto session = open_session(record, store);
   if (!session) return session.error();
   Batch batch(store, session->id, see);
   const ReportSource source{file.name(), settings.origin, session->started};
-  auto report =
-      read_results(*bytes, source, [&](std::span<RunRecord> runs) { return batch.add(runs); });
+  const TakeRuns look = [&](std::span<RunRecord> runs) {
+    if (see) see(session->id, runs);
+    return Result<void>();
+  };
+  const TakeRuns keep = [&](std::span<RunRecord> runs) { return batch.add(runs); };
+  auto report = read_results(*bytes, source, own->empty() ? keep : look);
   if (!report) return report.error();
+  if (!own->empty()) return IngestedReport{std::move(*report), true, true};
   if (const auto written = batch.write(); !written) return written.error();
   // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
   (void)store.end_session(session->id);
-  return IngestedReport{std::move(*report), session->was_known};
+  const bool is_none = report->refused && report->counts.cases == 0;
+  return IngestedReport{std::move(*report), session->was_known && !is_none};
 }
 
 }  // namespace unflake

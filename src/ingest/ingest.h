@@ -20,6 +20,7 @@ struct IngestSettings {
 
 struct IngestedReport : ReadReport {
   bool was_known = false;  // taken in before, wholly or in part
+  bool is_own = false;     // unflake wrote it, of a session that is in the history
 };
 
 // Sees every run behind the store, when it is safe there.
@@ -27,8 +28,9 @@ using SeeRuns = std::function<void(SessionId session, std::span<const RunRecord>
 
 // Takes a report into the history as a session of its own. The session is known by the build, the
 // commit, the target and the report's contents: what is taken in twice counts once, whatever became
-// of the file's times, and an ingestion that was interrupted is completed by the next. An error
-// means that the history could not be written.
+// of the file's times, and an ingestion that was interrupted is completed by the next. What unflake
+// wrote itself of a session that is in this history is only read. An error means that the history
+// could not be written.
 Result<IngestedReport> ingest(const ReportFile& file, const IngestSettings& settings, Store& store,
                               const SeeRuns& see = nullptr);
 

@@ -75,6 +75,57 @@ TEST_F(Ingest, A_report_without_times_that_was_touched_counts_once) {
   EXPECT_EQ(recorded(), 2);
 }
 
+TEST_F(Ingest, What_unflake_wrote_of_a_session_in_the_history_is_known) {
+  SessionRecord session;
+  session.uuid = "0123";
+  ASSERT_TRUE(store_->begin_session(session));
+  const auto report_of = [&](const std::string& uuid) {
+    return file(
+        "<testsuites name='unflake'><testsuite name='s'><properties><property "
+        "name='unflake.session' value='" +
+        uuid +
+        "'/></properties>"
+        "<testcase name='a'/></testsuite></testsuites>");
+  };
+  int seen = 0;
+  const auto known = ingest(report_of("0123"), settings_, *store_,
+                            [&](SessionId, auto runs) { seen += static_cast<int>(runs.size()); });
+  ASSERT_TRUE(known);
+  EXPECT_TRUE(known->was_known && known->is_own);
+  EXPECT_EQ(known->counts.runs, 1);
+  EXPECT_EQ(seen, 1) << "a gate decides about it";
+  EXPECT_EQ(recorded(), 0);
+  const auto other = ingest(report_of("4567"), settings_, *store_);
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(other->was_known || other->is_own);
+  EXPECT_EQ(recorded(), 1);
+}
+
+TEST_F(Ingest, A_property_of_a_case_or_of_another_tool_names_no_session) {
+  SessionRecord session;
+  session.uuid = "0123";
+  ASSERT_TRUE(store_->begin_session(session));
+  const std::string property =
+      "<properties><property name='unflake.session' value='0123'/></properties>";
+  for (const std::string& text :
+       {"<testsuites name='unflake'><testsuite name='s'><testcase name='a'>" + property +
+            "</testcase></testsuite></testsuites>",
+        "<testsuites name='other'><testsuite name='s'>" + property +
+            "<testcase name='a'/></testsuite></testsuites>"})
+    EXPECT_FALSE(ingest(file(text), settings_, *store_)->was_known) << text;
+  EXPECT_EQ(recorded(), 2);
+}
+
+TEST_F(Ingest, What_is_no_report_is_never_known) {
+  for (const char* text : {"", "no XML", "<html></html>"})
+    for (int i = 0; i < 2; ++i) {
+      const auto ingested = ingest(file(text), settings_, *store_);
+      ASSERT_TRUE(ingested);
+      EXPECT_TRUE(ingested->refused) << text;
+      EXPECT_FALSE(ingested->was_known) << text;
+    }
+}
+
 TEST_F(Ingest, The_same_report_of_another_build_counts_too) {
   ASSERT_TRUE(ingest(file(many_cases(10)), settings_, *store_));
   settings_.surroundings.build = "2";

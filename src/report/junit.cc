@@ -48,7 +48,7 @@ void JunitReport::on(const Event& event) {
 }
 
 void JunitReport::take(const SessionStarted& session) {
-  session_ = {.started = session, .ended = {}, .cases = {}};
+  session_ = {.started = session, .ended = {}, .cases = {}, .uuid = {}};
   case_numbers_.clear();
   output_kept_ = 0;
   for (const auto& test : session.tests) case_of(test);
@@ -85,6 +85,7 @@ void JunitReport::take(const TestEnded& test) {
 
 void JunitReport::take(const SessionEnded& session) {
   session_.ended = session;
+  if (options_.session_uuid) session_.uuid = options_.session_uuid();
   written_ = replace_file(options_.path, junit_xml(session_, options_.flaky_fails));
 }
 

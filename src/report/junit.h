@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@ namespace unflake {
 struct JunitOptions {
   std::string path;
   bool flaky_fails = false;  // a flaky test is a <failure> and not a pass with <flakyFailure>
+  std::function<std::string()> session_uuid = {};  // of the history; none: it is not recorded
 };
 
 // Collects a session for CI systems and writes it as one XML file when the session ends, also when

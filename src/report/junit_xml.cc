@@ -181,8 +181,10 @@ Totals add_case(pugi::xml_node suite, const JunitCase& found, const JunitName& n
   return totals;
 }
 
-void add_session_properties(pugi::xml_node suite, const SessionStarted& session) {
+void add_session_properties(pugi::xml_node suite, const SessionStarted& session,
+                            const std::string& uuid) {
   pugi::xml_node properties = suite.append_child("properties");
+  add_property(properties, "unflake.session", uuid);
   const Surroundings& surroundings = session.surroundings;
   add_property(properties, "unflake.version", printable(surroundings.unflake_version));
   add_property(properties, "unflake.command_line", printable(session.command_line));
@@ -221,7 +223,7 @@ Totals add_suite(pugi::xml_node root, const Suite& suite, const JunitSession& se
                  const std::map<TestId, JunitName>& names, bool flaky_fails) {
   pugi::xml_node node = root.append_child("testsuite");
   set(node, "name", printable(shorten(suite.target, longest_name)));
-  add_session_properties(node, session.started);
+  add_session_properties(node, session.started, session.uuid);
   Totals totals;
   for (const JunitCase* found : suite.cases)
     totals.add(add_case(node, *found, names.at(found->test->id), flaky_fails));

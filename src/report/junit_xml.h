@@ -32,6 +32,7 @@ struct JunitSession {
   SessionStarted started;
   SessionEnded ended;
   std::vector<JunitCase> cases;
+  std::string uuid = {};  // by which the history knows it; empty: it does not
 };
 
 // The report in the dialect of Maven Surefire, which most CI systems read.

@@ -32,6 +32,9 @@ class HistoryRecorder : public Consumer {
 
   void on(const Event& event) override;
 
+  // Of the session that is being recorded, by which the history knows it.
+  const std::string& session_uuid() const { return record_.uuid; }
+
   // Whether every run that ended is in the database.
   bool all_recorded() const { return waiting_.empty() && spilled_ == 0 && lost_ == 0; }
 
