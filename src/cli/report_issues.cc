@@ -211,6 +211,17 @@ Result<std::vector<ForgeIssue>> existing_issues(Forge& forge,
   return issues;
 }
 
+// What must be read before anything can be planned, with or without --send.
+Error with_next(Error error, const IssueOptions& options) {
+  if (!error.next.empty()) return error;
+  const bool is_github = !options.github.empty();
+  error.next = fmt::format(
+      "without --send, too, the issues that exist are read: check the network, the address ({} or "
+      "--api) and {}; `unflake report --format md` needs none of these",
+      is_github ? "GITHUB_API_URL" : "CI_API_V4_URL", is_github ? "GITHUB_TOKEN" : "GITLAB_TOKEN");
+  return error;
+}
+
 void print_indented(Page& page, std::string_view text) {
   for (const std::string_view line : split_lines(text)) page.print("    | {}\n", printable(line));
 }
@@ -261,7 +272,7 @@ Result<void> care_for_issues(Page& page, Store& store, GatheredReport& gathered,
   auto causes = care.issues();
   if (!causes) return causes.error();
   const auto issues = existing_issues(**forge, *causes);
-  if (!issues) return issues.error();
+  if (!issues) return with_next(issues.error(), options);
   const auto plan = plan_issues(*causes, *issues, planning_with(**forge, project_name, contains));
   print_plan(page, plan, *causes);
   if (!options.send || plan.empty()) {

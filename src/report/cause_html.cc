@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/cause_report.h"
 #include "report/html_text.h"
 #include "report/style.h"
@@ -67,14 +69,22 @@ class HtmlWriter {
     for (const CauseFact& fact : facts_of(one, report_.today))
       put("<dt>{}</dt><dd>{}</dd>\n", fact.label, html_prose(fact.text));
     put("</dl>\n");
-    if (const std::string trend = trend_svg(one.hits_per_day, report_.first_day); !trend.empty())
-      put("<p class=\"faint\">tests that failed so, per day and build</p>\n{}", trend);
+    put_trend(one);
     tests(one);
     if (one.repro)
       repro(*one.repro);
     else if (!one.next.empty())
       put("<p>Not reproduced yet. Next:</p>\n<pre>{}</pre>\n", html_text(one.next, 2000));
     put("</section>\n");
+  }
+
+  void put_trend(const ReportedCause& one) {
+    if (one.hits_per_day.empty()) return;
+    if (std::ranges::max(one.hits_per_day) == 0)
+      return put("<p class=\"faint\">no build failed so in these days{}</p>\n",
+                 one.most_builds == 0 ? ": it was seen in local runs only" : "");
+    put("<p class=\"faint\">tests that failed so, per day and build</p>\n{}",
+        trend_svg(one.hits_per_day, report_.first_day));
   }
 
   void tests(const ReportedCause& one) {

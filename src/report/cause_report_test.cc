@@ -210,6 +210,15 @@ TEST(CauseReport, The_page_shows_the_trend) {
               HasSubstr("<title>2026-03-10: 4</title>"));
 }
 
+TEST(CauseReport, The_page_says_when_no_build_has_shown_the_cause) {
+  ReportedCause local = push_cause();
+  local.fewest_builds = local.most_builds = 0;
+  std::ranges::fill(local.hits_per_day, 0);
+  const std::string html = cause_report_html(report_of({local}));
+  EXPECT_THAT(html, HasSubstr("no build failed so in these days: it was seen in local runs only"));
+  EXPECT_THAT(html, Not(HasSubstr("highest")));
+}
+
 TEST(CauseReport, A_trend_without_days_is_empty) {
   EXPECT_EQ(trend_svg({}, {}), "");
 }

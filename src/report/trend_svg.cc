@@ -17,14 +17,15 @@ std::string trend_svg(std::span<const int64_t> per_day, Day first_day) {
   const size_t skipped = per_day.size() - std::min(per_day.size(), most_bars);
   const auto shown = per_day.subspan(skipped);
   const double step = width / static_cast<double>(shown.size());
-  const double highest = static_cast<double>(std::max<int64_t>(1, std::ranges::max(shown)));
+  const int64_t highest = std::ranges::max(shown);
+  const double scale = height / static_cast<double>(std::max<int64_t>(1, highest));
   std::string svg = fmt::format(
       "<svg class=\"trend\" viewBox=\"0 0 {} {}\" role=\"img\" "
       "aria-label=\"failures per day, at most {}\">\n",
       width, height + label, highest);
   for (size_t day = 0; day < shown.size(); ++day) {
     const Day date = first_day + std::chrono::days(skipped + day);
-    const double tall = height * static_cast<double>(shown[day]) / highest;
+    const double tall = scale * static_cast<double>(shown[day]);
     svg += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\">"
         "<title>{}: {}</title></rect>\n",

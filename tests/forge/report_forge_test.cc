@@ -90,6 +90,15 @@ TEST_F(ReportForge, Says_what_it_would_do_and_does_nothing) {
   EXPECT_TRUE(store_->causes()->empty());
 }
 
+TEST_F(ReportForge, Says_what_to_do_when_the_issues_cannot_be_read) {
+  flake("Mail.Sends", 5);
+  server_.fail("GET", 418);
+  const Ended ended = report(github());
+  EXPECT_EQ(ended.code, 4);
+  EXPECT_THAT(ended.output, HasSubstr("next: without --send, too, the issues that exist are read"));
+  EXPECT_THAT(ended.output, HasSubstr("GITHUB_TOKEN; `unflake report --format md` needs none"));
+}
+
 TEST_F(ReportForge, Tests_with_one_cause_share_one_issue) {
   flake("Mail.Sends", 5);
   flake("Mail.Reads", 4);
