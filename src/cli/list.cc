@@ -16,9 +16,13 @@ constexpr const char* help =
 
   unflake list ./server_test                 every test of an executable
   unflake list ./server_test 'Server.*'      those that match
-  unflake list ./server_test -E 'tag(net) and not name(*Live*)'    a set; see docs/guide.md
+  unflake list ./server_test -E 'tag(net) and not name(*Live*)'    a set
   unflake list build --cases                 a CTest build folder, its executables opened
-  unflake list ./server_test --json          with command, file, time-out and properties)";
+  unflake list ./server_test --json          with command, file, time-out and properties
+
+Sets, as -E takes them in every command: name(x), target(x), suite(x), file(x), label(x) or tag(x), all(), none();
+not a; a and b; a - b; a or b; (a). Of these, what stands further left binds more tightly. x is a glob (* and ?),
+=exact, ~contains, or /a regular expression/ (POSIX, extended).)";
 
 Json printable_list(const std::vector<std::string>& texts) {
   Json list = Json::array();

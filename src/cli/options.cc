@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "suite/ctest.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -80,6 +81,23 @@ Result<std::vector<Test>> choose(const std::vector<Test>& listed,
   return narrow(listed, *chosen, restriction);
 }
 
+bool names_its_cases(const Test& test) {
+  if (!test.is_entry || test.command.argv.empty()) return false;
+  return selects_cases(test.framework, {test.command.argv.begin() + 1, test.command.argv.end()});
+}
+
+// What --cases does not do for entries that CMake's test discovery made, among others.
+std::optional<Error> entries_left_closed(const std::vector<Test>& listed) {
+  const auto count = std::ranges::count_if(listed, names_its_cases);
+  if (count == 0) return std::nullopt;
+  const auto first = std::ranges::find_if(listed, names_its_cases);
+  return usage_error(
+      fmt::format("--cases leaves {} as {}: the arguments name the cases, as those of {} do",
+                  count == 1 ? "1 CTest entry" : fmt::format("{} CTest entries", count),
+                  count == 1 ? "it is" : "they are", printable(to_string(first->id))),
+      "", "name the executable as the target to run all of its cases");
+}
+
 Error nothing_to_run() {
   return usage_error("there is nothing to run", "",
                      "name a test executable, a CTest build folder, or a command behind `--`");
@@ -136,7 +154,7 @@ void TargetOptions::add_to(CommandLine& line) {
       .takes("");
   line.option("-E,--filterset", sets,
               "only tests of this set: name(GLOB), target(), suite(), label(), tag(), file(), with "
-              "and, or, not; of any of them when repeated; see docs/guide.md")
+              "and, or, not; of any of them when repeated; see `unflake list --help`")
       .takes("SET")
       .one_at_a_time();
   line.option("--exclude", excluded, "leave out tests with this name or glob; may be repeated")
@@ -194,6 +212,8 @@ Result<SelectedTests> select_tests(const TargetOptions& options, const Words& wo
   if (!selected) return selected.error();
   const auto with_disabled = choose(*listed, selection->patterns, true, *restriction);
   auto unmatched = unmatched_parts(*listed, *restriction);
+  if (options.open_cases)
+    if (auto left = entries_left_closed(*listed)) unmatched.push_back(std::move(*left));
   SelectedTests tests{selection->target, share(std::move(*listed)), {}, 0, std::move(unmatched)};
   tests.selected = pick(tests.all, *selected);
   if (with_disabled) tests.left_out = with_disabled->size() - selected->size();

@@ -63,7 +63,7 @@ struct SelectedTests {
   std::vector<std::shared_ptr<const Test>> all;       // of the target
   std::vector<std::shared_ptr<const Test>> selected;  // by the user's words
   size_t left_out = 0;                                // disabled tests that the words match too
-  std::vector<Error> unmatched = {};                  // parts of the words that match no test
+  std::vector<Error> unmatched = {};  // parts of the words that do nothing, or not for all tests
 };
 
 // The targets of earlier sessions, by name. A history that is not there or cannot be read is an

@@ -11,6 +11,7 @@ namespace {
 
 // Where a framework's own name separates the suite from the test; npos: it does not.
 size_t end_of_suite(const Test& test) {
+  if (test.is_entry) return std::string::npos;  // its name is CTest's, whatever it starts
   if (test.framework == Framework::gtest) return test.id.name.find('.');
   if (test.framework == Framework::boost_test) return test.id.name.rfind('/');
   return std::string::npos;

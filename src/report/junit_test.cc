@@ -147,6 +147,14 @@ TEST(JunitNames, Split_where_the_framework_separates_suite_and_test) {
   EXPECT_EQ(name_of("a sentence. with/all", Framework::catch2), "t | a sentence. with/all");
 }
 
+TEST(JunitNames, Leave_the_name_of_a_CTest_entry_whole) {
+  unflake::Test entry = *make_test("t", "d.Sound.Generous", Framework::gtest);
+  entry.is_entry = true;
+  const auto names = junit_names({std::make_shared<unflake::Test>(entry)});
+  EXPECT_EQ(names.at(entry.id).classname, "t");
+  EXPECT_EQ(names.at(entry.id).name, "d.Sound.Generous");
+}
+
 TEST_F(JunitTest, Believes_a_verdict_without_runs) {
   const Event skipped = TestEnded{push, Verdict::skipped, {}, "disabled"};
   const auto document = written({skipped, SessionEnded{}});

@@ -409,9 +409,9 @@ class SetParser {
 
   Error mistake(size_t at, const std::string& what, const std::string& next = "") const {
     const size_t column = characters_in(text_.substr(0, at)) + 1;
-    return usage_error(
-        fmt::format("{}\n{}", what, pointed_at(text_, at)), fmt::format("-E, column {}", column),
-        next.empty() ? "docs/guide.md has the words of sets: \"Which tests\"" : next);
+    return usage_error(fmt::format("{}\n{}", what, pointed_at(text_, at)),
+                       fmt::format("-E, column {}", column),
+                       next.empty() ? "`unflake list --help` has the words of sets" : next);
   }
 
   Error expected(size_t at, std::string_view what) const {
