@@ -176,9 +176,25 @@ std::string exit_text(int status) {
                    : fmt::format("exit status {}", status);
 }
 
+constexpr const char* early_exit =
+    "the process exited before its framework reported the end of the test: something called "
+    "exit(), or closed standard output";
+
+// That a test began says nothing about why it ended.
+bool is_progress(std::string_view line) {
+  constexpr std::string_view beginnings[] = {
+      "[ RUN  ", "[------", "[======", "[doctest]", "Filters: ", "Randomness seeded to"};
+  const bool of_boost = line.starts_with("Running ") && line.ends_with("...");
+  return of_boost || std::ranges::any_of(beginnings, [&](std::string_view beginning) {
+           return line.starts_with(beginning);
+         });
+}
+
 Failure exit_failure(const Reading& reading) {
-  return bounded(make_failure(FailureKind::exit_status, exit_text(reading.process.code),
-                              shorten(most_telling_line(reading.texts), 500)));
+  std::string_view words = most_telling_line(reading.texts);
+  if (reading.broke_off && is_progress(words)) words = early_exit;
+  return bounded(
+      make_failure(FailureKind::exit_status, exit_text(reading.process.code), shorten(words, 500)));
 }
 
 Outcome failing(const Reading& reading, OutcomeKind kind, std::vector<Failure> failures) {
@@ -331,10 +347,7 @@ bool ended_early(const Reading& reading) {
 }
 
 Outcome early_end(const Reading& reading) {
-  return exit_outcome(reading,
-                      make_failure(FailureKind::exit_status, exit_text(0),
-                                   "the process exited before its framework reported the end of "
-                                   "the test: something called exit(), or closed standard output"));
+  return exit_outcome(reading, make_failure(FailureKind::exit_status, exit_text(0), early_exit));
 }
 
 Outcome exited(const Reading& reading) {

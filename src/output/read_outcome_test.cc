@@ -78,6 +78,21 @@ void expect_early_end(Framework framework, const std::string& output) {
   EXPECT_EQ(outcome.signature, outcome_of(Framework::gtest, End::exited, 0, gtest_begun).signature);
 }
 
+TEST(ReadOutcome, A_line_about_the_beginning_of_a_test_does_not_tell_why_it_exited) {
+  const auto words = [](Framework framework, const std::string& output) {
+    return outcome_of(framework, End::exited, 3, output).failures.at(0).message;
+  };
+  for (const auto& [framework, output] :
+       {std::pair(Framework::gtest, gtest_begun),
+        {Framework::catch2, "Filters: \"stops\"\nRandomness seeded to: 7\n"},
+        {Framework::doctest,
+         "[doctest] doctest version is \"2.4.9\"\n[doctest] run with \"--help\" for options\n"}})
+    EXPECT_THAT(words(framework, output), testing::StartsWith("the process exited before"))
+        << output;
+  EXPECT_EQ(words(Framework::gtest, gtest_begun + std::string("cannot open the file\n")),
+            "cannot open the file");
+}
+
 TEST(ReadOutcome, Fails_what_exits_with_0_before_its_framework_reports_an_end) {
   const std::string begun = gtest_begun, failed = "a.cc:3: Failure\nFailed\n";
   expect_early_end(Framework::gtest, begun);

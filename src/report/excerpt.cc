@@ -55,6 +55,8 @@ Excerpt last_lines(const ProcessResult& process, size_t most) {
   const size_t start = start_of_last_lines(body, most);
   Excerpt excerpt;
   excerpt.left_out = static_cast<uint64_t>(std::count(body.begin(), body.begin() + start, '\n'));
+  if (process.output.dropped() > 0 && start > process.output.head.size())
+    excerpt.left_out_bytes = process.output.total + process.errors.total - (all.size() - start);
   for (const std::string_view line : split_lines(body.substr(start)))
     excerpt.lines.push_back(printable(shorten(without_colours(line), longest_line)));
   return excerpt;

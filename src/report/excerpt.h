@@ -13,6 +13,8 @@ namespace unflake {
 struct Excerpt {
   std::vector<std::string> lines;
   uint64_t left_out = 0;  // lines before these
+  uint64_t left_out_bytes =
+      0;  // where nobody knows how many lines: of that part was kept too little
 };
 
 Excerpt last_lines(const ProcessResult& process, size_t most);

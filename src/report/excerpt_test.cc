@@ -11,6 +11,16 @@ ProcessResult wrote(std::string text) {
   return process;
 }
 
+TEST(Excerpt, Counts_bytes_where_the_middle_was_not_kept) {
+  ProcessResult process = wrote("first\nse");
+  process.output.tail = "ond\nthird\nfourth\n";
+  process.output.total = 1000;
+  EXPECT_EQ(last_lines(process, 2).lines, (std::vector<std::string>{"third", "fourth"}));
+  EXPECT_EQ(last_lines(process, 2).left_out_bytes, 1000u - 13);
+  EXPECT_EQ(last_lines(process, 5).left_out_bytes, 0u) << "only \"first\" is before these";
+  EXPECT_EQ(last_lines(process, 5).left_out, 1u);
+}
+
 TEST(LastLines, Are_the_end_of_the_output_and_say_how_much_came_before) {
   const Excerpt excerpt = last_lines(wrote("1\n2\n3\n4\n"), 2);
   EXPECT_EQ(excerpt.lines, (std::vector<std::string>{"3", "4"}));

@@ -42,6 +42,11 @@ std::string stack_block(const ProcessResult& process, StackDetail detail) {
   return block;
 }
 
+std::string left_out_text(const Excerpt& excerpt) {
+  if (excerpt.left_out_bytes > 0) return fmt::format("{} bytes", excerpt.left_out_bytes);
+  return counted(static_cast<long long>(excerpt.left_out), "line");
+}
+
 }  // namespace
 
 TerminalReport::TerminalReport(Sink& sink, TerminalOptions options)
@@ -136,8 +141,7 @@ std::string TerminalReport::output_block(const ProcessResult& process) const {
   const Excerpt excerpt = last_lines(process, options_.output_lines);
   std::string block;
   if (excerpt.left_out > 0)
-    block += detail_line(fmt::format("| ({} before these not shown)",
-                                     counted(static_cast<long long>(excerpt.left_out), "line")));
+    block += detail_line(fmt::format("| ({} before these not shown)", left_out_text(excerpt)));
   for (const std::string& line : excerpt.lines) block += detail_line("| " + line);
   return block;
 }
