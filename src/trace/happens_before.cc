@@ -39,6 +39,47 @@ bool begins_somebody(const TracedSite& site) {
   return makes_thread(site) || makes_process(site);
 }
 
+// The call on the stack from which the thread was created: two calls on one line have two
+// addresses. Empty: not known.
+std::string spawning_site(const Trace& trace, const TracedThread& thread) {
+  if (thread.spawn_stack >= trace.stacks.size()) return "";
+  const auto& frames = trace.stacks[thread.spawn_stack].frames;
+  const auto caller = std::ranges::find_if(
+      frames, [](const TracedFrame& frame) { return frame.first_project != no_index; });
+  if (caller == frames.end()) return "";
+  for (const TracedSite& site : trace.sites)
+    if (site.image == caller->image && site.address == caller->address && begins_somebody(site))
+      return to_string(site.name);
+  return "";
+}
+
+// The n-th thread of a parent and a key with the n-th creation of the same; those that are paired
+// already are left alone.
+template <class KeyOfThread, class KeyOfSite>
+void pair_up(const Trace& trace, KeyOfThread key_of_thread, KeyOfSite key_of_site,
+             std::vector<size_t>& found) {
+  using Key = std::pair<uint32_t, std::string>;
+  std::map<Key, std::vector<size_t>> creations;
+  const std::set<size_t> taken(found.begin(), found.end());
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const TracedEvent& event = trace.events[i];
+    if (event.site < trace.sites.size() && begins_somebody(trace.sites[event.site]) &&
+        !taken.contains(i))
+      creations[{event.thread, key_of_site(trace.sites[event.site])}].push_back(i);
+  }
+  std::map<Key, std::vector<std::pair<size_t, size_t>>> children;
+  for (size_t i = 0; i < trace.threads.size(); ++i) {
+    const TracedThread& thread = trace.threads[i];
+    if (found[i] != no_event || thread.parent >= trace.threads.size()) continue;
+    children[{thread.parent, key_of_thread(thread)}].emplace_back(spawn_of(thread.name).ordinal, i);
+  }
+  for (auto& [key, born] : children) {
+    std::ranges::sort(born);
+    const auto& made = creations[key];
+    for (size_t i = 0; i < std::min(born.size(), made.size()); ++i) found[born[i].second] = made[i];
+  }
+}
+
 // A process that runs another program is not named after the place that started it.
 void find_by_time(const Trace& trace, std::vector<size_t>& found) {
   for (size_t i = 0; i < trace.events.size(); ++i) {
@@ -58,24 +99,13 @@ void find_by_time(const Trace& trace, std::vector<size_t>& found) {
 }  // namespace
 
 std::vector<size_t> find_creations(const Trace& trace) {
-  std::map<std::pair<uint32_t, std::string>, std::vector<size_t>> creations;
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const TracedEvent& event = trace.events[i];
-    if (event.site < trace.sites.size() && begins_somebody(trace.sites[event.site]))
-      creations[{event.thread, place_of(trace.sites[event.site])}].push_back(i);
-  }
   std::vector<size_t> found(trace.threads.size(), no_event);
-  std::map<std::pair<uint32_t, std::string>, std::vector<std::pair<size_t, size_t>>> children;
-  for (size_t i = 0; i < trace.threads.size(); ++i) {
-    if (trace.threads[i].parent >= trace.threads.size()) continue;
-    const Spawn spawn = spawn_of(trace.threads[i].name);
-    children[{trace.threads[i].parent, spawn.place}].emplace_back(spawn.ordinal, i);
-  }
-  for (auto& [place, born] : children) {
-    std::ranges::sort(born);
-    const auto& made = creations[place];
-    for (size_t i = 0; i < std::min(born.size(), made.size()); ++i) found[born[i].second] = made[i];
-  }
+  pair_up(
+      trace, [&](const TracedThread& thread) { return spawning_site(trace, thread); },
+      [](const TracedSite& site) { return to_string(site.name); }, found);
+  pair_up(
+      trace, [](const TracedThread& thread) { return spawn_of(thread.name).place; }, place_of,
+      found);
   find_by_time(trace, found);
   return found;
 }

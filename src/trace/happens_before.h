@@ -10,9 +10,9 @@ namespace unflake {
 
 inline constexpr size_t no_event = static_cast<size_t>(-1);
 
-// For each thread the event of its creator (pthread_create, fork ...) that began it. A thread is
-// named after that call, and the n-th of a name is of the n-th such call; when it first ran says
-// less, because later ones may have overtaken it.
+// For each thread the event of its creator (pthread_create, fork ...) that began it. The stack from
+// which it was created tells the call, or else its name the line; the n-th of a name is of the n-th
+// such call. When it first ran says less, because later ones may have overtaken it.
 std::vector<size_t> find_creations(const Trace& trace);
 
 // The base name of the program that the thread runs in, as an intervention wants it.

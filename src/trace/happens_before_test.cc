@@ -327,5 +327,27 @@ TEST(ApiTraits, A_wait_without_a_time_only_somebody_else_can_end) {
   EXPECT_FALSE(is_untimed_wait(site_of("sem_post"), forever));
 }
 
+// Both threads are the first of their name, and the second one was quicker.
+TEST(Creations, On_one_line_are_told_apart_by_the_call_and_not_by_who_began_first) {
+  Trace trace = TraceBuilder()
+                    .thread("main")
+                    .thread("a.cc:1~1eb0#1", "main", 3)
+                    .thread("a.cc:1~0e14#1", "main", 4)
+                    .call("main", "a.cc:1:pthread_create", 1, 2, 0xa)
+                    .call("main", "a.cc:1:pthread_create#2", 2, 3, 0xb)
+                    .trace();
+  for (uint32_t i = 0; i < 2; ++i) {
+    trace.sites[i].image = 0;
+    trace.sites[i].address = 0x1000 + i;
+    const TracedFrame library{1, 0x5, {}}, caller{0, 0x1000 + i, {}, 0};
+    trace.stacks.push_back({{library, caller}});
+  }
+  trace.threads[1].spawn_stack = 1;
+  trace.threads[2].spawn_stack = 0;
+  EXPECT_EQ(find_creations(trace), (std::vector<size_t>{no_event, 1, 0}));
+  trace.threads[1].spawn_stack = trace.threads[2].spawn_stack = no_index;
+  EXPECT_EQ(find_creations(trace), (std::vector<size_t>{no_event, 0, 1}));
+}
+
 }  // namespace
 }  // namespace unflake
