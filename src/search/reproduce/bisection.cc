@@ -38,8 +38,9 @@ void search_bisection(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   if (places.empty()) return;
   const Trial all = delay_all(hunt, places, hunt.initial_delay(), "");
-  hunt.say(fmt::format("all {} places late at once by {}; the halves of what fails follow",
-                       places.size(), format_duration(all.plan.interventions.front().duration)));
+  hunt.announce(fmt::format("all {} places late at once by {}; the halves of what fails follow",
+                            places.size(),
+                            format_duration(all.plan.interventions.front().duration)));
   explore(hunt, places);
 }
 

@@ -98,12 +98,58 @@ TEST(Budget, Holds_for_a_test_that_takes_longer_than_it) {
   EXPECT_LE(scripted.hunt.elapsed(), 3s);
 }
 
-TEST(Budget, Is_enough_to_see_that_a_test_never_stops) {
+TEST(Budget, That_cuts_runs_short_makes_no_verdict_on_the_test) {
+  for (const Duration budget : {0s, 1s, 10s}) {
+    ScriptedHunt scripted(
+        [](const Experiment& experiment, int) {
+          return experiment.timeout < 8s ? hangs(experiment) : passes(experiment, 8s);
+        },
+        with_budget(budget));
+    EXPECT_FALSE(scripted.hunt.prepare());
+    EXPECT_FALSE(scripted.hunt.always_fails());
+    EXPECT_THAT(scripted.hunt.profile().runs, IsEmpty());
+    EXPECT_GT(scripted.hunt.cut_short(), 0s);
+  }
+}
+
+TEST(Budget, That_cut_a_run_short_knows_it_for_a_hang_when_others_take_far_less) {
+  ScriptedHunt scripted(
+      [](const Experiment& experiment, int nth) {
+        return nth == 1 ? hangs(experiment) : passes(experiment, 10ms);
+      },
+      with_budget(60s));
+  EXPECT_TRUE(scripted.hunt.prepare());
+  EXPECT_EQ(scripted.hunt.profile().failures(), 1);
+}
+
+TEST(Budget, Is_enough_to_see_that_a_test_never_stops_within_its_own_time_limit) {
+  HuntOptions options = with_budget(1s);
+  options.timeout = 300ms;
   ScriptedHunt scripted([](const Experiment& experiment, int) { return hangs(experiment); },
-                        with_budget(1s));
+                        options);
   EXPECT_FALSE(scripted.hunt.prepare());
   EXPECT_TRUE(scripted.hunt.always_fails());
   EXPECT_LE(scripted.hunt.elapsed(), 1s);
+}
+
+TEST(Budget, Is_not_told_of_experiments_that_it_has_no_time_for) {
+  ScriptedHunt scripted([](const Experiment& experiment, int) { return passes(experiment, 2s); },
+                        with_budget(20s));
+  ASSERT_TRUE(scripted.hunt.prepare());
+  scripted.said.clear();
+  search(scripted.hunt, default_strategies());
+  EXPECT_EQ(scripted.hunt.coverage().search_runs, 0);
+  for (const std::string& told : scripted.said)
+    EXPECT_THAT(told, Not(testing::HasSubstr("scarce machine")));
+  EXPECT_THAT(scripted.hunt.coverage().left_out, testing::Contains("shake"));
+}
+
+TEST(Budget, Is_not_said_to_leave_out_what_was_tried) {
+  const Program program = handing_over(4s, 5ms);
+  SimulatedHunt simulated(program, with_budget(5min));
+  hunt_with_everything(simulated.hunt);
+  EXPECT_THAT(simulated.hunt.coverage().left_out, Not(testing::Contains("guided")));
+  EXPECT_THAT(simulated.said, testing::Contains(testing::HasSubstr("one delay per run")));
 }
 
 // A hit of a plan whose confirmation there is no time for would prove nothing.
@@ -153,6 +199,22 @@ TEST(Verdict, Calls_a_short_time_out_a_flaw_and_one_between_a_risk) {
     ASSERT_THAT(simulated.hunt.found(), Not(IsEmpty()));
     EXPECT_EQ(simulated.hunt.found()[0].plausibility, expected);
     EXPECT_TRUE(simulated.hunt.has_flaw());
+  }
+}
+
+TEST(Verdict, Is_not_known_when_nobody_measured_how_little_is_enough) {
+  ScriptedHunt scripted([](const Experiment& experiment, int) {
+    return longest_delay(experiment.plan) > 0ms ? fails(experiment, 10ms)
+                                                : passes(experiment, 10ms);
+  });
+  ASSERT_TRUE(scripted.hunt.prepare());
+  for (const auto& [delay, expected] : {std::pair(20ms, std::optional(Plausibility::flaw)),
+                                        std::pair(400ms, std::optional<Plausibility>()),
+                                        std::pair(6000ms, std::optional<Plausibility>())}) {
+    Found found;
+    found.trial = late_at(scripted.hunt, 1, delay);
+    scripted.hunt.judge(found);
+    EXPECT_EQ(found.plausibility, expected);
   }
 }
 

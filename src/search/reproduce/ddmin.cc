@@ -34,7 +34,7 @@ std::optional<Hit> try_all(Hunt& hunt, const std::vector<Place>& places) {
 void search_ddmin(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   if (places.empty()) return;
-  hunt.say(
+  hunt.announce(
       fmt::format("all {} places late at once; what fails is taken apart until every place "
                   "that is left is needed",
                   places.size()));

@@ -80,7 +80,7 @@ class FunctionSearch {
 
  private:
   void try_entries(const std::vector<Places>& groups, Duration delay) {
-    hunt_.say(fmt::format("their entries late by {}", format_duration(delay)));
+    hunt_.announce(fmt::format("their entries late by {}", format_duration(delay)));
     for (const Places& group : groups) {
       if (hunt_.over()) return;
       if (!has_room(hunt_, group, delay)) continue;
@@ -90,8 +90,8 @@ class FunctionSearch {
 
   void try_lines(const Places& lines, Duration delay) {
     if (lines.empty() || hunt_.over()) return;
-    hunt_.say(fmt::format("{} lines of them late by {}, one per run", lines.size(),
-                          format_duration(delay)));
+    hunt_.announce(fmt::format("{} lines of them late by {}, one per run", lines.size(),
+                               format_duration(delay)));
     for (const Place& line : lines) {
       if (hunt_.over() || !has_room(hunt_, {line}, delay)) return;
       if (auto late = fails_when_late(hunt_, {line}, delay)) hunt_.confirm(late->trial, late->seen);

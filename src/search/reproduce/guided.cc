@@ -57,8 +57,9 @@ void search_guided(Hunt& hunt) {
   if (model == nullptr) return;
   const FailurePoint failure = find_failure_point(*model->trace, hunt);
   const std::vector<Candidate> candidates = all_candidates(hunt, failure);
-  hunt.say(fmt::format("{} delays from a {} run, one per run; failure point: {}", candidates.size(),
-                       model->outcome.failed() ? "failing" : "passing", failure.how));
+  hunt.announce(fmt::format("{} delays from a {} run, one per run; failure point: {}",
+                            candidates.size(), model->outcome.failed() ? "failing" : "passing",
+                            failure.how));
   std::set<std::string> tried;
   for (const Candidate& candidate : candidates) {
     const size_t most = hunt.options().most_candidates;

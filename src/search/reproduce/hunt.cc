@@ -106,11 +106,14 @@ bool Hunt::is_affordable(const Trial& trial) const {
   return is_plain || expected(trial) + to_confirm(trial) <= left();
 }
 
-// What the end of the budget cuts short has shown nothing, a hang least of all.
-std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, Purpose purpose) {
-  const Duration limit = std::min(timeout, std::max(left(), least_limit));
+// What its share of the budget cuts short has shown nothing, a hang least of all.
+std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, Duration share,
+                                          Purpose purpose) {
+  const Duration limit = std::min(timeout, std::max(share, least_limit));
   Experiment experiment{test_, trial.plan, limit};
   experiment.conditions = trial.conditions;
+  tell_announced();
+  ++runs_;
   auto result = executor_.run(experiment);
   if (!result) {
     error_ = result.error();
@@ -120,7 +123,16 @@ std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, 
     stopped_ = true;
     return std::nullopt;
   }
-  if (limit < timeout && result->process.end == ProcessResult::End::timed_out) return std::nullopt;
+  if (limit < timeout && result->process.end == ProcessResult::End::timed_out) {
+    if (purpose == Purpose::profile && cut_short() < result->outcome.duration)
+      cut_short_ = std::move(*result);
+    return std::nullopt;
+  }
+  tell(trial, *result, purpose);
+  return std::move(*result);
+}
+
+void Hunt::tell(const Trial& trial, const ExperimentResult& result, Purpose purpose) {
   TrialEnded told;
   told.test = test_;
   told.purpose = purpose;
@@ -129,31 +141,43 @@ std::optional<ExperimentResult> Hunt::run(const Trial& trial, Duration timeout, 
   told.why = trial.why;
   told.plan = trial.plan;
   told.conditions = trial.conditions;
-  told.result = *result;
-  told.hit = is_hit(trial, *result);
+  told.result = result;
+  told.hit = is_hit(trial, result);
   told.wants_pass = inverted_;
-  told.fired = has_fired(trial.plan, *result);
+  told.fired = has_fired(trial.plan, result);
   events_.emit(std::move(told));
-  return std::move(*result);
 }
 
 bool Hunt::prepare() {
-  begin("profile");
-  say("runs without delays, to see what the test does and how often it fails by itself");
+  begin("profile",
+        "runs without delays, to see what the test does and how often it fails by itself");
   return profile_runs() && measure_base();
+}
+
+// After so long a run hangs, by all that is known of how long one takes.
+Duration Hunt::needed_by_run() const {
+  return 3 * profile_.longest + options_.time_offset;
+}
+
+// What the budget cut short is a hang after all when others take far less.
+void Hunt::take_for_hang() {
+  if (!cut_short_ || cut_short() < needed_by_run()) return;
+  tell({profile_plan(), {}, ""}, *cut_short_, Purpose::profile);
+  add(profile_, *std::exchange(cut_short_, std::nullopt));
 }
 
 // A run that hangs says nothing of how long the test takes, so that another one is worth a part of
 // what time is left.
 bool Hunt::profile_runs() {
+  int tries = 0;
   const auto wanted = [&] { return std::max(options_.profile_runs, never_stops() ? 2 : 1); };
   while (static_cast<int>(profile_.runs.size()) < wanted()) {
     const bool is_known = profile_.longest > Duration::zero();
-    const Duration needed = 3 * profile_.longest + options_.time_offset;
-    const Duration limit =
-        std::min(options_.timeout, is_known ? std::max(left() / 2, needed) : left() / 2);
-    auto result = run({profile_plan(), {}, ""}, limit, Purpose::profile);
-    if (!result) return false;
+    const Duration limit = is_known ? std::max(left() / 2, needed_by_run()) : options_.timeout;
+    auto result = run({profile_plan(), {}, ""}, std::min(options_.timeout, limit),
+                      is_known ? left() : left() / 2, Purpose::profile);
+    if (!result && !stopped_ && !error_ && !is_known && ++tries < 2) continue;
+    if (!result) return never_stops() && !profile_.runs.empty() && !stopped_ && !error_;
     if (!has_started(*result)) {
       if (!profile_plan().interventions.empty()) {
         line_is_unknown_ = true;  // the failing line is not in this binary
@@ -163,6 +187,7 @@ bool Hunt::profile_runs() {
       return false;
     }
     add(profile_, std::move(*result));
+    if (profile_.longest > Duration::zero()) take_for_hang();
     if (profile_.runs.size() >= 2 && (never_stops() || left() < options_.budget * 4 / 5)) break;
   }
   return !profile_.runs.empty() && !always_skipped();
@@ -223,11 +248,23 @@ Duration Hunt::initial_delay() const {
   return options_.initial_delay.value_or(computed);
 }
 
-void Hunt::begin(std::string strategy) {
+void Hunt::begin(std::string strategy, std::string about) {
   strategy_ = std::move(strategy);
+  about_ = std::move(about);
+  announced_.clear();
+}
+
+void Hunt::announce(std::string text) {
+  announced_ = std::move(text);
+}
+
+void Hunt::tell_announced() {
+  for (std::string* text : {&about_, &announced_})
+    if (!text->empty()) events_.emit(SearchStep{strategy_, std::exchange(*text, "")});
 }
 
 void Hunt::say(const std::string& text) {
+  tell_announced();
   events_.emit(SearchStep{strategy_, text});
 }
 
@@ -504,7 +541,15 @@ void Hunt::judge(Found& found) {
   else if (is_scarce_only)
     found.plausibility = Plausibility::risk;
   else if (!inverted_ && lateness_of(found) > Duration::zero())
-    found.plausibility = plausibility_of(lateness_of(found), limits());
+    found.plausibility = plausibility_by_lateness(found);
+}
+
+// As long as no lateness is known that does no harm, a little may do as much as the plan.
+std::optional<Plausibility> Hunt::plausibility_by_lateness(const Found& found) const {
+  const Plausibility at_most = plausibility_of(lateness_of(found), limits());
+  const bool is_measured = found.slack && found.slack->passes > Duration::zero();
+  if (is_measured || at_most == Plausibility::flaw) return at_most;
+  return std::nullopt;
 }
 
 LatenessEffect Hunt::lateness_effect() const {

@@ -119,6 +119,7 @@ struct Coverage {
   int unaffordable = 0;                       // plans that there was no time to confirm a hit of
   Duration longest_unaffordable{};            // what the longest of them would have taken
   std::vector<Found> unfinished;              // hits that the time to confirm them ran out of
+  std::vector<std::string> left_out;          // strategies that there was no time for a run of
 };
 
 // Runs that failed as wanted, of those that were made late or scarce and of those that were not.
@@ -150,9 +151,11 @@ class Hunt {
   // enough to outlast the whole test several times.
   Duration initial_delay() const;
 
-  // Names the strategy whose trials follow.
-  void begin(std::string strategy);
-  // What is tried next, and why, for people.
+  // Names the strategy whose trials follow, and what it does, for people.
+  void begin(std::string strategy, std::string about = "");
+  // What is tried next, and why. Told when its first run begins: what there is no time for is not.
+  void announce(std::string text);
+  // What has come of it.
   void say(const std::string& text);
 
   // One run. Nothing when the hunt is over; a run that could not be made counts as no hit.
@@ -190,6 +193,12 @@ class Hunt {
   Duration left() const;  // of the budget
   Duration elapsed() const { return executor_.elapsed() - began_; }
   const std::vector<Outcome>& baseline() const { return baseline_; }
+  // The longest that a run without delays was given of the budget and did not end in.
+  Duration cut_short() const {
+    return cut_short_ ? cut_short_->outcome.duration : Duration::zero();
+  }
+  int runs() const { return runs_; }
+  void leave_out(std::string_view strategy) { coverage_.left_out.emplace_back(strategy); }
   const std::optional<Error>& error() const { return error_; }
 
   std::vector<Found>& found() { return found_; }
@@ -206,11 +215,19 @@ class Hunt {
  private:
   Plan profile_plan() const;
   bool profile_runs();
+  Duration needed_by_run() const;
+  void take_for_hang();
   bool measure_base();
   bool never_stops() const;
   bool run_baseline();
   std::optional<ExperimentResult> run(const Trial& trial, Duration timeout,
+                                      TrialEnded::Purpose purpose) {
+    return run(trial, timeout, left(), purpose);
+  }
+  std::optional<ExperimentResult> run(const Trial& trial, Duration timeout, Duration share,
                                       TrialEnded::Purpose purpose);
+  void tell(const Trial& trial, const ExperimentResult& result, TrialEnded::Purpose purpose);
+  void tell_announced();
   bool confirm_until(int runs, const Trial& trial, Found& found);
   std::optional<bool> is_slow_only(const Trial& trial, const Found& found);
   void keep(Found found);
@@ -224,6 +241,7 @@ class Hunt {
   bool is_hit(const Trial& trial, const ExperimentResult& result) const;
   bool is_known(const Trial& trial, const Outcome& outcome) const;
   Duration lateness_of(const Found& found) const;
+  std::optional<Plausibility> plausibility_by_lateness(const Found& found) const;
   bool is_long(const Found& found) const { return lateness_of(found) > limits().overloaded; }
   bool shows_wanted(const ExperimentResult& result) const;
   bool is_again(const Trial& trial, const Found& found, const ExperimentResult& result) const;
@@ -237,7 +255,10 @@ class Hunt {
   EventStream& events_;
   const Duration began_;
   Profile profile_;
+  std::optional<ExperimentResult> cut_short_;  // the longest profiling run that was
   std::string strategy_;
+  std::string about_, announced_;  // that nobody was told yet
+  int runs_ = 0;
   std::map<TrialEnded::Purpose, int> told_;
   std::vector<Outcome> baseline_;  // fresh runs without interventions
   std::vector<Found> found_;

@@ -112,7 +112,10 @@ TEST(Hunt, Has_nothing_to_search_in_a_test_that_always_fails) {
 }
 
 TEST(Hunt, Gives_up_on_a_test_that_never_stops_before_the_budget_is_over) {
-  ScriptedHunt scripted([](const Experiment& experiment, int) { return hangs(experiment); });
+  HuntOptions options;
+  options.timeout = 1min;
+  ScriptedHunt scripted([](const Experiment& experiment, int) { return hangs(experiment); },
+                        options);
   EXPECT_FALSE(scripted.hunt.prepare());
   EXPECT_TRUE(scripted.hunt.always_fails());
   EXPECT_LT(scripted.hunt.elapsed(), scripted.hunt.options().budget);

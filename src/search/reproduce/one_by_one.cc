@@ -8,8 +8,9 @@ namespace unflake {
 void search_one_by_one(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   const Duration delay = hunt.initial_delay();
-  hunt.say(fmt::format("{} places, one per run, each late by {} because any of them alone may do",
-                       places.size(), format_duration(delay)));
+  hunt.announce(
+      fmt::format("{} places, one per run, each late by {} because any of them alone may do",
+                  places.size(), format_duration(delay)));
   for (const Place& place : places) {
     const Trial trial =
         delay_all(hunt, {place}, delay,

@@ -64,7 +64,7 @@ void search_pairs(Hunt& hunt) {
   if (model == nullptr) return;
   const std::vector<Candidate> delays = delays_of(hunt, *model->trace);
   const std::vector<Pair> pairs = pairs_of(delays);
-  hunt.say(
+  hunt.announce(
       fmt::format("{} pairs of delays in two threads, equally long and one twice as long: some "
                   "failures need both",
                   pairs.size()));

@@ -7,7 +7,7 @@ namespace unflake {
 // What comes back by chance is no reproduction, so nothing is confirmed here: the rate is all that
 // there is to tell.
 void search_rerun(Hunt& hunt) {
-  hunt.say("plain runs until the time is over: what all other strategies must beat");
+  hunt.announce("plain runs until the time is over: what all other strategies must beat");
   const Trial trial{hunt.base_plan(), {}, "without delays"};
   int runs = 0, hits = 0;
   while (const auto seen = hunt.observe(trial)) {

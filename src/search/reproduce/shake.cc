@@ -48,7 +48,7 @@ std::vector<Conditions> scarce_conditions() {
 void search_shake(Hunt& hunt) {
   for (const Shake& shake : ladder) {
     if (hunt.over()) return;
-    hunt.say(fmt::format("no delays but a scarce machine: {}", shake.what));
+    hunt.announce(fmt::format("no delays but a scarce machine: {}", shake.what));
     try_conditions(hunt, shake);
   }
 }

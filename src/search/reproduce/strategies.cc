@@ -23,8 +23,8 @@ constexpr std::array all = {
 };
 
 void refine(Hunt& hunt, Found& found, Duration time) {
-  hunt.begin("slack");
-  hunt.say("leaving out what the failure does not need, then the smallest delay that is enough");
+  hunt.begin("slack",
+             "leaving out what the failure does not need, then the smallest delay that is enough");
   const Duration ends = hunt.elapsed() + time;
   hunt.learn_machine_lateness();
   hunt.measure_until(hunt.elapsed() + (ends - hunt.elapsed()) / 2);
@@ -48,10 +48,13 @@ void search(Hunt& hunt, std::span<const Strategy* const> chosen,
             const std::function<void()>& on_confirmed) {
   // A wider strategy is for what a narrower one does not find, and a margin is no find.
   for (const Strategy* strategy : chosen) {
-    if (hunt.over() || hunt.has_flaw()) break;
-    hunt.begin(std::string(strategy->name));
-    hunt.say(std::string(strategy->about));
-    strategy->search(hunt);
+    if (hunt.has_flaw()) break;
+    const int runs_before = hunt.runs();
+    const int too_long_before = hunt.coverage().unaffordable;
+    hunt.begin(std::string(strategy->name), std::string(strategy->about));
+    if (!hunt.over()) strategy->search(hunt);
+    const bool lacked_time = hunt.out_of_budget() || hunt.coverage().unaffordable > too_long_before;
+    if (hunt.runs() == runs_before && lacked_time) hunt.leave_out(strategy->name);
     if (on_confirmed && !hunt.found().empty()) on_confirmed();
     refine(hunt);
   }
