@@ -28,7 +28,9 @@ with one that fails under the plan of a repro file, which `unflake reproduce` ha
   unflake explain FILE --chrome both.json    every call of both runs, for ui.perfetto.dev
 
 Exit code 0: explained; 1: one of the two runs could not be made, and the explanation is what the
-file and the other run tell, or the code that matters has no debug information; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N.)";
+file and the other run tell, or nothing can be told of the cause, because the code that matters has
+neither debug information nor names; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by
+signal N.)";
 
 struct ExplainCommand {
   std::string file, target;

@@ -31,6 +31,9 @@ struct CauseEvidence {
   std::vector<std::string> texts;
 };
 
+// Whether any other thread made calls until the failure.
+bool others_are_active(const EventOrder& order, const Point& failure);
+
 // One rule for each root cause; causes.cc has the list of them.
 CauseEvidence async_wait(const Clues& clues);
 CauseEvidence ordering(const Clues& clues);

@@ -166,10 +166,14 @@ class Explainer {
         order_->threads, [](const OrderedThread& thread) { return thread.late_from.has_value(); });
     if (!any_late && !repro_.plan.interventions.empty())
       found_.notes.push_back("no delay shows in the trace of the run under the plan");
-    else if (!pair_)
+    else if (!pair_ && may_race())
       found_.notes.push_back(
           "no two calls were seen in different orders: what races may be plain memory, which no "
           "call shows");
+  }
+
+  bool may_race() const {
+    return !order_->failure || others_are_active(*order_, order_->points[*order_->failure]);
   }
 
   const Repro& repro_;

@@ -297,6 +297,7 @@ TEST(Explanation, Of_a_late_thread_that_fails_at_its_own_clock_is_exact_timing) 
       explain_pair(repro_at("clock_test.cc:11:nanosleep", "main"), passing, failing);
   EXPECT_EQ(best(found), CauseKind::exact_timing);
   EXPECT_FALSE(found.pair);
+  EXPECT_THAT(found.notes, IsEmpty()) << "there is nobody to race with";
 }
 
 TEST(Explanation, Of_a_thread_that_measures_how_long_the_late_one_took_is_exact_timing) {

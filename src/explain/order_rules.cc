@@ -200,12 +200,16 @@ int own_time_calls(const EventOrder& order, const Point& failure) {
   }));
 }
 
+}  // namespace
+
 bool others_are_active(const EventOrder& order, const Point& failure) {
   return std::ranges::any_of(order.points, [&](const Point& point) {
     return point.thread != failure.thread && point.failing &&
            *point.failing_at <= *failure.failing_at;
   });
 }
+
+namespace {
 
 // A thread that waited for the late one to its end, and then looked how long that took.
 CauseEvidence measured_another(const EventOrder& order, const Point& failure) {

@@ -67,7 +67,7 @@ struct Repro {
 
   Count with_plan;     // runs with this failure, of fresh runs under the plan
   Count without_plan;  // the same without interventions, agent loaded
-  int candidates = 0;  // plans tried before this one was confirmed
+  int candidates = 0;  // plans tried until this one was confirmed, itself included
   std::optional<Slack> slack;
   std::vector<Dose> doses;  // by delay
   Duration timeout{};       // of one run under the plan

@@ -111,6 +111,13 @@ TEST_F(ExplanationReports, The_text_has_cause_figures_plan_and_advice) {
     EXPECT_THAT(all, HasSubstr(part));
 }
 
+TEST_F(ExplanationReports, The_plan_itself_is_none_of_those_tried_before) {
+  repro_.candidates = 1;
+  EXPECT_THAT(text(), HasSubstr("the first plan that was tried"));
+  repro_.candidates = 2;
+  EXPECT_THAT(text(), HasSubstr("1 plan tried before this one"));
+}
+
 TEST_F(ExplanationReports, Source_lines_are_quoted_with_their_numbers) {
   EXPECT_THAT(text(), HasSubstr(">    24 |   std::lock_guard lock(mutex_);"));
   EXPECT_THAT(html(), HasSubstr("<b>   24    std::lock_guard lock(mutex_);</b>"));

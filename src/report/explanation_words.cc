@@ -163,8 +163,9 @@ class Wording {
           "the test fails by itself, and passes when the plan keeps the order");
     if (repro_.slack) words_.figures.push_back("slack: " + slack_figure());
     if (!words_.verdict.empty()) words_.figures.push_back("verdict: " + words_.verdict);
-    if (repro_.candidates > 0)
-      words_.figures.push_back(counted(repro_.candidates, "plan") + " tried before this one");
+    if (repro_.candidates == 1) words_.figures.push_back("the first plan that was tried");
+    if (repro_.candidates > 1)
+      words_.figures.push_back(counted(repro_.candidates - 1, "plan") + " tried before this one");
   }
 
   std::string slack_figure() const {
