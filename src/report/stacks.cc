@@ -26,8 +26,7 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& lines) 
   for (auto line = lines.begin(); line != lines.end();) {
     const auto next =
         std::find_if(line, lines.end(), [&](const auto& other) { return other != *line; });
-    const auto times = next - line;
-    told.push_back(times > 1 ? fmt::format("{} ({} times)", *line, times) : *line);
+    told.push_back(repeated_frame(*line, static_cast<size_t>(next - line)));
     line = next;
   }
   return told;
@@ -60,6 +59,10 @@ std::string heading(const std::vector<const ThreadAtEnd*>& threads) {
 }
 
 }  // namespace
+
+std::string repeated_frame(const std::string& frame, size_t times) {
+  return times > 1 ? fmt::format("{} ({} times)", frame, times) : frame;
+}
 
 std::string left_out_frames(size_t count) {
   return fmt::format("... {} of libraries", counted(static_cast<long long>(count), "frame"));

@@ -10,6 +10,9 @@ namespace unflake {
 // Of a stack, the frames in project code and how many are between them, or every frame.
 enum class StackDetail { project, full };
 
+// "descend tree.cc:14 (126 times)": of a function that calls itself without end.
+std::string repeated_frame(const std::string& frame, size_t times);
+
 // "... 12 frames of libraries"
 std::string left_out_frames(size_t count);
 

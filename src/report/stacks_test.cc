@@ -79,6 +79,14 @@ TEST(StackText, Has_its_first_frames_when_none_is_project_code) {
             "  #0  library\n  #1  library\n  #2  library\n  ... 4 frames of libraries\n");
 }
 
+TEST(StackText, Tells_an_endless_recursion_in_one_line) {
+  std::vector frames(63, traced("Tree::dive", true));
+  frames.push_back(traced("main", true));
+  EXPECT_EQ(stack_text({frames}, images, StackDetail::project),
+            "  #0  Tree::dive (63 times)\n  #63 main\n");
+  EXPECT_THAT(stack_text({frames}, images, StackDetail::full), HasSubstr("#62 Tree::dive\n"));
+}
+
 TEST(StackText, Names_code_without_names_by_image_and_address) {
   EXPECT_EQ(stack_text({{traced("", true)}}, images, StackDetail::project),
             "  #0  server_test+0x1174\n");

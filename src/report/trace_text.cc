@@ -178,6 +178,13 @@ std::vector<StackLine> stack_lines(const TracedStack& stack,
   return lines;
 }
 
+// How often the line stands there, one below the other.
+size_t repeats(const std::vector<StackLine>& lines, size_t first, size_t most_frames) {
+  size_t end = first + 1;
+  while (end < std::min(lines.size(), most_frames) && lines[end].text == lines[first].text) ++end;
+  return end - first;
+}
+
 }  // namespace
 
 std::string stack_text(const TracedStack& stack, const std::vector<TracedImage>& images,
@@ -190,9 +197,12 @@ std::string stack_text(const TracedStack& stack, const std::vector<TracedImage>&
     const bool shown = detail == StackDetail::full ||
                        (has_project ? lines[i].is_project : i < frames_without_project);
     left_out += shown ? 0 : 1;
-    if (shown && left_out > 0)
-      text += fmt::format("  {}\n", left_out_frames(std::exchange(left_out, 0)));
-    if (shown) text += fmt::format("  #{:<2} {}\n", i, lines[i].text);
+    if (!shown) continue;
+    if (left_out > 0) text += fmt::format("  {}\n", left_out_frames(std::exchange(left_out, 0)));
+    const bool may_fold = detail == StackDetail::project && lines[i].is_project;
+    const size_t times = may_fold ? repeats(lines, i, most_frames) : 1;
+    text += fmt::format("  #{:<2} {}\n", i, repeated_frame(lines[i].text, times));
+    i += times - 1;
   }
   if (left_out > 0) text += fmt::format("  {}\n", left_out_frames(left_out));
   return lines.size() > most_frames ? text + "  ...\n" : text;
