@@ -20,13 +20,17 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr size_t most_output_lines = 20;
+constexpr size_t most_named = 5;
 
 Error not_one(const Target& target, const std::vector<std::shared_ptr<const Test>>& tests) {
   std::vector<std::string> some;
   for (const auto& test : tests)
-    if (some.size() < 5) some.push_back(shell_quote(printable(test->id.name)));
+    if (some.size() < most_named) some.push_back(shell_quote(printable(test->id.name)));
+  const size_t more = tests.size() - some.size();
   return usage_error(fmt::format("{} tests match, and this command looks into one", tests.size()),
-                     target.name, "name one of them: " + join(some, ", "));
+                     target.name,
+                     "name one of them: " + join(some, ", ") +
+                         (more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 
 Tone tone_of(const Outcome& outcome) {

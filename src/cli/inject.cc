@@ -21,7 +21,7 @@ A site is a call (FILE:LINE:API), a line (FILE:LINE) or a function's entry (FUNC
   :after         on the other side of the call: of a wait, when the thread was woken
   :start         of a creation (pthread_create, fork): in the new thread, before its first line
   @THREAD        only in this thread: main, pool.cc:31#2, or pool.cc:31#* for all that line started
-Behind a delay's duration
+A duration has a unit: 80us, 50ms, 1.5s. Behind a delay's duration
   at visit N     only the N-th time that such a thread comes there
   from visit N   from then on
   halving        every time, half as long at each further visit of a thread
@@ -50,6 +50,7 @@ class Injection {
   Result<int> operator()(const Words& words) {
     auto plan = base_plan();
     if (!plan) return plan.error();
+    if (auto checked = check_interventions(command_.words); !checked) return checked.error();
     auto one = OneTest::find(command_.one, words);
     if (!one) return one.error();
     one_ = std::move(*one);
@@ -87,7 +88,6 @@ class Injection {
 
   Result<int> run_all(Plan plan, const std::vector<NamedIntervention>& interventions) {
     plan.events = plan.stacks = false;  // recording them would make the threads later than asked
-    tell("with interventions:\n");
     InterventionTotals totals;
     std::vector<std::string> texts;
     for (const NamedIntervention& named : interventions) texts.push_back(named.text);
@@ -95,6 +95,7 @@ class Injection {
       const auto result = one_->run(plan);
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
       if (!result) return result.error();
+      if (i == 0) tell("with interventions:\n");
       totals.add(*result);
       tell(texts_.text_of(one_->test(), *result));
     }

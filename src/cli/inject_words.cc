@@ -44,8 +44,9 @@ std::optional<std::string_view> take_last(std::string_view& text, std::string_vi
 
 struct Assignment {
   std::string_view place;
+  std::string_view value;
   Duration duration{};
-  std::string_view rest;  // behind the duration
+  std::string_view rest;  // behind the value
 };
 
 // At the first `=` that a value follows: `operator==()` has some of its own.
@@ -56,13 +57,23 @@ std::optional<Assignment> split_assignment(std::string_view text, Parse parse) {
     const size_t end = std::min(behind.find(' '), behind.size());
     const auto duration = parse(behind.substr(0, end));
     if (duration && !behind.empty())
-      return Assignment{text.substr(0, at), *duration, trim(behind.substr(end))};
+      return Assignment{text.substr(0, at), behind.substr(0, end), *duration,
+                        trim(behind.substr(end))};
   }
   return std::nullopt;
 }
 
 std::optional<Assignment> split_assignment(std::string_view text) {
   return split_assignment(text, parse_duration);
+}
+
+// Fifty seconds are seldom meant by 50.
+Result<void> check_unit(const Assignment& parts, std::string where) {
+  const auto duration = parse_duration_with_unit(parts.value);
+  if (duration) return {};
+  Error error = duration.error();
+  error.where = std::move(where);
+  return error;
 }
 
 constexpr double largest_factor = 3600;
@@ -80,7 +91,8 @@ std::optional<Duration> scaled_second(std::string_view text) {
 
 class Parser {
  public:
-  Parser(const InjectWords& words, const Trace& known) : words_(words), known_(known) {}
+  // Without known threads every name is taken for one.
+  Parser(const InjectWords& words, const Trace* known) : words_(words), known_(known) {}
 
   Result<std::vector<NamedIntervention>> operator()() {
     using Read = Result<void> (Parser::*)(const std::string&);
@@ -102,6 +114,7 @@ class Parser {
     if (!parts)
       return usage_error("this is no delay", "--delay '" + text + "'",
                          "write SITE@THREAD=DURATION, as in queue.cc:57:read@main=200ms");
+    if (auto done = check_unit(*parts, "--delay '" + text + "'"); !done) return done.error();
     auto delay = place(parts->place);
     if (!delay) return delay.error();
     delay->duration = parts->duration;
@@ -149,7 +162,7 @@ class Parser {
     hold->duration = longest_hold;
     std::string_view other = *until;
     if (const auto bound = take_last(other, " for ")) {
-      const auto duration = parse_duration(*bound);
+      const auto duration = parse_duration_with_unit(*bound);
       if (!duration) return duration.error();
       hold->duration = *duration;
     }
@@ -170,6 +183,7 @@ class Parser {
     if (!parts || !parts->rest.empty())
       return usage_error("this is no time value for a site", "--set-time '" + text + "'",
                          "write SITE@THREAD=DURATION, as in server.cc:90:poll=50ms");
+    if (auto done = check_unit(*parts, "--set-time '" + text + "'"); !done) return done.error();
     return add_change(*parts, Intervention::Action::replace_time, text);
   }
 
@@ -232,15 +246,15 @@ class Parser {
   }
 
   Result<void> set_thread(const std::string& text, Intervention& what) const {
-    if (text == "*") return {};
+    if (text == "*" || known_ == nullptr) return {};
     const bool is_class = text.ends_with("#*");
-    for (const TracedThread& thread : known_.threads) {
+    for (const TracedThread& thread : known_->threads) {
       const std::string& name = thread.name.text;
       const std::string of_class = thread_class_of(name) + "#*";
       if ((is_class ? of_class : name) != text) continue;
       what.thread = thread.name;
       what.threads = is_class ? Threads::in_class : Threads::named;
-      what.executable = executable_of(known_, thread);
+      what.executable = executable_of(*known_, thread);
       return {};
     }
     return unknown_thread(text);
@@ -248,7 +262,7 @@ class Parser {
 
   Error unknown_thread(const std::string& text) const {
     std::vector<std::string> names;
-    for (const TracedThread& thread : known_.threads) names.push_back(thread.name.text);
+    for (const TracedThread& thread : known_->threads) names.push_back(thread.name.text);
     std::vector<std::string> similar = nearest(text, names, 5);
     if (similar.empty())
       similar.assign(names.begin(),
@@ -258,7 +272,7 @@ class Parser {
   }
 
   const InjectWords& words_;
-  const Trace& known_;
+  const Trace* known_;
   std::vector<NamedIntervention> all_;
 };
 
@@ -266,7 +280,12 @@ class Parser {
 
 Result<std::vector<NamedIntervention>> parse_interventions(const InjectWords& words,
                                                            const Trace& known) {
-  return Parser(words, known)();
+  return Parser(words, &known)();
+}
+
+Result<void> check_interventions(const InjectWords& words) {
+  if (auto parsed = Parser(words, nullptr)(); !parsed) return parsed.error();
+  return {};
 }
 
 }  // namespace unflake

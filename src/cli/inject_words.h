@@ -27,4 +27,7 @@ struct NamedIntervention {
 Result<std::vector<NamedIntervention>> parse_interventions(const InjectWords& words,
                                                            const Trace& known);
 
+// What can be told to be wrong with the words before any run has shown threads.
+Result<void> check_interventions(const InjectWords& words);
+
 }  // namespace unflake

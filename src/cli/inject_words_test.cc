@@ -149,6 +149,18 @@ TEST(InjectWords, What_is_not_understood_says_what_would_be) {
   }
 }
 
+TEST(InjectWords, A_number_without_a_unit_is_refused) {
+  const InjectWords all[] = {{{"queue.cc:57=50"}, {}, {}, {}, {}},
+                             {{}, {"a.cc:1 until b.cc:2 for 50"}, {}, {}, {}},
+                             {{}, {}, {"queue.cc:57:poll=50"}, {}, {}}};
+  for (const InjectWords& words : all) {
+    const auto parsed = parse_interventions(words, known_threads());
+    ASSERT_FALSE(parsed);
+    EXPECT_EQ(parsed.error().next, "write 50ms or 50s");
+  }
+  EXPECT_TRUE(delays({"queue.cc:57=0"}));
+}
+
 TEST(InjectWords, An_unknown_thread_is_answered_with_the_ones_there_are) {
   const auto parsed = delays({"queue.cc:57@pool.cc:31#3=5ms"});
   ASSERT_FALSE(parsed);

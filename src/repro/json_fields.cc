@@ -121,7 +121,7 @@ double JsonField::real(double low, double high) const {
 Duration JsonField::duration(Duration low, Duration high) const {
   if (!value_) return low;
   const std::string written = text(100);
-  const auto duration = parse_duration(written);
+  const auto duration = parse_duration_with_unit(written);
   if (!duration) {
     complain(duration.error().what, duration.error().next);
     return low;

@@ -42,6 +42,15 @@ Result<Duration> parse_duration(std::string_view text) {
   return not_a_duration(text);
 }
 
+Result<Duration> parse_duration_with_unit(std::string_view text) {
+  auto duration = parse_duration(text);
+  const bool has_unit = !text.empty() && text.back() >= 'a' && text.back() <= 'z';
+  if (!duration || has_unit || *duration == Duration::zero()) return duration;
+  const std::string number = printable(trim(text));
+  return usage_error(fmt::format("'{}' has no unit", number), "",
+                     fmt::format("write {0}ms or {0}s", number));
+}
+
 std::string format_duration(Duration duration) {
   const double us = static_cast<double>(duration.count());
   const auto three_digits = [](double value, std::string_view unit) {
