@@ -61,7 +61,8 @@ std::string ReplayResult::text(const Plan& plan, const Style& style) const {
   if (skipped_ > 0) text += fmt::format("{} skipped the test\n", counted(skipped_, "run"));
   text += fmt::format("when it was recorded: {} under the plan, {} without\n",
                       share(repro_.with_plan), share(repro_.without_plan));
-  if (repro_.plausibility) text += plausibility_words(repro_) + "\n";
+  if (const std::string verdict = plausibility_words(repro_); !verdict.empty())
+    text += (repro_.plausibility ? "" : "verdict: ") + verdict + "\n";
   if (repro_.passes_under_plan)
     text += "under this plan the test passes: the plan shows the order that the test relies on\n";
   return text + totals_.doubts(plan.interventions, texts, style);

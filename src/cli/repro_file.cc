@@ -57,6 +57,16 @@ std::string path_for(const std::string& folder, const Repro& repro) {
   return chosen;
 }
 
+// What was measured is worth more than the same failure without; but code that was changed since
+// may not be what was measured.
+bool says_more(const Repro& known, const Repro& repro) {
+  const auto is_measured = [](const Repro& one) {
+    return one.slack && one.slack->passes > Duration::zero();
+  };
+  return is_measured(known) && !is_measured(repro) && known.commit == repro.commit &&
+         known.passes_under_plan == repro.passes_under_plan;
+}
+
 Error cannot_read(const std::string& path, int error) {
   return usage_error(fmt::format("cannot read the repro file: {}", std::strerror(error)),
                      printable(path), "name a file that `unflake reproduce` has written");
@@ -85,12 +95,14 @@ Error no_such_repro(const Project& project, const std::string& word) {
 
 }  // namespace
 
-Result<std::string> save_repro(const Project& project, const Repro& repro) {
+Result<SavedRepro> save_repro(const Project& project, const Repro& repro) {
   make_folder(project);
   const std::string path = path_for(project.path("repro"), repro);
+  if (const auto known = load_repro(path); known && says_more(*known, repro))
+    return SavedRepro{path, true};
   if (const auto ready = prepare_output_file(path); !ready) return ready.error();
   if (const auto written = replace_file(path, repro_json(repro)); !written) return written.error();
-  return path;
+  return SavedRepro{path};
 }
 
 Result<void> check_repro_folder(const Project& project) {

@@ -8,9 +8,14 @@
 
 namespace unflake {
 
-// Writes a repro to `.unflake/repro/` and returns its path. An older file of the same test and
-// signature is replaced; one of another failure never is.
-Result<std::string> save_repro(const Project& project, const Repro& repro);
+struct SavedRepro {
+  std::string path;
+  bool kept_older = false;
+};
+
+// Writes a repro to `.unflake/repro/`. An older file of the same test and signature is replaced,
+// unless it has a slack and the new one has none; one of another failure never is.
+Result<SavedRepro> save_repro(const Project& project, const Repro& repro);
 
 // Whether save_repro() will be able to, without making anything yet: better before a search than
 // after it.

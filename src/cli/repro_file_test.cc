@@ -32,17 +32,17 @@ class ReproFile : public testing::Test {
 TEST_F(ReproFile, Is_named_by_test_and_signature) {
   const auto path = save_repro(project_, repro_of("Server.Accepts", "8c7b35ab158e3e23"));
   ASSERT_TRUE(path) << to_string(path.error());
-  EXPECT_EQ(*path, folder_.file(".unflake/repro/server_test_Server.Accepts-8c7b35ab.json"));
+  EXPECT_EQ(path->path, folder_.file(".unflake/repro/server_test_Server.Accepts-8c7b35ab.json"));
 }
 
 TEST_F(ReproFile, Has_a_name_that_is_safe_whatever_the_test_is_called) {
   const std::string name = "../../etc/\n\x1b[31m $(rm) 'ä" + std::string(5000, 'x');
   const auto path = save_repro(project_, repro_of(name, "8c7b35ab158e3e23"));
   ASSERT_TRUE(path) << to_string(path.error());
-  const std::filesystem::path file(*path);
+  const std::filesystem::path file(path->path);
   EXPECT_EQ(file.parent_path(), folder_.file(".unflake/repro"));
   EXPECT_LT(file.filename().string().size(), 200u);
-  EXPECT_EQ(load_repro(*path)->test.name, name);
+  EXPECT_EQ(load_repro(path->path)->test.name, name);
 }
 
 TEST_F(ReproFile, Of_the_same_failure_is_replaced) {
@@ -50,27 +50,55 @@ TEST_F(ReproFile, Of_the_same_failure_is_replaced) {
   const auto first = save_repro(project_, repro);
   repro.reason = "better";
   const auto second = save_repro(project_, repro);
-  EXPECT_EQ(*first, *second);
-  EXPECT_EQ(load_repro(*second)->reason, "better");
+  EXPECT_EQ(first->path, second->path);
+  EXPECT_EQ(load_repro(second->path)->reason, "better");
+}
+
+TEST_F(ReproFile, With_a_slack_is_not_replaced_by_one_of_the_same_failure_without) {
+  Repro measured = repro_of("Server.Accepts", "8c7b35ab158e3e23");
+  measured.slack = Slack{15ms, 16ms};
+  Repro interrupted = repro_of("Server.Accepts", "8c7b35ab158e3e23");
+  const auto first = save_repro(project_, measured);
+  for (const auto& bound : {std::optional<Slack>(), std::optional(Slack{0ms, 400ms})}) {
+    interrupted.slack = bound;
+    const auto second = save_repro(project_, interrupted);
+    EXPECT_EQ(second->path, first->path);
+    EXPECT_TRUE(second->kept_older);
+    EXPECT_EQ(load_repro(first->path)->slack, measured.slack);
+  }
+}
+
+TEST_F(ReproFile, With_a_slack_is_replaced_by_a_newer_slack_and_after_another_commit) {
+  Repro measured = repro_of("Server.Accepts", "8c7b35ab158e3e23");
+  measured.slack = Slack{15ms, 16ms};
+  (void)save_repro(project_, measured);
+  measured.slack = Slack{20ms, 21ms};
+  const auto newer = save_repro(project_, measured);
+  EXPECT_FALSE(newer->kept_older);
+  EXPECT_EQ(load_repro(newer->path)->slack, measured.slack);
+  Repro after_edit = repro_of("Server.Accepts", "8c7b35ab158e3e23");
+  after_edit.commit = "0123456789abcdef0123456789abcdef01234567";
+  EXPECT_FALSE(save_repro(project_, after_edit)->kept_older);
+  EXPECT_FALSE(load_repro(newer->path)->slack);
 }
 
 TEST_F(ReproFile, Of_another_failure_is_never_replaced) {
   const Repro repros[] = {repro_of("a/b", "8c7b35ab158e3e23"), repro_of("a_b", "8c7b35ab158e3e23"),
                           repro_of("a:b", "8c7b35ab158e3e23"), repro_of("a/b", "8c7b35abffffffff")};
   std::vector<std::string> paths;
-  for (const Repro& repro : repros) paths.push_back(*save_repro(project_, repro));
+  for (const Repro& repro : repros) paths.push_back(save_repro(project_, repro)->path);
   for (size_t i = 0; i < paths.size(); ++i) {
     EXPECT_EQ(load_repro(paths[i])->test, repros[i].test);
     EXPECT_EQ(load_repro(paths[i])->signature, repros[i].signature);
-    EXPECT_EQ(*save_repro(project_, repros[i]), paths[i]);
+    EXPECT_EQ(save_repro(project_, repros[i])->path, paths[i]);
   }
 }
 
 TEST_F(ReproFile, That_cannot_be_read_is_left_alone) {
   const Repro repro = repro_of("Server.Accepts", "8c7b35ab158e3e23");
-  const std::string first = *save_repro(project_, repro);
+  const std::string first = save_repro(project_, repro)->path;
   std::ofstream(first) << "{ somebody's notes";
-  EXPECT_NE(*save_repro(project_, repro), first);
+  EXPECT_NE(save_repro(project_, repro)->path, first);
 }
 
 TEST_F(ReproFile, Leaves_no_temporary_files) {
@@ -84,7 +112,8 @@ TEST_F(ReproFile, Leaves_no_temporary_files) {
 }
 
 TEST_F(ReproFile, Is_found_by_path_name_or_name_with_its_ending) {
-  const std::string path = *save_repro(project_, repro_of("Server.Accepts", "8c7b35ab158e3e23"));
+  const std::string path =
+      save_repro(project_, repro_of("Server.Accepts", "8c7b35ab158e3e23"))->path;
   for (const std::string& word : {path, std::string("server_test_Server.Accepts-8c7b35ab"),
                                   std::string("server_test_Server.Accepts-8c7b35ab.json")}) {
     const auto found = find_repro(project_, word);

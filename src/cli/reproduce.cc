@@ -42,7 +42,7 @@ What is confirmed is written to .unflake/repro/NAME.json, for `unflake replay` a
 How late the test must be to fail tells a flaw (a busy machine is that late), a risk (a badly overloaded
 one is) and a margin (only one that stands still is, and nobody has seen the failure) apart.
 
-Exit code 0: reproduced, a flaw or a risk; 1: not reproduced (it says what was covered), or the test
+Exit code 0: reproduced, a flaw, a risk or not measured; 1: not reproduced (it says what was covered), or the test
 always fails or is skipped; 2: bad usage; 4: unflake itself failed; 5: only a margin was found; 128 + N:
 stopped by signal N, what was confirmed until then is written.)";
 
@@ -163,8 +163,11 @@ class Reproduction {
     std::vector<std::string> names;
     for (const size_t i : *named)
       if (names.size() < most_named) names.push_back(shell_quote(printable(choice[i].id.name)));
+    const size_t more = named->size() - names.size();
     return usage_error(fmt::format("the log shows {} failing tests of this target", named->size()),
-                       command_.log, "name the one to hunt for: " + join(names, ", "));
+                       command_.log,
+                       "name the one to hunt for: " + join(names, ", ") +
+                           (more > 0 ? fmt::format(" and {} more", more) : ""));
   }
 
   Result<std::vector<Wanted>> wanted_failures() {
@@ -263,10 +266,17 @@ class Reproduction {
       Repro repro = repro_of(hunt.found()[i]);
       describe(repro, hunt.profile());
       auto file = save(repro, i);
-      if (is_final) events_.emit(FailureReproduced{std::move(repro), file ? *file : ""});
+      if (is_final) events_.emit(FailureReproduced{std::move(repro), file ? file->path : ""});
+      if (is_final && file && file->kept_older) events_.emit(older_is_kept(file->path));
       if (!file) all_kept = file.error();
     }
     return all_kept;
+  }
+
+  static Note older_is_kept(const std::string& file) {
+    return {Note::Level::info,
+            fmt::format("{} was found before, with its slack, and is kept", printable(file)),
+            "remove it to have this one written"};
   }
 
   void describe(Repro& repro, const Profile& profile) const {
@@ -277,15 +287,15 @@ class Reproduction {
     describe_sites(repro, seen, program_code(seen, one_->project_code()));
   }
 
-  Result<std::string> save(const Repro& repro, size_t number) const {
+  Result<SavedRepro> save(const Repro& repro, size_t number) const {
     if (number > 0 || out_.empty()) return save_in_project(repro);
     if (auto written = replace_file(out_, repro_json(repro)); !written) return written.error();
-    return out_;
+    return SavedRepro{out_};
   }
 
-  Result<std::string> save_in_project(const Repro& repro) const {
+  Result<SavedRepro> save_in_project(const Repro& repro) const {
     auto saved = save_repro(one_->project(), repro);
-    if (saved) return path_from_here(*saved);
+    if (saved) return SavedRepro{path_from_here(saved->path), saved->kept_older};
     Error error = saved.error();
     error.next =
         "make the folder writable, or write the repro elsewhere with --out FILE; "

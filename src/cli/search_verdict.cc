@@ -14,9 +14,12 @@
 namespace unflake {
 namespace {
 
+using namespace std::chrono_literals;
 using Lines = std::vector<std::string>;
 
 constexpr size_t most_listed = 5;
+constexpr int runs_of_a_search = 20;  // without which it learns next to nothing
+constexpr Duration least_budget = 30s;
 constexpr int least_late_runs = 10;  // that can show that lateness makes no difference
 
 struct Base {
@@ -46,7 +49,7 @@ Lines always_fails_lines(const Hunt& hunt) {
         counted(base.runs, "run"), exact_interval(base.failures, base.runs).low * 100));
   lines.push_back("failure: " + failure_headline(outcome));
   lines.push_back(outcome.kind == OutcomeKind::timeout
-                      ? "next: `unflake run` shows where every thread stands; is it only slow, "
+                      ? "next: `unflake run` shows where every thread stands; if it is only slow, "
                         "give it a longer --timeout and --budget"
                       : "next: mend that first; `unflake trace` shows where it happens");
   return lines;
@@ -90,7 +93,12 @@ void add_reached(const Hunt& hunt, Lines& lines) {
   const Profile& profile = hunt.profile();
   const Base base = base_of(hunt);
   if (base.runs == 0) {
-    lines.push_back("reached: nothing: not one run came to an end within the budget");
+    lines.push_back(
+        hunt.cut_short() > Duration::zero()
+            ? fmt::format("reached: nothing: the budget is too short for the test: one run was "
+                          "given {} and did not come to an end",
+                          format_duration(hunt.cut_short()))
+            : "reached: nothing: not one run came to an end within the budget");
     return;
   }
   lines.push_back(fmt::format("reached: {} (a site in a thread) in {}, {} on average",
@@ -146,6 +154,9 @@ void add_tried(const Hunt& hunt, Lines& lines) {
         "not tried: {}, because confirming a failure of the longest would "
         "have taken {}, more than was left",
         counted(coverage.unaffordable, "plan"), format_duration(coverage.longest_unaffordable)));
+  if (!coverage.left_out.empty())
+    lines.push_back(fmt::format("left out: {}: no time was left for an experiment",
+                                join(coverage.left_out, ", ")));
   for (const Found& found : coverage.unfinished)
     if (listed++ < most_listed) lines.push_back(unfinished_text(found));
   if (coverage.unconfirmed > 0)
@@ -181,10 +192,12 @@ void add_not_covered(const Hunt& hunt, Lines& lines) {
     if (listed++ < most_listed) lines.push_back("not covered: " + one_line(gap));
 }
 
-// Enough for what had to be left out, and in words that --budget takes.
+// Enough for what had to be left out, or for so many runs of a test that takes longer than it was
+// given, and in words that --budget takes.
 std::string longer_budget(const Hunt& hunt) {
-  const Duration needed = std::max(2 * hunt.options().budget,
-                                   hunt.options().budget + hunt.coverage().longest_unaffordable);
+  const Duration needed = std::max({2 * hunt.options().budget,
+                                    hunt.options().budget + hunt.coverage().longest_unaffordable,
+                                    runs_of_a_search * hunt.cut_short(), least_budget});
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(needed).count();
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(needed).count();
   return seconds < 60 ? fmt::format("--budget {}s", seconds) : fmt::format("--budget {}m", minutes);
@@ -193,15 +206,18 @@ std::string longer_budget(const Hunt& hunt) {
 void add_next(const Hunt& hunt, Lines& lines) {
   if (hunt.stopped()) return;
   if (hunt.profile().runs.empty()) {
-    lines.push_back("next: give it more time: " + longer_budget(hunt));
+    lines.push_back("next: give it more time, at least " + longer_budget(hunt));
+    lines.push_back("or: if it hangs, --timeout says after how long a run does");
     return;
   }
-  if (hunt.profile().places.empty()) {
+  const bool has_places = !hunt.profile().places.empty();
+  if (!has_places && base_of(hunt).failures == 0) {
     lines.push_back(
-        "next: no call of project code was seen; see [code] in config.toml, or --system");
+        "next: the project makes no call at which a thread could be made late; if that is wrong, "
+        "see [code] in config.toml, or --system");
     return;
   }
-  if (is_indifferent_to_lateness(hunt.lateness_effect())) {
+  if (!has_places || is_indifferent_to_lateness(hunt.lateness_effect())) {
     lines.push_back(
         "next: look for what else differs between two runs: random numbers, addresses, the time of "
         "day, files and ports that others use; `unflake run -n 100` shows its failures");
@@ -211,7 +227,10 @@ void add_next(const Hunt& hunt, Lines& lines) {
     lines.push_back("next: nothing has to be repaired; --failure hunts for a given failure");
     return;
   }
-  if (ran_out(hunt))
+  if (ran_out(hunt) && hunt.coverage().search_runs == 0)
+    lines.push_back(fmt::format("next: the budget is too short for a test that takes {}: {}",
+                                format_duration(hunt.profile().average), longer_budget(hunt)));
+  else if (ran_out(hunt))
     lines.push_back("next: the budget ran out before the search did: " + longer_budget(hunt) +
                     " goes on");
   else

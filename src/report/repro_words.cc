@@ -43,6 +43,17 @@ std::string sentence_of(const Repro& repro) {
                         : "a margin, no flaw: only a machine that stands still is that late";
 }
 
+bool is_made_late(const Repro& repro) {
+  return !repro.passes_under_plan && longest_delay(repro.plan) > Duration::zero();
+}
+
+std::string why_not_judged(const Repro& repro) {
+  constexpr const char* question = "a flaw, a risk or a margin";
+  if (!repro.slack)
+    return fmt::format("{}, because how little lateness is enough was not measured", question);
+  return fmt::format("{}, because no lateness was found that does no harm", question);
+}
+
 }  // namespace
 
 std::string slack_words(const Repro& repro) {
@@ -63,7 +74,7 @@ std::string margin_words(const Repro& repro) {
 }
 
 std::string plausibility_words(const Repro& repro) {
-  if (!repro.plausibility) return "";
+  if (!repro.plausibility) return is_made_late(repro) ? "not known: " + why_not_judged(repro) : "";
   std::string text = sentence_of(repro);
   if (repro.machine_lateness)
     text += fmt::format("; this one was late by up to {}, and by {} when it was made scarce",

@@ -207,7 +207,8 @@ std::string repro_text(const Repro& repro, const Style& style) {
   if (repro.slack && !repro.is_margin())
     text +=
         detail_line((repro.passes_under_plan ? "passes from " : "slack: ") + slack_words(repro));
-  if (repro.plausibility) text += detail_line(plausibility_words(repro));
+  if (const std::string verdict = plausibility_words(repro); !verdict.empty())
+    text += detail_line((repro.plausibility ? "" : "verdict: ") + verdict);
   text += detail_line(fmt::format("found by {} in {}, signature {}", repro.strategy,
                                   counted(repro.search_runs, "search run"), repro.signature));
   return text;

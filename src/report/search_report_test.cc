@@ -180,6 +180,15 @@ TEST(ReproText, Tells_a_flaw_from_a_risk) {
             std::string::npos);
 }
 
+TEST(ReproText, Says_that_a_verdict_is_not_known_without_a_measurement) {
+  Repro repro;
+  repro.plan.interventions.emplace_back().duration = 400ms;
+  EXPECT_NE(repro_text(repro, Style(false)).find("verdict: not known: a flaw, a risk or a margin"),
+            std::string::npos);
+  repro.passes_under_plan = true;
+  EXPECT_EQ(repro_text(repro, Style(false)).find("verdict"), std::string::npos);
+}
+
 TEST(ReproText, Says_from_which_delay_on_a_broken_test_passes) {
   Repro repro;
   repro.passes_under_plan = true;
