@@ -63,7 +63,8 @@ Lines skipped_lines(const Hunt& hunt) {
 }
 
 bool ran_out(const Hunt& hunt) {
-  return hunt.out_of_budget() || hunt.coverage().unaffordable > 0;
+  return hunt.out_of_budget() || hunt.coverage().unaffordable > 0 ||
+         hunt.profile().runs.empty();
 }
 
 // It fails without delays, and with them neither more nor less often.
