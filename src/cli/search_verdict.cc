@@ -63,8 +63,7 @@ Lines skipped_lines(const Hunt& hunt) {
 }
 
 bool ran_out(const Hunt& hunt) {
-  return hunt.out_of_budget() || hunt.coverage().unaffordable > 0 ||
-         hunt.profile().runs.empty();
+  return hunt.out_of_budget() || hunt.coverage().unaffordable > 0 || hunt.profile().runs.empty();
 }
 
 // It fails without delays, and with them neither more nor less often.
