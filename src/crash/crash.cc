@@ -72,12 +72,9 @@ char answers[64];
 bool told;
 alignas(16) char signal_stack[32 * 1024];  // the main thread's own may be what has run out
 
-long open_file(const char* path, int flags) {
-  return raw_syscall(__NR_openat, AT_FDCWD, as_word(path), flags | O_CLOEXEC);
-}
-
 void wait_for_answer() {
-  const long file = open_file(answers, O_RDONLY | O_NONBLOCK);
+  const long file =
+      raw_syscall(__NR_openat, AT_FDCWD, as_word(answers), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (failed(file)) return;
   pollfd watched{static_cast<int>(file), POLLIN, 0};
   raw_syscall(__NR_poll, as_word(&watched), 1, crash_milliseconds_to_answer);

@@ -118,22 +118,22 @@ ProcessResult never_started() {
 }
 
 // Runs what is ordered and tells how it ended. Whoever repeats a short test waits for the next
-// start more than for the last result, so a result is told when the next process runs.
+// start more than for the last result, so a result may be told when the next process runs. Not one
+// that takes long to tell, nor behind another test: should that one kill us, this one is blamed.
 class Service {
  public:
   explicit Service(int socket) : socket_(socket), orders_(socket) {}
 
   bool serve_next() {
-    if (!may_wait() && !tell()) return false;
-    const auto launch = orders_.next();
+    if (!may_wait()) tell();
+    const auto launch = heard_ ? orders_.next() : std::nullopt;
     if (!launch) return false;
     command_ = launch->command.argv;
-    ProcessResult result =
-        run_process(*launch, orders_, servers_, crashes_, [this] { heard_ = tell() && heard_; });
-    heard_ = tell() && heard_;
+    ProcessResult result = run_process(*launch, orders_, servers_, crashes_, [this] { tell(); });
+    tell();  // it may not have been started
     untold_ = std::move(result);
-    for (size_t left = orders_.take_dropped(); left > 0 && heard_; --left) {
-      heard_ = tell();
+    for (size_t left = orders_.take_dropped(); left > 0; --left) {
+      tell();
       untold_ = never_started();
     }
     return heard_;
@@ -149,9 +149,9 @@ class Service {
     return size < soon_told && next->fork_server.empty() && next->conditions == Conditions{};
   }
 
-  bool tell() {
+  void tell() {
     const auto result = std::exchange(untold_, std::nullopt);
-    return !result || send_message(socket_, encode(*result));
+    if (result && heard_) heard_ = send_message(socket_, encode(*result));
   }
 
   const int socket_;
@@ -160,7 +160,7 @@ class Service {
   ForkServers servers_{crashes_};
   std::optional<ProcessResult> untold_;
   std::vector<std::string> command_;  // whose result that is
-  bool heard_ = true;
+  bool heard_ = true;                 // unflake is there
 };
 
 // noexcept: an exception must not unwind into unflake's own frames, which this is a copy of.
