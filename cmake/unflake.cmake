@@ -21,18 +21,31 @@ else()
   target_compile_options(unflake_options INTERFACE -Werror)
 endif()
 
-# Eight sources at a time take about half the time that they take one by one. Names that only one
-# file knows must then differ from those of its neighbours.
-function(unflake_compile_together target)
-  if(UNFLAKE_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+# Sources that are compiled at once take about half the time that they take one by one. Names that
+# only one file knows must then differ from those of its neighbours. A source's group follows from
+# its folder and name alone, so that a new file changes no other group.
+function(unflake_compile_together target groups)
+  if(NOT UNFLAKE_TOGETHER OR NOT groups)
+    return()
   endif()
+  get_target_property(sources ${target} SOURCES)
+  foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME)
+    get_filename_component(folder ${source} DIRECTORY)
+    get_filename_component(folder ${folder} NAME)
+    string(MD5 digest ${name})
+    string(SUBSTRING ${digest} 0 4 digits)
+    math(EXPR group "0x${digits} % ${groups}")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()
 
-# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests. A COLD one
-# waits for tests, disks and people, and is compiled for less than the highest speed.
+# A stage of the pipeline: every .cc of the folder and its subfolders but the unit tests, compiled in
+# as many groups a folder as TOGETHER says. A COLD one waits for tests, disks and people, and is compiled for
+# less than the highest speed.
 function(unflake_stage stage)
-  cmake_parse_arguments(ARG "COLD;TOGETHER" "" "LINK;HIDDEN;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "TOGETHER" "LINK;HIDDEN;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*.cc
     ${CMAKE_CURRENT_SOURCE_DIR}/${stage}/*/*.cc)
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
@@ -41,9 +54,7 @@ function(unflake_stage stage)
   endif()
   add_library(unflake_${stage} STATIC ${sources})
   target_link_libraries(unflake_${stage} PUBLIC unflake_options ${ARG_LINK} PRIVATE ${ARG_HIDDEN})
-  if(ARG_TOGETHER)
-    unflake_compile_together(unflake_${stage})
-  endif()
+  unflake_compile_together(unflake_${stage} "${ARG_TOGETHER}")
   if(ARG_COLD AND CMAKE_BUILD_TYPE STREQUAL Release)
     target_compile_options(unflake_${stage} PRIVATE -O1)
   endif()
@@ -78,7 +89,7 @@ endfunction()
 # The unit tests that stand beside a stage's code, as one binary. SANITIZED ones are a part of `make
 # test` with sanitizers only, and built on demand without: each test is compiled once.
 function(unflake_stage_tests stage)
-  cmake_parse_arguments(ARG "SANITIZED;TOGETHER" "" "" ${ARGN})
+  cmake_parse_arguments(ARG "SANITIZED" "TOGETHER" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cc
     ${CMAKE_SOURCE_DIR}/src/${stage}/*/*_test.cc)
   if(NOT sources)
@@ -88,9 +99,7 @@ function(unflake_stage_tests stage)
   target_link_libraries(${stage}_test PRIVATE unflake_${stage} GTest::gtest_main GTest::gmock)
   target_include_directories(${stage}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   unflake_compile_test(${stage}_test)
-  if(ARG_TOGETHER)
-    unflake_compile_together(${stage}_test)
-  endif()
+  unflake_compile_together(${stage}_test "${ARG_TOGETHER}")
   add_dependencies(unit_tests ${stage}_test)
   add_test(NAME ${stage} COMMAND ${stage}_test)
   set_tests_properties(${stage} PROPERTIES LABELS unit)

@@ -1,13 +1,12 @@
-#include "balance_scores.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "balance_scores.h"
 #include "figures.h"
 #include "stats/comparison.h"
-#include "stats/rates.h"
+#include "stats/intervals.h"
 #include "util/text.h"
 
 namespace unflake::eval {

@@ -1,10 +1,9 @@
-#include "balance_section.h"
-
 #include <fmt/format.h>
 
+#include "balance_section.h"
 #include "markdown.h"
-#include "util/duration.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace unflake::eval {
 namespace {

@@ -1,14 +1,13 @@
-#include "document.h"
-
 #include <fmt/format.h>
 
 #include <tuple>
 
+#include "document.h"
 #include "figures.h"
 #include "markdown.h"
 #include "measure.h"
-#include "util/duration.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace unflake::eval {
 namespace {

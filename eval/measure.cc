@@ -1,14 +1,13 @@
-#include "measure.h"
-
 #include <fmt/format.h>
 
 #include <filesystem>
 
+#include "measure.h"
 #include "search/reproduce/strategy.h"
 #include "subprocess.h"
 #include "support/temp_folder.h"
-#include "util/base_name.h"
 #include "util/json.h"
+#include "util/paths.h"
 #include "util/text.h"
 
 namespace unflake::eval {

@@ -1,15 +1,15 @@
 // Chooses an order of candidates by measurement: `record` tries every candidate of every program of
 // the zoo once and for all, `rank` tells how soon each order would have come to one that wins.
 #include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <set>
 
-#include "cli/agent_command.h"
+#include "app/agent_command.h"
 #include "cli/wanted.h"
 #include "figures.h"
 #include "recording.h"

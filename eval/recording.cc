@@ -1,11 +1,10 @@
-#include "recording.h"
-
 #include <algorithm>
 #include <iterator>
 #include <limits>
 
 #include "protocol/agent_protocol.h"
-#include "repro/json_fields.h"
+#include "recording.h"
+#include "repro/repro_json.h"
 
 namespace unflake::eval {
 namespace {

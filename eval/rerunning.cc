@@ -1,11 +1,10 @@
-#include "rerunning.h"
-
 #include <algorithm>
 #include <thread>
 
-#include "cli/agent_command.h"
-#include "cli/inject_words.h"
+#include "app/agent_command.h"
+#include "cli/inject.h"
 #include "figures.h"
+#include "rerunning.h"
 
 namespace unflake::eval {
 namespace {

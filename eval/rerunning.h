@@ -5,8 +5,8 @@
 
 #include "balance_results.h"
 #include "truth.h"
-#include "util/duration.h"
 #include "util/result.h"
+#include "util/time.h"
 
 namespace unflake {
 class OneTest;

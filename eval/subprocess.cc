@@ -1,5 +1,3 @@
-#include "subprocess.h"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -8,8 +6,9 @@
 #include <csignal>
 #include <cstring>
 
+#include "subprocess.h"
 #include "surroundings.h"
-#include "util/pidfd.h"
+#include "util/unique_fd.h"
 
 namespace unflake::eval {
 namespace {

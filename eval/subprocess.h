@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "util/duration.h"
 #include "util/result.h"
+#include "util/time.h"
 
 namespace unflake::eval {
 

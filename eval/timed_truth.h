@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "truth.h"
-#include "util/duration.h"
+#include "util/time.h"
 
 namespace unflake::eval {
 

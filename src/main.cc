@@ -7,9 +7,9 @@
 #include <exception>
 #include <string_view>
 
+#include "app/page.h"
+#include "app/version.h"
 #include "cli/commands.h"
-#include "cli/exit_codes.h"
-#include "cli/version.h"
 #include "util/text.h"
 
 namespace {

@@ -7,9 +7,9 @@
 #include <unordered_set>
 
 #include "model/signature.h"
-#include "util/base_name.h"
 #include "util/fnv1a.h"
-#include "util/lower_case.h"
+#include "util/paths.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {

@@ -6,19 +6,17 @@
 #include <functional>
 #include <thread>
 
-#include "cli/agent_command.h"
-#include "cli/balance_sources.h"
-#include "cli/balance_words.h"
+#include "app/agent_command.h"
+#include "app/listeners.h"
+#include "app/page.h"
+#include "cli/balance_input.h"
 #include "cli/commands.h"
-#include "cli/listeners.h"
-#include "cli/machine_speed.h"
-#include "cli/page.h"
 #include "report/balance_html.h"
 #include "report/balance_json.h"
 #include "report/balance_text.h"
-#include "report/search_report.h"
+#include "report/search_text.h"
 #include "search/balance/claim.h"
-#include "util/output_file.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "cli/balance_sources.h"
+#include "cli/balance_input.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

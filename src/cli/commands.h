@@ -1,17 +1,10 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <vector>
+
+#include "app/command_line.h"
 
 namespace unflake {
-
-// The words behind the command's name, split at the first `--`.
-struct Words {
-  std::vector<std::string> options;
-  std::vector<std::string> command;  // behind `--`
-  bool has_command = false;          // there was a `--`
-};
 
 struct CommandEntry {
   const char* name;

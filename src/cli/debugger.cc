@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "run/command_program.h"
 #include "run/spawn.h"
 #include "suite/program.h"
 #include "util/text.h"

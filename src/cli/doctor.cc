@@ -7,17 +7,17 @@
 #include <filesystem>
 #include <thread>
 
+#include "app/config.h"
+#include "app/options.h"
+#include "app/page.h"
+#include "app/project.h"
 #include "cli/commands.h"
-#include "cli/config.h"
-#include "cli/options.h"
-#include "cli/page.h"
-#include "cli/project.h"
-#include "run/agent_library.h"
+#include "run/agent_session.h"
 #include "run/local_executor.h"
 #include "run/process_tree.h"
 #include "store/store.h"
-#include "util/pidfd.h"
 #include "util/text.h"
+#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -2,17 +2,17 @@
 
 #include <filesystem>
 
+#include "app/agent_command.h"
+#include "app/page.h"
+#include "app/repro_file.h"
 #include "cli/commands.h"
-#include "cli/page.h"
-#include "cli/recorded.h"
-#include "cli/repro_file.h"
 #include "report/chrome_trace.h"
 #include "report/explanation_html.h"
-#include "report/explanation_json.h"
-#include "report/explanation_text.h"
+#include "report/explanation_words.h"
+#include "report/trace_json.h"
 #include "repro/relocation.h"
 #include "trace/program_code.h"
-#include "util/output_file.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,19 +1,16 @@
-#include "store/store.h"
-
 #include <fmt/format.h>
 
 #include <filesystem>
 
+#include "app/options.h"
+#include "app/page.h"
 #include "cli/history.h"
-#include "cli/options.h"
-#include "cli/page.h"
-#include "report/timestamp.h"
 #include "stats/intervals.h"
-#include "stats/rates.h"
-#include "suite/command.h"
+#include "store/store.h"
+#include "suite/program.h"
 #include "util/json.h"
-#include "util/known_duration.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace unflake {
 namespace {

@@ -1,13 +1,11 @@
-#include "ingest/ingest.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "cli/ingest_words.h"
-#include "cli/listeners.h"
-#include "cli/report_paths.h"
+#include "app/listeners.h"
+#include "cli/ingest_input.h"
+#include "ingest/ingest.h"
 #include "run/local_executor.h"
-#include "util/environment.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "report/json_lines.h"
-#include "report/progress.h"
 #include "report/summary.h"
+#include "report/terminal.h"
 #include "util/text.h"
 
 namespace unflake {

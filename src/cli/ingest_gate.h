@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/gatekeeper.h"
+#include "app/gatekeeper.h"
 #include "ingest/build_results.h"
 #include "ingest/ingest.h"
 

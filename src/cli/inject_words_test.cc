@@ -1,4 +1,4 @@
-#include "cli/inject_words.h"
+#include "cli/inject.h"
 
 #include <gtest/gtest.h>
 

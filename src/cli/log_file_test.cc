@@ -1,4 +1,4 @@
-#include "cli/log_file.h"
+#include "cli/wanted.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

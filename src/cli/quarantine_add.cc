@@ -4,13 +4,14 @@
 #include <csignal>
 #include <filesystem>
 
-#include "cli/path_from_here.h"
+#include "app/project.h"
 #include "cli/quarantine_command.h"
-#include "lifecycle/clean_runs.h"
+#include "lifecycle/gate.h"
 #include "lifecycle/owners.h"
+#include "lifecycle/quarantine.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
-#include "util/signal_name.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace unflake {

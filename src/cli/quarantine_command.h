@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/options.h"
-#include "cli/page.h"
+#include "app/options.h"
+#include "app/page.h"
 #include "lifecycle/quarantine.h"
 
 namespace unflake {

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include "cli/options.h"
-#include "cli/page.h"
+#include "app/options.h"
+#include "app/page.h"
 #include "cli/report_issues.h"
-#include "report/style.h"
+#include "report/layout.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
-#include "util/output_file.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {

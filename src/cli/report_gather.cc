@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <set>
 
-#include "cli/repro_file.h"
+#include "app/repro_file.h"
 #include "report/explanation_words.h"
-#include "report/repro_words.h"
-#include "study/episodes.h"
+#include "report/search_text.h"
+#include "study/study_facts.h"
 #include "util/text.h"
 
 namespace unflake {

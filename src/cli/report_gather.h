@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "app/project.h"
 #include "causes/cause_links.h"
-#include "cli/project.h"
 #include "lifecycle/owners.h"
 #include "lifecycle/quarantine.h"
 #include "model/cause_report.h"

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "lifecycle/gate.h"
-#include "report/style.h"
-#include "util/environment.h"
+#include "report/layout.h"
+#include "util/system.h"
 #include "util/text.h"
 #include "web/issue_sender.h"
 

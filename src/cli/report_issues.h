@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/page.h"
+#include "app/page.h"
 #include "cli/report_gather.h"
 #include "web/issue_plan.h"
 

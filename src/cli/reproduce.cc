@@ -3,25 +3,22 @@
 
 #include <algorithm>
 
-#include "cli/agent_command.h"
+#include "app/agent_command.h"
+#include "app/listeners.h"
+#include "app/project.h"
+#include "app/repro_file.h"
 #include "cli/commands.h"
-#include "cli/listeners.h"
-#include "cli/log_file.h"
-#include "cli/path_from_here.h"
-#include "cli/repro_file.h"
 #include "cli/search_verdict.h"
-#include "cli/target_record.h"
 #include "cli/wanted.h"
 #include "output/ci_log/ci_log.h"
-#include "report/findings.h"
 #include "report/json_lines.h"
-#include "report/search_report.h"
+#include "report/search_text.h"
 #include "repro/relocation.h"
 #include "repro/repro_json.h"
-#include "run/lateness_probe.h"
+#include "run/scarcity.h"
 #include "search/reproduce/strategy.h"
 #include "trace/program_code.h"
-#include "util/output_file.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {

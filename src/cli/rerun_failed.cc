@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "report/style.h"
-#include "report/timestamp.h"
+#include "report/layout.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace unflake {
 namespace {

@@ -1,16 +1,19 @@
+
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
 #include <filesystem>
 
-#include "cli/changed_tests.h"
-#include "cli/gatekeeper.h"
-#include "cli/listeners.h"
-#include "cli/repeat_changed.h"
+#include "app/changed_tests.h"
+#include "app/gatekeeper.h"
+#include "app/listeners.h"
+#include "app/repro_file.h"
 #include "cli/rerun_failed.h"
-#include "cli/run_options.h"
-#include "cli/target_record.h"
+#include "report/layout.h"
 #include "run/local_executor.h"
+#include "search/session/session.h"
+#include "stats/intervals.h"
+#include "store/store.h"
 #include "store/values.h"
 #include "suite/program.h"
 #include "util/text.h"
@@ -55,6 +58,52 @@ ExitCode exit_code_for(const SessionEnded& ended, FlakyResult flaky) {
   if (ended.failed > 0) return ExitCode::test_failed;
   if (ended.flaky == 0 || flaky == FlakyResult::pass) return ExitCode::success;
   return flaky == FlakyResult::fail ? ExitCode::test_failed : ExitCode::flaky_only;
+}
+
+struct ChangedFound {
+  int fresh = 0, changed = 0, undecided = 0;
+  int all() const { return fresh + changed + undecided; }
+};
+
+std::string text_of(const ChangedFound& found, int runs, const std::string& revision) {
+  if (found.all() == 0) return fmt::format("no test is new or changed since {}", revision);
+  std::vector<std::string> parts;
+  if (found.fresh > 0) parts.push_back(fmt::format("{} new", found.fresh));
+  if (found.changed > 0) parts.push_back(fmt::format("{} changed", found.changed));
+  if (found.undecided > 0)
+    parts.push_back(fmt::format("{} that may be (the suite does not tell where it is written)",
+                                found.undecided));
+  return fmt::format(
+      "{} since {}: {}, {} each; 0 failures of {} prove a failure rate below {} at "
+      "95 % confidence",
+      counted(found.all(), "test"), printable(revision), join(parts, ", "), counted(runs, "run"),
+      runs, percent(upper_bound_zero_failures(runs)));
+}
+
+// History does not know a test that is new; one that it does not know may be as old as its lines.
+Result<bool> is_new(const TestId& test, Store* store) {
+  if (!store) return false;
+  const auto known = store->summarise_test(test);
+  if (!known) return known.error();
+  return !known->has_value();
+}
+
+// Makes the changed tests, and those of which nobody can tell, run `runs` times; without retries,
+// which these runs make needless. Says which, and what it proves when they pass.
+Result<std::string> repeat_what_changed(std::vector<PlannedTest>& plan, const ChangedTests& tests,
+                                        int runs, const std::string& revision, Store* store) {
+  ChangedFound found;
+  for (PlannedTest& planned : plan) {
+    const bool undecided = tests.undecided.contains(planned.test->id);
+    const bool changed = tests.changed.contains(planned.test->id);
+    if (planned.role != PlannedTest::Role::test || (!undecided && !changed)) continue;
+    const auto fresh = is_new(planned.test->id, store);
+    if (!fresh) return fresh.error();
+    ++(*fresh ? found.fresh : changed ? found.changed : found.undecided);
+    planned.repeat = runs;
+    planned.retries = 0;
+  }
+  return text_of(found, runs, revision);
 }
 
 class RunSession {

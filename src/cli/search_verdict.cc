@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "report/findings.h"
-#include "report/study_words.h"
-#include "report/style.h"
+#include "report/layout.h"
+#include "report/search_text.h"
+#include "report/study_text.h"
 #include "stats/intervals.h"
 #include "util/text.h"
 

@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <thread>
 
-#include "cli/options.h"
-#include "cli/version.h"
-#include "util/environment.h"
+#include "app/options.h"
+#include "app/version.h"
+#include "util/system.h"
 #include "util/text.h"
 #include "web/results_api.h"
 

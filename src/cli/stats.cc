@@ -3,20 +3,18 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/agent_command.h"
-#include "cli/fix_commit.h"
-#include "cli/options.h"
-#include "cli/page.h"
-#include "cli/repro_file.h"
-#include "cli/times.h"
+#include "app/agent_command.h"
+#include "app/options.h"
+#include "app/page.h"
+#include "app/project.h"
+#include "app/repro_file.h"
 #include "explain/explanation.h"
-#include "report/study_html.h"
-#include "report/study_json.h"
+#include "report/study_pages.h"
 #include "report/study_text.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
 #include "study/study.h"
-#include "util/output_file.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {

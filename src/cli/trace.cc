@@ -1,10 +1,10 @@
-#include "cli/agent_command.h"
+#include "app/agent_command.h"
+#include "app/page.h"
 #include "cli/commands.h"
-#include "cli/page.h"
 #include "report/chrome_trace.h"
 #include "report/trace_json.h"
 #include "report/trace_text.h"
-#include "util/output_file.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

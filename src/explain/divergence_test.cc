@@ -1,4 +1,4 @@
-#include "explain/event_order.h"
+#include "explain/call_order.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "explain/causes.h"
 #include "explain/moments.h"
-#include "util/same_line.h"
+#include "explain/root_cause.h"
+#include "util/paths.h"
 
 namespace unflake {
 namespace {

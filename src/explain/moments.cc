@@ -1,13 +1,14 @@
 #include "explain/moments.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+
 #include "protocol/agent_protocol.h"
 #include "symbols/project_code.h"
-#include "trace/trace_names.h"
-#include "util/base_name.h"
-#include "util/same_line.h"
+#include "trace/names.h"
+#include "util/paths.h"
 
 namespace unflake {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "explain/event_order.h"
+#include "explain/call_order.h"
 #include "explain/explanation.h"
-#include "trace/trace_names.h"
+#include "trace/names.h"
 
 namespace unflake {
 

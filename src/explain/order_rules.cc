@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+
 #include <algorithm>
-#include "explain/causes.h"
+
 #include "explain/moments.h"
+#include "explain/root_cause.h"
 #include "protocol/agent_protocol.h"
-#include "trace/api_traits.h"
+#include "trace/happens_before.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "store/store.h"
-#include "util/known_duration.h"
+#include "util/time.h"
 
 namespace unflake {
 

@@ -1,15 +1,89 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "ingest/reported_case.h"
 #include "ingest/xml_reader.h"
+#include "store/lifecycle_event.h"
+#include "util/capture.h"
+#include "util/time.h"
 
 namespace unflake {
+
+// A duration as a report has it: seconds, "0.25", "1,234.5", "0,25". What makes no sense as the
+// duration of a test becomes the nearest that does, and is odd. No text is a time that is not
+// known.
+struct ReportedTime {
+  Duration duration = unknown_duration;
+  bool is_odd = false;
+};
+ReportedTime parse_seconds(std::string_view text);
+
+// ISO 8601, with a zone or in UTC. None: it is nothing like it, or of another epoch than tests.
+std::optional<TimePoint> parse_report_timestamp(std::string_view text);
+
+// Seconds since 1970, as CTest has it.
+std::optional<TimePoint> parse_epoch_seconds(std::string_view text);
+
+// Text of any length, of which the beginning and the end are kept.
+class KeptText {
+ public:
+  KeptText() : capture_(head_bytes, tail_bytes) {}
+
+  void append(std::string_view text) { capture_.append(text); }
+  bool empty() const { return capture_.total() == 0; }
+  void clear();
+  std::string text() const;
+
+ private:
+  static constexpr size_t head_bytes = 16 * 1024, tail_bytes = 44 * 1024;
+  BoundedCapture capture_;
+};
+
+// <failure>, <error>, and what several tools write for runs that were tried again.
+struct ReportedFailure {
+  enum class Run {
+    last,    // of the case's own run: <failure>, <error>
+    before,  // a run of its own before that: <flakyFailure>, <flakyError>, <rerun>
+    after,   // a run of its own behind it: <rerunFailure>, <rerunError>
+  };
+  Run run = Run::last;
+  bool is_error = false;
+  std::string message, type;
+  KeptText text, output;
+  std::optional<ReportedTime> time;
+  std::optional<TimePoint> timestamp;
+};
+
+struct ReportedSuite {
+  std::string name;
+  std::optional<TimePoint> timestamp;
+  bool has_id = false;  // Boost.Test numbers its only one
+  bool of_catch2 = false, of_doctest = false;
+};
+
+// One <testcase>, or one <Test> of CTest's, as it stands in the report.
+struct ReportedCase {
+  enum class Status { none, run, failed, not_run };  // as an attribute says, without an element
+  std::string classname, name;
+  std::string full_name;  // in what unflake wrote, where class and name do not tell it
+  Status status = Status::none;
+  ReportedTime time;
+  std::optional<TimePoint> timestamp;
+  bool has_result = false, has_assertions = false, of_ctest = false;
+  bool is_skipped = false;
+  std::string why_not_run;            // CTest's words for it
+  int64_t runs = 0, failed_runs = 0;  // of a case of unflake's that stands for several
+  std::vector<ReportedFailure> failures;
+  KeptText output;
+
+  void clear();
+};
 
 // Where a case stands. `suites` is from the outside inwards.
 struct CaseContext {

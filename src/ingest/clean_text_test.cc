@@ -1,4 +1,4 @@
-#include "ingest/clean_text.h"
+#include "ingest/xml_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,6 @@
 
 #include "model/signature.h"
 #include "output/output_parsers.h"
-#include "util/lower_case.h"
 #include "util/scan.h"
 #include "util/text.h"
 

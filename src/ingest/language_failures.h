@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "ingest/reported_case.h"
+#include "ingest/case_handler.h"
 #include "model/outcome.h"
 
 namespace unflake {

@@ -2,16 +2,76 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <openssl/evp.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <new>
 #include <vector>
 
-#include "util/environment.h"
+#include "util/system.h"
 
 namespace unflake {
+
+ByteSource bytes_of_descriptor(int fd, std::string name) {
+  return [fd, name = std::move(name)](std::span<char> into) -> Result<size_t> {
+    for (;;) {
+      const ssize_t count = ::read(fd, into.data(), into.size());
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR)
+        return usage_error(fmt::format("cannot be read: {}", ::strerror(errno)), name,
+                           "check the file and its disk");
+    }
+  };
+}
+
+ByteSource bytes_of_text(std::string_view text) {
+  return [text](std::span<char> into) mutable -> Result<size_t> {
+    const size_t count = std::min(into.size(), text.size());
+    std::copy_n(text.begin(), count, into.begin());
+    text.remove_prefix(count);
+    return count;
+  };
+}
+
+namespace {
+
+EVP_MD_CTX* digest(void* context) {
+  return static_cast<EVP_MD_CTX*>(context);
+}
+
+}  // namespace
+
+void ContentHash::Free::operator()(void* context) const {
+  EVP_MD_CTX_free(digest(context));
+}
+
+ContentHash::ContentHash() : context_(EVP_MD_CTX_new()) {
+  if (!context_ || EVP_DigestInit_ex(digest(context_.get()), EVP_sha256(), nullptr) != 1)
+    throw std::bad_alloc();
+}
+
+void ContentHash::add(std::string_view bytes) {
+  EVP_DigestUpdate(digest(context_.get()), bytes.data(), bytes.size());
+}
+
+void ContentHash::add_field(std::string_view text) {
+  add(fmt::format("{}:", text.size()));
+  add(text);
+}
+
+std::string ContentHash::hex() && {
+  unsigned char bytes[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  EVP_DigestFinal_ex(digest(context_.get()), bytes, &size);
+  std::string hex;
+  for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", bytes[i]);
+  return hex;
+}
+
 namespace {
 
 constexpr size_t piece_bytes = 256 * 1024;

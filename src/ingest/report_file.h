@@ -1,13 +1,41 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
-#include "ingest/byte_source.h"
-#include "ingest/content_hash.h"
 #include "store/lifecycle_event.h"
+#include "util/result.h"
 #include "util/unique_fd.h"
 
 namespace unflake {
+
+// Fills the front of the span and gives how much; 0 is the end.
+using ByteSource = std::function<Result<size_t>(std::span<char> into)>;
+
+// The descriptor stays open and the caller's; `name` is for messages.
+ByteSource bytes_of_descriptor(int fd, std::string name);
+
+// The text has to outlive the source.
+ByteSource bytes_of_text(std::string_view text);
+
+// SHA-256, a piece at a time.
+class ContentHash {
+ public:
+  ContentHash();
+  void add(std::string_view bytes);
+  // A text and where it ends, so that two neighbours cannot be taken for others.
+  void add_field(std::string_view text);
+  std::string hex() &&;
+
+ private:
+  struct Free {
+    void operator()(void* context) const;
+  };
+  std::unique_ptr<void, Free> context_;
+};
 
 // A report that can be read more than once: its contents have to be known by their hash before the
 // first run is recorded.

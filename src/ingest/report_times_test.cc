@@ -1,4 +1,4 @@
-#include "ingest/report_times.h"
+#include "ingest/case_handler.h"
 
 #include <gtest/gtest.h>
 

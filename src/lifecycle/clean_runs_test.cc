@@ -1,4 +1,4 @@
-#include "lifecycle/clean_runs.h"
+#include "lifecycle/gate.h"
 
 #include <gtest/gtest.h>
 

@@ -7,6 +7,7 @@
 #include "lifecycle/quarantine.h"
 #include "model/events.h"
 #include "store/lifecycle_event.h"
+#include "store/store.h"
 
 namespace unflake {
 
@@ -74,5 +75,17 @@ std::string clean_runs_text(const CleanRuns& runs);
 // 2026-03-01..2026-03-20, lifted as fixed by abc123". Empty: nothing, or it has not ended.
 std::string past_quarantine(std::span<const LifecycleEvent> events, const TestId& test,
                             std::string_view signature);
+
+// What history knows of a failure that is in quarantine.
+struct QuarantinedPast {
+  std::optional<TimePoint> last_seen;
+  std::optional<TimePoint> last_run;  // of the test
+  CleanRuns runs;
+};
+
+Result<QuarantinedPast> past_of(Store& store, const QuarantineEntry& entry);
+
+LifecycleEvent lifecycle_event(LifecycleEvent::Kind kind, const QuarantineEntry& entry,
+                               TimePoint at);
 
 }  // namespace unflake

@@ -4,17 +4,18 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <tuple>
+
 #include "lifecycle/gate.h"
 #include "lifecycle/quarantine_text.h"
 #include "stats/intervals.h"
-#include "stats/rates.h"
-#include "util/output_file.h"
+#include "util/files.h"
 #include "util/text.h"
 #include "util/unique_fd.h"
 

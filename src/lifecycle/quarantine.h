@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "model/test.h"
-#include "util/day.h"
 #include "util/result.h"
+#include "util/time.h"
 
 namespace unflake {
 

@@ -8,8 +8,8 @@
 #include "model/plan.h"
 #include "model/repro.h"
 #include "model/test.h"
-#include "model/time_value.h"
-#include "stats/spread.h"
+#include "model/trace.h"
+#include "stats/distribution.h"
 
 // What is known after the time values of a test were tried: what the search finds and the reports
 // show.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/test.h"
-#include "util/day.h"
+#include "util/time.h"
 
 namespace unflake {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/experiment.h"
+#include "model/plan.h"
 #include "model/repro.h"
 
 namespace unflake {

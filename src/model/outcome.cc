@@ -1,8 +1,11 @@
 #include "model/outcome.h"
 
 #include <fmt/format.h>
+
 #include <array>
+#include <cerrno>
 #include <utility>
+
 #include "model/signature.h"
 #include "util/scan.h"
 #include "util/text.h"
@@ -139,6 +142,23 @@ std::string full_headline(const Failure& failure) {
 
 std::string headline(const Failure& failure) {
   return shorten(printable(full_headline(failure)), most_bytes);
+}
+
+std::string CapturedOutput::text() const {
+  if (dropped() == 0) return head + tail;
+  return fmt::format("{}\n[... {} bytes not kept ...]\n{}", head, dropped(), tail);
+}
+
+bool lacks_something(const ProcessResult& process) {
+  return process.end == ProcessResult::End::not_started &&
+         (process.code == ENOENT || process.code == ENOTDIR);
+}
+
+std::string whole_output(const ProcessResult& process) {
+  std::string text = process.output.text();
+  if (process.errors.total == 0) return text;
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  return text + process.errors.text();
 }
 
 }  // namespace unflake

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "model/process_result.h"
 #include "model/test.h"
+#include "util/time.h"
 
 namespace unflake {
 
@@ -67,5 +69,67 @@ struct Outcome {
 
   bool failed() const { return is_failing(kind); }
 };
+
+// What a process wrote. When the stream was longer than the limits, its middle is missing.
+struct CapturedOutput {
+  std::string head;
+  std::string tail;    // empty unless something was dropped between the two
+  uint64_t total = 0;  // bytes that were written
+
+  uint64_t dropped() const { return total - head.size() - tail.size(); }
+  // head + tail, with a line that says how much is missing.
+  std::string text() const;
+};
+
+// Where a thread was when its process ran out of time or died of a signal.
+struct ThreadAtEnd {
+  struct Frame {
+    std::string function;
+    std::string file;
+    int line = 0;
+    bool is_project = false;
+  };
+  int pid = 0;
+  int tid = 0;
+  std::string name;           // as the kernel has it
+  std::vector<Frame> frames;  // innermost first, inlined ones too
+  std::string why_empty;      // when it could not be looked at
+
+  bool is_main() const { return pid == tid; }
+};
+
+struct OutputLimits {
+  size_t head = 512 * 1024;
+  size_t tail = 512 * 1024;
+  bool split_errors = false;  // keep standard error apart
+};
+
+// How a process ended, before anybody asks what that means for the test.
+struct ProcessResult {
+  enum class End { exited, signalled, timed_out, cancelled, not_started };
+
+  End end = End::exited;
+  int code = 0;       // exit status, signal number, or errno of a failed start
+  std::string error;  // not_started: what failed, with the path
+  std::chrono::system_clock::time_point started;
+  Duration duration{};
+  Duration user_cpu{};
+  Duration system_cpu{};
+  int64_t max_rss_kib = 0;
+  bool dumped_core = false;
+  // timed_out: of the process first, then of its own. signalled: of the thread that crashed, when
+  // it could be seen.
+  std::vector<ThreadAtEnd> thread_stacks;
+  std::string no_fork_server;  // why it was spawned although a fork server was wanted; told once
+  int leftovers = 0;           // processes that the test left behind and that were killed
+  CapturedOutput output;  // standard output and, unless kept apart, standard error in one stream
+  CapturedOutput errors;  // standard error, when kept apart
+};
+
+// Nothing was started, and trying again would not change that: what it takes is not there.
+bool lacks_something(const ProcessResult& process);
+
+// All that is kept of the output, standard error behind standard output; any bytes.
+std::string whole_output(const ProcessResult& process);
 
 }  // namespace unflake

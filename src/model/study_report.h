@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "model/test.h"
+#include "stats/distribution.h"
 #include "stats/intervals.h"
-#include "stats/spread.h"
-#include "stats/survival.h"
-#include "util/duration.h"
+#include "util/time.h"
 
 namespace unflake {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "util/duration.h"
+#include "util/time.h"
 
 namespace unflake {
 

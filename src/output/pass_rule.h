@@ -1,13 +1,15 @@
 #pragma once
 
 #include <regex.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
 #include "model/outcome.h"
-#include "output/process_text.h"
+#include "output/output_parsers.h"
 #include "util/result.h"
 
 namespace unflake {

@@ -9,10 +9,9 @@
 
 #include "output/output_parsers.h"
 #include "output/pass_rule.h"
-#include "output/process_text.h"
 #include "suite/boost.h"
 #include "util/scan.h"
-#include "util/signal_name.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -6,6 +6,11 @@
 
 namespace unflake {
 
+// Failure rate and run time by what one of the values was set to, with intervals, at each load:
+// also where it is now, what is proposed, and between which values the limit lies. Empty when the
+// value was not varied.
+std::string balance_svg(const BalanceReport& report, size_t value);
+
 // One page each, which needs nothing else.
 std::string balance_html(const BalanceReport& report);
 std::string suite_balance_html(const SuiteBalance& suite);

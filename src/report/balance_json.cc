@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/excerpt.h"
+#include "report/stacks.h"
 #include "stats/intervals.h"
 #include "util/json.h"
 #include "util/text.h"

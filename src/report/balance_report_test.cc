@@ -5,10 +5,9 @@
 
 #include "report/balance_html.h"
 #include "report/balance_json.h"
-#include "report/balance_svg.h"
 #include "report/balance_text.h"
 #include "report/balance_words.h"
-#include "report/html_text.h"
+#include "report/layout.h"
 #include "util/json.h"
 
 namespace unflake {

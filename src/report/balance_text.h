@@ -3,7 +3,7 @@
 #include <string>
 
 #include "model/balance_report.h"
-#include "report/style.h"
+#include "report/layout.h"
 
 namespace unflake {
 

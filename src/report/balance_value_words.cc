@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "report/balance_words.h"
-#include "report/style.h"
+#include "report/layout.h"
 #include "util/text.h"
 
 namespace unflake {

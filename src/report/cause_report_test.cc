@@ -5,9 +5,8 @@
 
 #include <pugixml.hpp>
 
-#include "report/html_text.h"
-#include "report/markdown_text.h"
-#include "report/trend_svg.h"
+#include "report/cause_pages.h"
+#include "report/layout.h"
 #include "util/json.h"
 
 namespace unflake {

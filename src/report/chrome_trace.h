@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/trace.h"
-#include "report/sink.h"
+#include "report/layout.h"
 
 namespace unflake {
 

@@ -1,4 +1,4 @@
-#include "report/columns.h"
+#include "report/layout.h"
 
 #include <gtest/gtest.h>
 

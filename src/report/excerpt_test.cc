@@ -1,4 +1,4 @@
-#include "report/excerpt.h"
+#include "report/stacks.h"
 
 #include <gtest/gtest.h>
 

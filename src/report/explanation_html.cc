@@ -2,16 +2,110 @@
 
 #include <fmt/format.h>
 
-#include "report/dose_svg.h"
-#include "report/html_text.h"
-#include "report/repro_words.h"
-#include "report/style.h"
+#include <algorithm>
+
+#include "report/layout.h"
+#include "report/search_text.h"
 #include "report/timeline_svg.h"
+#include "stats/intervals.h"
 
 namespace unflake {
 namespace {
 
-constexpr const char* style_sheet = R"css(
+constexpr double dose_left = 60, dose_top = 14, dose_width = 620, dose_height = 200;
+constexpr size_t most_doses = 500;
+
+class Chart {
+ public:
+  explicit Chart(const Repro& repro) : repro_(repro) {
+    for (const Dose& dose : repro_.doses)
+      if (dose.failures.runs > 0 && doses_.size() < most_doses) doses_.push_back(dose);
+    for (const Dose& dose : doses_) longest_ = std::max(longest_, dose.delay);
+    if (repro_.slack) longest_ = std::max(longest_, repro_.slack->fails);
+  }
+
+  std::string operator()() {
+    if (doses_.empty()) return "";
+    put("<svg class=\"dose\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"failures by "
+        "delay\">\n",
+        dose_left + dose_width + 30, dose_top + dose_height + 44);
+    draw_axes();
+    if (repro_.slack) draw_slack(*repro_.slack);
+    draw_curve();
+    for (const Dose& dose : doses_) draw(dose);
+    return text_ + "</svg>\n";
+  }
+
+ private:
+  template <class... Args>
+  void put(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  double x_of(Duration delay) const {
+    return dose_left +
+           dose_width * static_cast<double>(delay.count()) / static_cast<double>(longest_.count());
+  }
+  static double y_of(double rate) { return dose_top + dose_height * (1 - rate); }
+  static double rate_of(const Dose& dose) {
+    return std::clamp(static_cast<double>(dose.failures.hits) / dose.failures.runs, 0.0, 1.0);
+  }
+
+  void draw_axes() {
+    for (const int part : {0, 25, 50, 75, 100})
+      put("<line class=\"grid\" x1=\"{0:.0f}\" x2=\"{1:.0f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/><text "
+          "class=\"rate\" x=\"{3:.0f}\" y=\"{4:.1f}\">{5} %</text>\n",
+          dose_left, dose_left + dose_width, y_of(part / 100.0), dose_left - 8,
+          y_of(part / 100.0) + 4, part);
+    const double step = axis_step(static_cast<double>(longest_.count()));
+    for (double at = 0; at <= static_cast<double>(longest_.count()); at += step) {
+      const Duration delay(static_cast<int64_t>(at));
+      put("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.0f}\">{}</text>\n", x_of(delay),
+          dose_top + dose_height + 18, format_duration(delay));
+    }
+    put("<text class=\"tick\" x=\"{:.0f}\" y=\"{:.0f}\">late by</text>\n",
+        dose_left + dose_width / 2, dose_top + dose_height + 38);
+  }
+
+  void draw_slack(const Slack& slack) {
+    put("<rect class=\"slack\" x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\"><title>"
+        "slack: between {} and {}</title></rect>\n",
+        x_of(slack.passes), dose_top, std::max(2.0, x_of(slack.fails) - x_of(slack.passes)),
+        dose_height, format_duration(slack.passes), format_duration(slack.fails));
+  }
+
+  void draw_curve() {
+    std::string points;
+    for (const Dose& dose : doses_)
+      points += fmt::format("{:.1f},{:.1f} ", x_of(dose.delay), y_of(rate_of(dose)));
+    put("<polyline class=\"curve\" points=\"{}\"/>\n", points);
+  }
+
+  void draw(const Dose& dose) {
+    const Interval interval = exact_interval(dose.failures.hits, dose.failures.runs);
+    put("<g class=\"point\"><title>{0}: {1} of {2} runs failed, 95 % interval {3}</title><line "
+        "x1=\"{4:.1f}\" x2=\"{4:.1f}\" y1=\"{5:.1f}\" y2=\"{6:.1f}\"/><circle cx=\"{4:.1f}\" "
+        "cy=\"{7:.1f}\" r=\"4\"/></g>\n",
+        format_duration(dose.delay), dose.failures.hits, dose.failures.runs,
+        interval_text(interval), x_of(dose.delay), y_of(interval.high), y_of(interval.low),
+        y_of(rate_of(dose)));
+  }
+
+  const Repro& repro_;
+  std::vector<Dose> doses_;
+  Duration longest_{1};
+  std::string text_;
+};
+
+}  // namespace
+
+std::string dose_svg(const Repro& repro) {
+  return Chart(repro)();
+}
+
+namespace {
+
+constexpr const char* explanation_style = R"css(
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #59636e; --line: #d1d9e0;
   --card: #f6f8fa; --bad: #c62828; --delay: #e8710a; --sleep: #8250df; --lock: #0969da;
   --signal: #1a7f37; --io: #0e7c86; --thread: #6e7781; --other: #a9b1ba; --mark: #b4236a; }
@@ -73,7 +167,8 @@ class PageWriter {
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
         "<title>{0}: {1}</title>\n<style>{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n"
         "<p class=\"failed\">{3}</p>\n",
-        html_text(words_.test), html_text(words_.cause), style_sheet, html_text(words_.failure));
+        html_text(words_.test), html_text(words_.cause), explanation_style,
+        html_text(words_.failure));
   }
 
   void cause() {

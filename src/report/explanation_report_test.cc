@@ -2,12 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "report/chrome_trace.h"
-#include "report/dose_svg.h"
 #include "report/explanation_html.h"
-#include "report/explanation_json.h"
-#include "report/explanation_text.h"
-#include "report/html_text.h"
+#include "report/explanation_words.h"
+#include "report/layout.h"
 #include "report/timeline_svg.h"
+#include "report/trace_json.h"
 #include "support/trace_builder.h"
 #include "util/json.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "explain/explanation.h"
+#include "report/layout.h"
 
 namespace unflake {
 
@@ -51,5 +52,8 @@ struct ExplanationWords {
 };
 
 ExplanationWords words_of(const ExplanationReport& report);
+
+// An explanation for a terminal, with the source lines that it speaks of.
+std::string explanation_text(const ExplanationReport& report, const Style& style);
 
 }  // namespace unflake

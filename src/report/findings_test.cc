@@ -1,4 +1,4 @@
-#include "report/findings.h"
+#include "report/search_text.h"
 
 #include <gtest/gtest.h>
 

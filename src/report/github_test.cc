@@ -5,8 +5,7 @@
 #include <sstream>
 
 #include "golden/make_events.h"
-#include "report/github_annotations.h"
-#include "report/github_summary.h"
+#include "report/github.h"
 #include "support/temp_folder.h"
 
 namespace unflake {

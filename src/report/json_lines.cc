@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "report/excerpt.h"
-#include "report/progress.h"
-#include "report/timestamp.h"
+#include "report/stacks.h"
+#include "report/terminal.h"
 #include "util/json.h"
+#include "util/time.h"
 
 namespace unflake {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/events.h"
-#include "report/sink.h"
+#include "report/layout.h"
 
 namespace unflake {
 

@@ -4,12 +4,58 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "model/events.h"
-#include "report/junit_xml.h"
+#include "model/test.h"
 #include "util/result.h"
 
 namespace unflake {
+
+struct JunitName {
+  std::string classname;
+  std::string name;
+};
+
+// `target.Suite` and `Test`, where CI systems fold by classname. `classname.name` is unique, and
+// depends on the set of tests only, not on their order: CI systems follow a test by this name.
+std::map<TestId, JunitName> junit_names(const std::vector<std::shared_ptr<const Test>>& tests);
+
+inline constexpr size_t longest_name = 1000;
+
+// XML 1.0 has characters that no escape can express; they become `?`.
+std::string xml_text(std::string_view text);
+
+// A failing run as it is kept for the report: safe text, bounded.
+struct JunitFailure {
+  int attempt = 1;
+  OutcomeKind kind = OutcomeKind::fail;
+  std::string type;
+  std::string message;
+  std::string details;
+  std::string output;
+};
+
+struct JunitCase {
+  std::shared_ptr<const Test> test;
+  Verdict verdict = Verdict::not_run;
+  Tally tally;
+  Duration total_time{};
+  std::string reason;
+  std::optional<GateDecision> gate = std::nullopt;
+  std::vector<JunitFailure> failures = {};  // the first ones; the tally knows how many there were
+};
+
+struct JunitSession {
+  SessionStarted started;
+  SessionEnded ended;
+  std::vector<JunitCase> cases;
+  std::string uuid = {};  // by which the history knows it; empty: it does not
+};
+
+// The report in the dialect of Maven Surefire, which most CI systems read.
+std::string junit_xml(const JunitSession& session, bool flaky_fails);
 
 struct JunitOptions {
   std::string path;

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "golden/make_events.h"
-#include "report/junit_names.h"
 #include "support/temp_folder.h"
 
 namespace unflake {

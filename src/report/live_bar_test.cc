@@ -1,9 +1,9 @@
-#include "report/live_bar.h"
+#include "report/terminal.h"
 
 #include <gtest/gtest.h>
 
 #include "golden/make_events.h"
-#include "report/columns.h"
+#include "report/layout.h"
 
 namespace unflake {
 namespace {

@@ -1,4 +1,4 @@
-#include "report/sink.h"
+#include "report/layout.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "report/study_words.h"
-#include "report/style.h"
-#include "report/timestamp.h"
-#include "stats/rates.h"
+#include "report/layout.h"
+#include "report/study_text.h"
+#include "stats/intervals.h"
+#include "util/time.h"
 
 namespace unflake {
 namespace {

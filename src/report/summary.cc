@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "report/progress.h"
-#include "stats/rates.h"
+#include "report/terminal.h"
+#include "stats/intervals.h"
 
 namespace unflake {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/events.h"
-#include "report/findings.h"
-#include "report/style.h"
+#include "report/layout.h"
+#include "report/search_text.h"
 
 namespace unflake {
 

@@ -2,7 +2,8 @@
 
 #include <string>
 
-#include "model/experiment.h"
+#include "model/plan.h"
+#include "report/explanation_words.h"
 #include "util/json.h"
 
 namespace unflake {
@@ -11,5 +12,8 @@ namespace unflake {
 std::string trace_json(const Test& test, const ExperimentResult& result);
 
 nlohmann::ordered_json code_notes_json(const std::vector<CodeNote>& notes);
+
+// An explanation as one JSON object, described in docs/formats.md.
+std::string explanation_json(const ExplanationReport& report);
 
 }  // namespace unflake

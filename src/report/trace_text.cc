@@ -6,10 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "report/columns.h"
-#include "report/table.h"
-#include "util/base_name.h"
-#include "util/signal_name.h"
+#include "report/layout.h"
+#include "util/paths.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace unflake {

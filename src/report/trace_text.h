@@ -4,8 +4,8 @@
 #include <string>
 
 #include "model/trace.h"
+#include "report/layout.h"
 #include "report/stacks.h"
-#include "report/style.h"
 
 namespace unflake {
 

@@ -8,8 +8,7 @@
 
 #include "repro/repro_json.h"
 #include "repro/source_place.h"
-#include "util/base_name.h"
-#include "util/same_line.h"
+#include "util/paths.h"
 #include "util/text.h"
 
 namespace unflake {

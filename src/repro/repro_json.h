@@ -1,12 +1,58 @@
 #pragma once
 
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/repro.h"
+#include "util/json.h"
 #include "util/result.h"
+#include "util/time.h"
 
 namespace unflake {
+
+// JSON holds UTF-8 only and tests are called anything, so other bytes go as {"hex": ...}.
+nlohmann::ordered_json text_to_json(const std::string& text);
+
+// A value in a document that anybody may have written. The first thing that is wrong is kept with
+// its place, and what cannot be read is empty: callers look once, at the end.
+class JsonField {
+ public:
+  struct Wrong {
+    std::string what, where, next;
+  };
+
+  JsonField(const nlohmann::json& value, std::optional<Wrong>& wrong)
+      : JsonField(&value, "$", wrong) {}
+
+  JsonField operator[](const char* key) const;  // wrong when it is missing
+  bool has(const char* key) const;
+  // Other members than these are wrong: what would be left out could be what matters.
+  void allow_only(std::initializer_list<std::string_view> keys) const;
+
+  std::string text(size_t most) const;
+  bool flag() const;
+  int64_t whole(int64_t low, int64_t high) const;
+  double real(double low, double high) const;
+  Duration duration(Duration low, Duration high) const;
+  // Which of the words it is.
+  size_t choice(std::initializer_list<std::string_view> words) const;
+  std::vector<JsonField> items(size_t most) const;
+  std::vector<std::string> texts(size_t most, size_t longest) const;
+
+  void complain(std::string what, std::string next = "") const;
+
+ private:
+  JsonField(const nlohmann::json* value, std::string path, std::optional<Wrong>& wrong)
+      : value_(value), path_(std::move(path)), wrong_(wrong) {}
+  void is_no(std::string_view type) const;
+
+  const nlohmann::json* value_;  // null: missing, which was told
+  std::string path_;
+  std::optional<Wrong>& wrong_;
+};
 
 inline constexpr int repro_format = 1;
 inline constexpr size_t largest_repro = 4 << 20;  // bytes of a file

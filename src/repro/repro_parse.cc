@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdio>
 
-#include "repro/json_fields.h"
 #include "repro/repro_json.h"
 #include "util/text.h"
 

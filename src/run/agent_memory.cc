@@ -11,7 +11,7 @@
 #include <cstring>
 #include <span>
 
-#include "trace/raw_report.h"
+#include "trace/raw_trace.h"
 
 namespace unflake {
 namespace {
@@ -75,7 +75,7 @@ class Texts {
 };
 
 struct Layout {
-  Plan plan{};
+  protocol::Plan plan{};
   Tables tables;
   size_t plan_end = 0;
   size_t size = 0;
@@ -217,13 +217,13 @@ std::string AgentMemory::address() const {
   return fmt::format("{}:/proc/{}/fd/{}", generation_, ::getpid(), file_.get());
 }
 
-Result<RawReport> AgentMemory::read() const {
+Result<RawTrace> AgentMemory::read() const {
   Copy copy(size_);
   if (!copy) return no_memory("the shared memory cannot be copied");
   if (!copy.fill_from(file_.get())) return no_memory("the shared memory cannot be read");
   const MemoryShape shape{generation_,        rules_,   probes_,
                           probe_hits_offset_, made_ns_, monotonic_ns()};
-  return read_report(copy.bytes(), shape);
+  return read_raw_trace(copy.bytes(), shape);
 }
 
 }  // namespace unflake

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "trace/lowered_plan.h"
-#include "trace/raw_report.h"
+#include "trace/lowering.h"
+#include "trace/raw_trace.h"
 #include "util/result.h"
 #include "util/unique_fd.h"
 
@@ -21,7 +21,7 @@ class AgentMemory {
 
   // Copies what was written so far, then checks the copy: a process that outlives its run may
   // still write.
-  Result<RawReport> read() const;
+  Result<RawTrace> read() const;
 
   int file() const { return file_.get(); }
   size_t size() const { return size_; }

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "run/agent_library.h"
+#include "run/agent_session.h"
 #include "support/fake_agent.h"
 #include "support/temp_folder.h"
 
@@ -57,7 +57,7 @@ TEST(AgentMemory, Holds_the_tables_of_a_plan) {
   ASSERT_TRUE(memory);
   Mapped mapped(*memory);
   const Header& header = mapped.header();
-  const Plan& plan = header.plan;
+  const protocol::Plan& plan = header.plan;
   EXPECT_EQ(header.magic, magic);
   EXPECT_EQ(header.size, memory->size());
   EXPECT_EQ(plan.groups, 5u);

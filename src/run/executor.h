@@ -4,7 +4,7 @@
 #include <optional>
 #include <variant>
 
-#include "model/experiment.h"
+#include "model/plan.h"
 
 namespace unflake {
 

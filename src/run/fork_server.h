@@ -3,21 +3,32 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "run/control.h"
-#include "run/crash_watch.h"
 #include "run/launch.h"
 #include "run/spawn.h"
-#include "util/file_stamp.h"
+#include "run/thread_stacks.h"
+#include "util/files.h"
 #include "util/result.h"
 #include "util/unique_fd.h"
 
 namespace unflake {
+
+// The one for whom a process is run.
+class Control {
+ public:
+  virtual ~Control() = default;
+  virtual int fd() const = 0;            // readable when there is something to read
+  virtual bool read_word_to_stop() = 0;  // reads it; whether it was the word to stop
+  // What the leftovers of a finished process write to: with nobody to read, it would kill them.
+  virtual void take_over(UniqueFd output) = 0;
+};
 
 // The loader's own.
 inline constexpr const char* bind_now_variable = "LD_BIND_NOW";
@@ -75,6 +86,44 @@ class ForkServer {
   std::vector<std::pair<std::string, FileStamp>> files_;  // those to look at every time are first
   size_t looked_at_every_time_ = 0;
   Clock::time_point all_looked_at_;
+};
+
+struct ForkedStart {
+  std::optional<pid_t> child;
+  std::chrono::steady_clock::time_point at;  // when the child was asked for
+  std::string refusal;                       // why there is no server; told once for each
+  bool stopped = false;                      // by a word from the one for whom it was to be started
+};
+
+// The fork servers of one supervisor: one for each program, environment and working directory.
+class ForkServers {
+ public:
+  explicit ForkServers(const CrashWatch& crashes) : crashes_(crashes) {}
+
+  // Starts a run as a child of this process, with a server that is made, or made anew, as needed.
+  // Children of this process that are none of its own are named in `others`.
+  ForkedStart start(const Launch& launch, int output, int errors, Control& control,
+                    std::set<pid_t> others);
+
+  // The servers and what they have in stock, which are children of this process too.
+  std::set<pid_t> pids();
+
+ private:
+  struct Entry {
+    std::string identity;
+    std::vector<std::string> variables;  // of its runs, as protocol::ServerRequest has them
+    std::optional<FileStamp> refused;    // this file; another one at the same path may do better
+    std::unique_ptr<ForkServer> server;
+    uint64_t last_use = 0;
+  };
+
+  bool make_room();
+  Entry* entry_for(const std::string& identity);
+  void start_server(Entry& entry, const Launch& launch, Control& control, ForkedStart& started);
+
+  const CrashWatch& crashes_;
+  std::list<Entry> entries_;
+  uint64_t uses_ = 0;
 };
 
 }  // namespace unflake

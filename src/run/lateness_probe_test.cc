@@ -1,4 +1,4 @@
-#include "run/lateness_probe.h"
+#include "run/scarcity.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "model/outcome.h"
 #include "model/plan.h"
-#include "model/process_result.h"
 #include "model/test.h"
 #include "symbols/project_code.h"
+#include "util/time.h"
 
 namespace unflake {
 
@@ -29,5 +36,64 @@ Launch decode_launch(std::string_view bytes);
 
 std::string encode(const ProcessResult& result);
 ProcessResult decode_process_result(std::string_view bytes);
+
+// Flat bytes between unflake and its own supervisors: two forks of one executable, so integers
+// travel in native form.
+class WireWriter {
+ public:
+  void add(std::integral auto value) { append(&value, sizeof value); }
+  void add(Duration value) { add(value.count()); }
+  void add(std::string_view text) {
+    add(text.size());
+    append(text.data(), text.size());
+  }
+  void add(const std::vector<std::string>& texts) {
+    add(texts.size());
+    for (const std::string& text : texts) add(std::string_view(text));
+  }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  void append(const void* data, size_t size) {
+    bytes_.append(static_cast<const char*>(data), size);
+  }
+  std::string bytes_;
+};
+
+// Reads what a WireWriter wrote. Past the end everything is zero or empty, and ok() turns false.
+class WireReader {
+ public:
+  explicit WireReader(std::string_view bytes) : rest_(bytes) {}
+
+  template <std::integral T>
+  T number() {
+    T value{};
+    if (const auto bytes = take(sizeof value)) std::memcpy(&value, bytes->data(), sizeof value);
+    return value;
+  }
+  Duration duration() { return Duration(number<Duration::rep>()); }
+  std::string text() { return std::string(take(number<size_t>()).value_or("")); }
+  std::vector<std::string> texts() {
+    std::vector<std::string> all;
+    for (size_t left = number<size_t>(); left > 0 && ok_; --left) all.push_back(text());
+    return all;
+  }
+  bool ok() const { return ok_; }
+
+ private:
+  std::optional<std::string_view> take(size_t size) {
+    ok_ = ok_ && size <= rest_.size();
+    if (!ok_) return std::nullopt;
+    const std::string_view taken = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return taken;
+  }
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+// One message on a stream socket: its length, then its bytes. false: the other side is gone.
+bool send_message(int socket, const std::string& bytes);
+std::optional<std::string> receive_message(int socket);
 
 }  // namespace unflake

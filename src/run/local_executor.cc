@@ -11,10 +11,10 @@
 #include "output/output_parsers.h"
 #include "output/read_outcome.h"
 #include "protocol/crash_protocol.h"
-#include "run/command_program.h"
 #include "run/process_tree.h"
+#include "run/spawn.h"
 #include "symbols/loadable.h"
-#include "util/pidfd.h"
+#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

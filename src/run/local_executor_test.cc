@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <set>
 
-#include "util/pidfd.h"
+#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "util/pidfd.h"
+#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -20,7 +20,6 @@
 #include "run/scarcity.h"
 #include "run/thread_stacks.h"
 #include "util/capture.h"
-#include "util/pidfd.h"
 #include "util/unique_fd.h"
 
 namespace unflake {

@@ -2,10 +2,9 @@
 
 #include <functional>
 
-#include "run/control.h"
-#include "run/crash_watch.h"
-#include "run/fork_servers.h"
+#include "run/fork_server.h"
 #include "run/launch.h"
+#include "run/thread_stacks.h"
 
 namespace unflake {
 

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "model/plan.h"
+#include "util/result.h"
+#include "util/time.h"
 
 namespace unflake {
 
@@ -45,5 +47,10 @@ class Scarcity {
   std::set<pid_t> helpers_;
   pid_t paced_ = 0;
 };
+
+// How late a thread is on this machine under the conditions, at the worst of what was seen in about
+// the given time: after a sleep, when it is woken, when it is started, while it computes. The
+// process must have a single thread.
+Result<Duration> probe_lateness(const Conditions& conditions, Duration time);
 
 }  // namespace unflake

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "run/local_executor.h"
-#include "util/pidfd.h"
+#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

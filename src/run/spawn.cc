@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <utility>
+
+#include "suite/program.h"
 
 extern char** environ;
 
@@ -109,6 +112,24 @@ void limit_core_dumps(bool allowed) {
   ::getrlimit(RLIMIT_CORE, &limit);
   limit.rlim_cur = allowed ? limit.rlim_max : 0;
   ::setrlimit(RLIMIT_CORE, &limit);
+}
+
+namespace fs = std::filesystem;
+
+Result<std::string> program_of(const Command& command) {
+  if (command.argv.empty()) return internal_error("there is no command to run");
+  const std::string& word = command.argv[0];
+  std::string path = word;
+  if (word.find('/') == std::string::npos) {
+    auto found = find_program(word);
+    if (!found) return found.error();
+    path = std::move(*found);
+  } else if (word[0] != '/' && !command.cwd.empty()) {
+    path = command.cwd + "/" + word;
+  }
+  std::error_code failed;
+  const fs::path real = fs::canonical(path, failed);
+  return failed ? absolute_path(path) : real.string();
 }
 
 }  // namespace unflake

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/test.h"
+#include "util/result.h"
 
 namespace unflake {
 
@@ -46,5 +47,8 @@ int spawn(const Command& command, Environment& environment, const SpawnFiles& fi
 
 // In this process, for those that it will start.
 void limit_core_dumps(bool allowed);
+
+// The file that a command's process will execute, without links, as /proc/PID/exe shows it.
+Result<std::string> program_of(const Command& command);
 
 }  // namespace unflake

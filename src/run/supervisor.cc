@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "run/launch.h"
 #include "run/process_tree.h"
 #include "run/run_process.h"
-#include "run/wire.h"
 
 namespace unflake {
 namespace {

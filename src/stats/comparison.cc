@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
-#include "stats/log_gamma.h"
+#include "stats/intervals.h"
 
 namespace unflake {
 namespace {
@@ -82,6 +83,59 @@ std::optional<int64_t> misses_until_less_often(int64_t hits_a, int64_t runs_a, i
     (shown(middle) ? enough : too_few) = middle;
   }
   return enough;
+}
+
+std::vector<double> holm(const std::vector<double>& p_values) {
+  std::vector<size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return p_values[i]; });
+  std::vector<double> raised(p_values.size());
+  double highest = 0;
+  for (size_t rank = 0; rank < order.size(); ++rank) {
+    const auto left = static_cast<double>(order.size() - rank);
+    highest = std::max(highest, std::min(1.0, p_values[order[rank]] * left));
+    raised[order[rank]] = highest;
+  }
+  return raised;
+}
+
+double sign_test(int64_t ups, int64_t downs) {
+  if (ups + downs <= 0) return 1;
+  const auto more = static_cast<double>(std::max(ups, downs));
+  const auto fewer = static_cast<double>(std::min(ups, downs));
+  return std::min(1.0, 2 * incomplete_beta(more, fewer + 1, 0.5));
+}
+
+namespace {
+
+constexpr double rounding = 1e-9;
+
+// A rate of exactly 0 or 1 would make one run infinite evidence, and two of them no number at all.
+double possible(double rate) {
+  return std::clamp(rate, 1e-9, 1 - 1e-9);
+}
+
+}  // namespace
+
+// 1 / error and not Wald's (1 - error) / error: the bound on each error then is no approximation.
+SequentialTest::SequentialTest(double low, double high, double error, int most)
+    : of_hit_(std::log(possible(high) / possible(low))),
+      of_miss_(std::log((1 - possible(high)) / (1 - possible(low)))),
+      enough_(-std::log(error)),
+      most_(most) {}
+
+void SequentialTest::add(bool hit) {
+  ++runs_;
+  hits_ += hit;
+  if (verdict_ != Verdict::undecided) return;
+  const double evidence = evidence_for_high();
+  const bool clear = std::abs(evidence) >= enough_ - rounding;
+  if (clear || runs_ >= most_) verdict_ = evidence > rounding ? Verdict::high : Verdict::low;
+}
+
+// The logarithm of how many times likelier the runs are with the high rate than with the low one.
+double SequentialTest::evidence_for_high() const {
+  return hits_ * of_hit_ + (runs_ - hits_) * of_miss_;
 }
 
 }  // namespace unflake

@@ -1,8 +1,15 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <string>
 
 namespace unflake {
+
+inline double log_gamma(double x) {
+  int sign = 0;  // std::lgamma keeps the sign in a global that threads share
+  return ::lgamma_r(x, &sign);
+}
 
 struct Interval {
   double low = 0;
@@ -21,5 +28,18 @@ double upper_bound_zero_failures(int64_t trials, double confidence = 0.95);
 
 // I_x(a, b): the chance that a Beta(a, b) variable is at most x.
 double incomplete_beta(double a, double b, double x);
+
+// "3.0 %"; a rate below 1 % gets the decimals that two significant digits take: "0.030 %".
+std::string percent(double rate);
+
+// The same rounded up: a promise must not be better than the evidence.
+std::string percent_at_most(double rate);
+
+// "0.62..8.5 %"
+std::string interval_text(const Interval& interval);
+
+// "3/100 runs failed (3.0 %, 95 % interval 0.62..8.5 %)", or what 100 passes promise. `runs` are
+// those that passed or failed.
+std::string rate_text(int64_t failures, int64_t runs);
 
 }  // namespace unflake

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "util/duration.h"
+#include "util/time.h"
 
 namespace unflake {
 

@@ -1,4 +1,4 @@
-#include "stats/rates.h"
+#include "stats/intervals.h"
 
 #include <gtest/gtest.h>
 

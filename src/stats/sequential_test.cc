@@ -1,4 +1,4 @@
-#include "stats/sequential.h"
+#include "stats/comparison.h"
 
 #include <gtest/gtest.h>
 

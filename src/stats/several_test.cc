@@ -1,4 +1,4 @@
-#include "stats/several.h"
+#include "stats/comparison.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stats/spread.h"
+#include "stats/distribution.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "store/totals.h"
+#include "store/summary.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "store/last_failures.h"
+#include "store/summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

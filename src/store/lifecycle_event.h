@@ -8,7 +8,7 @@
 
 #include "model/outcome.h"
 #include "model/test.h"
-#include "util/duration.h"
+#include "util/time.h"
 
 namespace unflake {
 

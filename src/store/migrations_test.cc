@@ -1,4 +1,4 @@
-#include "store/migrations.h"
+#include "store/store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,271 @@
 #include "store/recorder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include "store/values.h"
 #include "util/capture.h"
+#include "util/json.h"
+#include "util/system.h"
 #include "util/text.h"
 
 namespace unflake {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* format_key = "unflake_spill";
+constexpr const char* export_key = "unflake_export";
+constexpr const char* end_key = "unflake_export_end";
+constexpr int format_version = 1;
+
+// JSON holds UTF-8 only and tests print anything, so other bytes go as {"hex": ...}.
+json text_to_json(const std::string& text) {
+  if (is_utf8(text)) return text;
+  return {{"hex", hexadecimal(text)}};
+}
+
+int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  throw json::other_error::create(501, "not a hexadecimal digit", nullptr);
+}
+
+std::string text_of(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  const auto& digits = value.at("hex").get_ref<const std::string&>();
+  std::string text;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2)
+    text += static_cast<char>(digit_of(digits[i]) * 16 + digit_of(digits[i + 1]));
+  return text;
+}
+
+std::string text_from(const json& line, const char* key) {
+  return text_of(line.at(key));
+}
+
+json failure_to_json(const Failure& failure) {
+  return {{"kind", code_of(failure.kind)},
+          {"file", text_to_json(failure.file)},
+          {"line", failure.line},
+          {"function", text_to_json(failure.function)},
+          {"expression", text_to_json(failure.expression)},
+          {"message", text_to_json(failure.message)}};
+}
+
+Failure failure_from(const json& value) {
+  return {.kind = failure_from_code(value.at("kind").get<int64_t>()),
+          .file = text_from(value, "file"),
+          .line = value.at("line").get<int>(),
+          .function = text_from(value, "function"),
+          .expression = text_from(value, "expression"),
+          .message = text_from(value, "message")};
+}
+
+}  // namespace
+
+json to_json(const SessionRecord& session) {
+  json line = {{format_key, format_version},
+               {"uuid", session.uuid},
+               {"started_us", to_microseconds(session.started)},
+               {"commit", text_to_json(session.surroundings.commit)},
+               {"branch", text_to_json(session.surroundings.branch)},
+               {"dirty", session.surroundings.dirty},
+               {"machine", text_to_json(session.surroundings.machine)},
+               {"unflake_version", text_to_json(session.surroundings.unflake_version)},
+               {"command_line", text_to_json(session.command_line)}};
+  if (session.seed) line["seed"] = *session.seed;
+  if (!session.surroundings.build.empty()) line["build"] = text_to_json(session.surroundings.build);
+  return line;
+}
+
+json to_json(const RunRecord& run) {
+  json line = {{"target", text_to_json(run.test.target)},
+               {"name", text_to_json(run.test.name)},
+               {"attempt", run.attempt},
+               {"started_us", to_microseconds(run.started)},
+               {"duration_us", run.duration.count()},
+               {"outcome", code_of(run.outcome)},
+               {"signature", text_to_json(run.signature)},
+               {"plan", text_to_json(run.plan_id)},
+               {"output", text_to_json(cut_middle(run.output, longest_kept_output))}};
+  if (run.failure) line["failure"] = failure_to_json(*run.failure);
+  return line;
+}
+
+json to_json(const SuppressedFailure& failure) {
+  return {{"suppressed",
+           {{"target", text_to_json(failure.test.target)},
+            {"name", text_to_json(failure.test.name)},
+            {"signature", text_to_json(failure.signature)}}}};
+}
+
+json to_json(const LifecycleEvent& event) {
+  return {{"lifecycle",
+           {{"kind", code_of(event.kind)},
+            {"target", text_to_json(event.test.target)},
+            {"name", text_to_json(event.test.name)},
+            {"signature", text_to_json(event.signature)},
+            {"at_us", to_microseconds(event.at)},
+            {"commit", text_to_json(event.commit)},
+            {"reason", text_to_json(event.reason)},
+            {"owner", text_to_json(event.owner)},
+            {"url", text_to_json(event.url)}}}};
+}
+
+json to_json(const CauseRecord& cause) {
+  json signatures = json::array();
+  for (const std::string& signature : cause.signatures)
+    signatures.push_back(text_to_json(signature));
+  json value = {{"title", text_to_json(cause.title)}, {"signatures", std::move(signatures)},
+                {"state", code_of(cause.state)},      {"opened_us", to_microseconds(cause.opened)},
+                {"reopened", cause.reopened},         {"category", text_to_json(cause.category)},
+                {"url", text_to_json(cause.url)}};
+  if (cause.closed) value["closed_us"] = to_microseconds(*cause.closed);
+  return {{"cause", std::move(value)}};
+}
+
+json export_header(const std::string& project) {
+  return {{export_key, format_version}, {"project", text_to_json(project)}};
+}
+
+json export_end(int64_t sessions, int64_t runs) {
+  return {{end_key, {{"sessions", sessions}, {"runs", runs}}}};
+}
+
+SpillLine kind_of(const json& line) {
+  if (!line.is_object()) return SpillLine::run;
+  for (const auto& [key, kind] :
+       {std::pair(format_key, SpillLine::session), {export_key, SpillLine::header}})
+    if (const auto found = line.find(key); found != line.end() && found->is_number_integer())
+      return found->get<int64_t>() == format_version ? kind : SpillLine::newer;
+  if (line.contains("lifecycle")) return SpillLine::event;
+  if (line.contains("cause")) return SpillLine::cause;
+  if (line.contains("suppressed")) return SpillLine::suppressed;
+  return line.contains(end_key) ? SpillLine::end : SpillLine::run;
+}
+
+SuppressedFailure suppressed_from(const json& line) {
+  const json& value = line.at("suppressed");
+  return {{text_from(value, "target"), text_from(value, "name")}, text_from(value, "signature")};
+}
+
+LifecycleEvent event_from(const json& line) {
+  const json& value = line.at("lifecycle");
+  LifecycleEvent event;
+  event.kind = lifecycle_from_code(value.at("kind").get<int64_t>());
+  event.test = {text_from(value, "target"), text_from(value, "name")};
+  event.signature = text_from(value, "signature");
+  event.at = to_time(value.at("at_us").get<int64_t>());
+  event.commit = text_from(value, "commit");
+  event.reason = text_from(value, "reason");
+  event.owner = text_from(value, "owner");
+  event.url = text_from(value, "url");
+  return event;
+}
+
+CauseRecord cause_from(const json& line) {
+  const json& value = line.at("cause");
+  CauseRecord cause;
+  cause.title = text_from(value, "title");
+  for (const json& signature : value.at("signatures"))
+    cause.signatures.push_back(text_of(signature));
+  cause.state = cause_state_from_code(value.at("state").get<int64_t>());
+  cause.opened = to_time(value.at("opened_us").get<int64_t>());
+  if (value.contains("closed_us")) cause.closed = to_time(value.at("closed_us").get<int64_t>());
+  cause.reopened = value.at("reopened").get<int>();
+  cause.category = text_from(value, "category");
+  cause.url = text_from(value, "url");
+  return cause;
+}
+
+SessionRecord session_from(const json& line) {
+  SessionRecord session;
+  session.uuid = line.at("uuid").get<std::string>();
+  session.started = to_time(line.at("started_us").get<int64_t>());
+  session.surroundings = {.commit = text_from(line, "commit"),
+                          .branch = text_from(line, "branch"),
+                          .dirty = line.at("dirty").get<bool>(),
+                          .machine = text_from(line, "machine"),
+                          .unflake_version = text_from(line, "unflake_version"),
+                          .build = line.contains("build") ? text_from(line, "build") : ""};
+  session.command_line = text_from(line, "command_line");
+  if (line.contains("seed")) session.seed = line.at("seed").get<uint64_t>();
+  return session;
+}
+
+RunRecord run_from(const json& line) {
+  RunRecord run;
+  run.test = {text_from(line, "target"), text_from(line, "name")};
+  run.attempt = line.at("attempt").get<int>();
+  run.started = to_time(line.at("started_us").get<int64_t>());
+  run.duration = Duration(line.at("duration_us").get<int64_t>());
+  run.outcome = outcome_from_code(line.at("outcome").get<int64_t>());
+  run.signature = text_from(line, "signature");
+  run.plan_id = text_from(line, "plan");
+  run.output = text_from(line, "output");
+  if (line.contains("failure")) run.failure = failure_from(line.at("failure"));
+  return run;
+}
+
+Result<void> SpillFile::append(const SessionRecord& session, const RunRecord& run) {
+  if (session_ != session.uuid) {
+    const Result<void> begun = file_ ? write_line(json_text(to_json(session))) : create(session);
+    if (!begun) return begun;
+    session_ = session.uuid;
+  }
+  return write_line(json_text(to_json(run)));
+}
+
+Result<void> SpillFile::create(const SessionRecord& session) {
+  Error last = internal_error("there is no folder to keep runs in");
+  for (const std::string& folder : folders_) {
+    std::error_code ignored;  // opening the file tells what is wrong
+    std::filesystem::create_directories(folder, ignored);
+    path_ = fmt::format("{}/spill-{}.jsonl", folder, session.uuid);
+    file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const Result<void> written = file_ ? write_line(json_text(to_json(session)))
+                                       : internal_error(std::strerror(errno), path_);
+    if (written) return {};
+    last = written.error();
+    if (file_) ::unlink(path_.c_str());
+    file_.reset();
+  }
+  path_.clear();
+  return last;
+}
+
+// All of the line or nothing: a torn line would spoil the one after it.
+Result<void> SpillFile::write_line(std::string line) {
+  line += '\n';
+  const off_t start = ::lseek(file_.get(), 0, SEEK_END);
+  for (std::string_view rest = line; !rest.empty();) {
+    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
+    if (written >= 0) {
+      rest.remove_prefix(static_cast<size_t>(written));
+    } else if (errno != EINTR) {
+      const Error error = internal_error(std::strerror(errno), path_);
+      (void)!::ftruncate(file_.get(), start);
+      return error;
+    }
+  }
+  return {};
+}
+
+std::vector<std::string> default_spill_folders() {
+  std::vector<std::string> folders;
+  const std::string state = environment_variable("XDG_STATE_HOME"),
+                    home = environment_variable("HOME"), temporary = environment_variable("TMPDIR");
+  if (state.starts_with('/')) folders.push_back(state + "/unflake");
+  if (home.starts_with('/')) folders.push_back(home + "/.local/state/unflake");
+  folders.push_back(temporary.starts_with('/') ? temporary : "/tmp");
+  return folders;
+}
+
 namespace {
 
 // A history that cannot be written may make each try wait for a lock, so tries are rare.

@@ -1,11 +1,11 @@
-#include "store/spill.h"
-#include "store/transfer.h"
+#include "store/recorder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "store/transfer.h"
 #include "support/history_runs.h"
 #include "support/temp_folder.h"
 

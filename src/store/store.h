@@ -1,12 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/events.h"
@@ -196,5 +198,21 @@ Result<std::unique_ptr<Store>> open_store(const StoreAddress& address,
 // brings none up to date; recording fails.
 Result<std::unique_ptr<Store>> open_store_to_read(const StoreAddress& address,
                                                   Duration patience = std::chrono::seconds(30));
+
+// The files of schema/, compiled in. The n-th one brings a database from version n-1 to n; once
+// released, none of them changes any more.
+std::span<const std::string_view> migration_scripts();
+
+enum class Dialect { sqlite, postgres };
+
+size_t newest_schema();
+
+// The script that leads to a version from the one before it. The files are written for SQLite.
+// Where the databases must differ, a line `-- only sqlite` or `-- only postgres` begins what is for
+// one of them, up to the next such line or to `-- both`.
+std::string migration(size_t version, Dialect dialect);
+
+// What migration() does to a file's text.
+std::string in_dialect(std::string_view script, Dialect dialect);
 
 }  // namespace unflake

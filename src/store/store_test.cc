@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/store_fixture.h"
-#include "util/known_duration.h"
+#include "util/time.h"
 
 namespace unflake {
 namespace {

@@ -1,12 +1,14 @@
 #include "store/transfer.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include "store/spill.h"
+
+#include "store/recorder.h"
 #include "util/json.h"
 
 namespace unflake {

@@ -1,11 +1,13 @@
 #include "store/values.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <random>
 #include <utility>
-#include "util/known_duration.h"
+
+#include "util/time.h"
 
 namespace unflake {
 

@@ -2,13 +2,19 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
+
 #include "model/outcome.h"
 #include "store/lifecycle_event.h"
-#include "util/duration.h"
+#include "util/result.h"
+#include "util/time.h"
 
 namespace unflake {
 
@@ -53,5 +59,50 @@ LifecycleEvent::Kind lifecycle_from_code(int64_t code);
 
 int64_t code_of(CauseRecord::State state);
 CauseRecord::State cause_state_from_code(int64_t code);
+
+// Thrown inside a store's folder only: its methods turn it into their Result.
+struct StoreFailure : std::exception {
+  explicit StoreFailure(Error error) : error(std::move(error)) {}
+  const char* what() const noexcept override { return error.what.c_str(); }
+  Error error;
+};
+
+// The door of such a folder: no exception leaves it.
+template <class Work>
+auto attempt(Work work) -> Result<decltype(work())> {
+  try {
+    if constexpr (std::is_void_v<decltype(work())>) {
+      work();
+      return {};
+    } else {
+      return work();
+    }
+  } catch (const StoreFailure& failure) {
+    return failure.error;
+  } catch (const std::exception& exception) {
+    return internal_error(std::string("the history failed: ") + exception.what());
+  }
+}
+
+// A run as the tables hold it. The first four columns name it: what is recorded twice is there
+// once.
+struct RunRow {
+  int64_t test = 0, started_us = 0, session = 0, attempt = 0;
+  int64_t duration_us = 0, outcome = 0, signature = 0, plan = 0;
+
+  auto by_session() const { return std::tie(session, test, started_us, attempt); }
+  auto by_test() const { return std::tie(test, started_us, session, attempt); }
+
+  bool has_duration() const { return duration_us >= 0; }
+
+  // What an injected delay brings about says nothing of what a test does by itself.
+  bool failed_by_itself() const { return plan == 0 && is_failing(outcome_from_code(outcome)); }
+  bool passed_by_itself() const {
+    return plan == 0 && outcome_from_code(outcome) == OutcomeKind::pass;
+  }
+};
+
+#define UNFLAKE_RUN_COLUMNS \
+  "test, started_us, session, attempt, duration_us, outcome, signature, plan"
 
 }  // namespace unflake

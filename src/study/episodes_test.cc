@@ -1,4 +1,4 @@
-#include "study/episodes.h"
+#include "study/study_facts.h"
 
 #include <gtest/gtest.h>
 

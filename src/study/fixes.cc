@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include "util/lower_case.h"
+
 #include "util/text.h"
 
 namespace unflake {

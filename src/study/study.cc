@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 #include <set>
+
 #include "explain/explanation.h"
 #include "stats/comparison.h"
-#include "stats/several.h"
 #include "study/fixes.h"
 
 namespace unflake {

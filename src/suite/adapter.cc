@@ -1,6 +1,19 @@
 #include "suite/adapter.h"
 
-#include "suite/adapters.h"
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "util/text.h"
+#include "util/unique_fd.h"
 
 namespace unflake {
 
@@ -20,6 +33,196 @@ const Adapter& adapter_for(Framework framework) {
       break;
   }
   return command_adapter();
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What betrays a framework in a linked file, stripped or not. `=` stands for the end of the string
+// on that side; it also keeps this table, which is part of unflake's own read-only data, from
+// being taken for evidence.
+struct Evidence {
+  Framework framework;
+  std::array<std::string_view, 3> libraries;  // beginnings of DT_NEEDED names
+  std::array<std::string_view, 5> symbols;    // beginnings of dynamic symbol names
+  std::string_view type;                      // a class of the framework, as RTTI spells it
+  std::string_view words;                     // said by its command line; for builds without RTTI
+};
+
+// GoogleTest comes last: suites of the other frameworks link it for GoogleMock, hardly ever the
+// other way round.
+constexpr std::array<Evidence, 4> known{{
+    {Framework::doctest,
+     {},
+     {"=_ZN7doctest6detail7regTestE", "=_ZN7doctest7ContextC", "=_ZN7doctest6detail8TestCaseC"},
+     "=N7doctest9IReporterE=",
+     "=listing all test case names"},
+    {Framework::catch2,
+     {"=libCatch2"},
+     {"=_ZN5Catch7SessionC", "=_ZN5Catch7AutoReg", "=_ZTIN5Catch12ITestInvokerE"},
+     "=N5Catch12ITestInvokerE=",
+     "=A Catch2 test executable"},
+    {Framework::boost_test,
+     {"=libboost_unit_test_framework"},
+     {"=_ZN5boost9unit_test15unit_test_log_t", "=_ZN5boost9unit_test9framework"},
+     "=N5boost9unit_test9test_unitE=",
+     "=BOOST_TEST_RUN_FILTERS="},
+    {Framework::gtest,
+     {"=libgtest", "=libgmock"},
+     {"=_ZTIN7testing4TestE", "=_ZN7testing8UnitTest11GetInstanceE", "=_ZN7testing14InitGoogleTest",
+      "=_ZN7testing4TestC", "=_ZN7testing8internal23MakeAndRegisterTestInfo"},
+     "=N7testing4TestE=",
+     "=This program contains tests written using Google Test"},
+}};
+
+// Whether the NUL-separated strings of `data` hold one that `pattern` describes.
+bool holds(std::string_view data, std::string_view pattern) {
+  if (pattern.empty()) return false;
+  std::string wanted(pattern);
+  if (wanted.back() == '=') wanted.back() = '\0';
+  if (wanted.front() == '=') wanted.front() = '\0';
+  // Patterns begin with NUL, which is everywhere in such data and makes string_view::find() slow.
+  return memmem(data.data(), data.size(), wanted.data(), wanted.size()) != nullptr;
+}
+
+template <size_t count>
+bool holds_any(std::string_view data, const std::array<std::string_view, count>& patterns) {
+  for (const std::string_view pattern : patterns)
+    if (holds(data, pattern)) return true;
+  return false;
+}
+
+struct ElfCloser {
+  void operator()(Elf* elf) const { elf_end(elf); }
+};
+using ElfHandle = std::unique_ptr<Elf, ElfCloser>;
+
+struct Strings {
+  std::string needed;                       // NUL before and after each name
+  std::string_view dynamic_symbols;         // .dynstr
+  std::vector<std::string_view> constants;  // .rodata
+};
+
+std::string_view bytes_of(Elf_Scn* section) {
+  const Elf_Data* data = elf_rawdata(section, nullptr);
+  if (!data || !data->d_buf) return {};
+  return {static_cast<const char*>(data->d_buf), data->d_size};
+}
+
+std::string needed_libraries(Elf* elf, Elf_Scn* section, const GElf_Shdr& header) {
+  std::string names(1, '\0');
+  Elf_Data* data = elf_getdata(section, nullptr);
+  const size_t count = data && header.sh_entsize ? header.sh_size / header.sh_entsize : 0;
+  for (size_t i = 0; i < count && i < 100000; ++i) {
+    GElf_Dyn entry;
+    if (!gelf_getdyn(data, static_cast<int>(i), &entry) || entry.d_tag == DT_NULL) break;
+    if (entry.d_tag != DT_NEEDED) continue;
+    if (const char* name = elf_strptr(elf, header.sh_link, entry.d_un.d_val))
+      names.append(name).push_back('\0');
+  }
+  return names;
+}
+
+Strings read_strings(Elf* elf) {
+  Strings strings;
+  size_t names = 0;
+  if (elf_getshdrstrndx(elf, &names) != 0) return strings;
+  for (Elf_Scn* section = nullptr; (section = elf_nextscn(elf, section));) {
+    GElf_Shdr header;
+    if (!gelf_getshdr(section, &header)) continue;
+    const char* found = elf_strptr(elf, names, header.sh_name);
+    const std::string_view name = found ? found : "";
+    if (header.sh_type == SHT_DYNAMIC) strings.needed = needed_libraries(elf, section, header);
+    if (header.sh_type == SHT_STRTAB && name == ".dynstr")
+      strings.dynamic_symbols = bytes_of(section);
+    if (header.sh_type == SHT_PROGBITS && name.starts_with(".rodata"))
+      strings.constants.push_back(bytes_of(section));
+  }
+  return strings;
+}
+
+bool any_constant(const Strings& strings, std::string_view pattern) {
+  for (const std::string_view data : strings.constants)
+    if (holds(data, pattern)) return true;
+  return false;
+}
+
+// What is linked or instantiated counts more than words, which a program may hold for reasons of
+// its own (a test runner's user interface, for one).
+std::optional<Framework> framework_in(const Strings& strings) {
+  for (const Evidence& evidence : known)
+    if (holds_any(strings.needed, evidence.libraries) ||
+        holds_any(strings.dynamic_symbols, evidence.symbols) ||
+        any_constant(strings, evidence.type))
+      return evidence.framework;
+  for (const Evidence& evidence : known)
+    if (any_constant(strings, evidence.words)) return evidence.framework;
+  return std::nullopt;
+}
+
+std::string ways_out(const std::string& path) {
+  return fmt::format(
+      "run it as a plain command with `-- {}`, or name its framework with --framework",
+      shell_quote(printable(path)));
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  constexpr size_t enough = 10000;
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator entry(folder.empty() ? "." : folder, error);
+  for (const fs::directory_iterator end; !error && entry != end && names.size() < enough;
+       entry.increment(error))
+    names.push_back(entry->path().filename().string());
+  return names;
+}
+
+Error missing(const fs::path& path) {
+  const fs::path folder = path.parent_path();
+  std::vector<std::string> near;
+  for (const std::string& name : nearest(path.filename().string(), names_in(folder), 3))
+    near.push_back(printable((folder / name).string()));
+  return usage_error(
+      "there is no file " + printable(path.string()), "",
+      near.empty() ? "check the path; is it built?" : "did you mean " + join(near, " or ") + "?");
+}
+
+Result<Framework> recognise_folder(const std::string& path) {
+  std::error_code ignored;
+  if (fs::exists(fs::path(path) / "CTestTestfile.cmake", ignored)) return Framework::ctest;
+  return usage_error(printable(path) + " is a folder without CTestTestfile.cmake", "",
+                     "give a test executable, or the build folder of a CMake project that calls "
+                     "enable_testing()");
+}
+
+Result<Framework> recognise_elf(const std::string& path, int fd) {
+  elf_version(EV_CURRENT);
+  const ElfHandle elf(elf_begin(fd, ELF_C_READ_MMAP, nullptr));
+  if (!elf || elf_kind(elf.get()) != ELF_K_ELF)
+    return usage_error(printable(path) + " is not an ELF executable", "", ways_out(path));
+  if (const auto framework = framework_in(read_strings(elf.get()))) return *framework;
+  return usage_error("no known test framework in " + printable(path), "", ways_out(path));
+}
+
+}  // namespace
+
+Result<Framework> recognise(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) return missing(path);
+  if (status.type() == fs::file_type::directory) return recognise_folder(path);
+  if (status.type() == fs::file_type::none)
+    return usage_error("cannot read " + printable(path) + ": " + error.message(), "",
+                       "check its permissions");
+  if (status.type() != fs::file_type::regular)
+    return usage_error(printable(path) + " is not a file that can be run", "",
+                       "give a test executable or a CTest build folder");
+  if (access(path.c_str(), X_OK) != 0)
+    return usage_error(printable(path) + " is not executable", "", "check its permissions");
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return usage_error("cannot read " + printable(path), "", "check its permissions");
+  return recognise_elf(path, fd.get());
 }
 
 }  // namespace unflake

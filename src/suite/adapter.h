@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/process_result.h"
+#include "model/outcome.h"
 #include "model/test.h"
 #include "util/result.h"
 
@@ -45,5 +45,12 @@ const Adapter& adapter_for(Framework framework);
 
 // Reads the file only; a program that is not a test suite is never started to find out.
 Result<Framework> recognise(const std::string& path);
+
+const Adapter& gtest_adapter();
+const Adapter& catch2_adapter();
+const Adapter& doctest_adapter();
+const Adapter& boost_test_adapter();
+const Adapter& ctest_adapter();
+const Adapter& command_adapter();
 
 }  // namespace unflake

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "suite/adapters.h"
+#include "suite/adapter.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "suite/listing.h"
+#include "suite/program.h"
 
 namespace unflake {
 

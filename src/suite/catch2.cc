@@ -7,7 +7,7 @@
 #include <pugixml.hpp>
 #include <set>
 
-#include "suite/adapters.h"
+#include "suite/adapter.h"
 #include "util/text.h"
 
 namespace unflake {

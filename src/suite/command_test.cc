@@ -1,8 +1,7 @@
-#include "suite/command.h"
+#include "suite/program.h"
 
 #include <gtest/gtest.h>
 
-#include "suite/program.h"
 #include "support/fixtures.h"
 #include "support/test_launcher.h"
 

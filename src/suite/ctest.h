@@ -1,15 +1,25 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/test.h"
 #include "suite/adapter.h"
-#include "suite/ctest_environment.h"
+#include "util/result.h"
 
 namespace unflake {
+
+using EnvLookup = std::function<std::optional<std::string>(const std::string& name)>;
+
+// What CTest's ENVIRONMENT and ENVIRONMENT_MODIFICATION do to an environment in which `inherited`
+// tells the values.
+Result<std::vector<EnvChange>> ctest_environment(const std::vector<std::string>& settings,
+                                                 const std::vector<std::string>& modifications,
+                                                 const EnvLookup& inherited);
 
 // Reads what `ctest --show-only=json-v1` printed. An entry whose program CTest did not find has no
 // command.

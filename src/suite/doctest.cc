@@ -8,7 +8,7 @@
 #include <pugixml.hpp>
 #include <tuple>
 
-#include "suite/adapters.h"
+#include "suite/adapter.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -130,15 +130,15 @@ std::string full_name(const ListedCase& listed) {
   return listed.suite.empty() ? listed.name : listed.suite + "/" + listed.name;
 }
 
-using Place = std::tuple<std::string, std::string, std::string, int>;
+using CasePlace = std::tuple<std::string, std::string, std::string, int>;
 
-Place place_of(const ListedCase& listed) {
+CasePlace place_of(const ListedCase& listed) {
   return {listed.suite, listed.name, listed.file, listed.line};
 }
 
 // doctest lists what it would run: cases that only --no-skip brings up are those to skip.
 void mark_skipped(std::vector<ListedCase>& all, const std::vector<ListedCase>& unskipped) {
-  std::map<Place, int> wanted;
+  std::map<CasePlace, int> wanted;
   for (const ListedCase& listed : unskipped) ++wanted[place_of(listed)];
   for (ListedCase& listed : all) listed.disabled = --wanted[place_of(listed)] < 0;
 }

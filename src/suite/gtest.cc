@@ -1,6 +1,6 @@
 #include "suite/gtest.h"
 
-#include "suite/adapters.h"
+#include "suite/adapter.h"
 #include "util/json.h"
 #include "util/text.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "suite/listing.h"
+#include "suite/program.h"
 #include "support/fixtures.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "symbols/demangle.h"
+#include "symbols/names.h"
 
 #include <gtest/gtest.h>
 

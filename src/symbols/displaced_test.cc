@@ -1,4 +1,4 @@
-#include "symbols/displaced.h"
+#include "symbols/probe_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "symbols/cursor.h"
+#include "symbols/elf_file.h"
 
 namespace unflake {
 namespace {
@@ -55,9 +55,9 @@ bool is_linkage_table(const ElfFile::Section& section) {
   return section.name.starts_with(".plt");
 }
 
-class Reader {
+class FrameReader {
  public:
-  Reader(const ElfFile& file, const ElfFile::Section& section)
+  FrameReader(const ElfFile& file, const ElfFile::Section& section)
       : file_(file),
         bytes_(file.bytes_at(section.start, section.end - section.start)),
         address_(section.start) {}
@@ -111,7 +111,7 @@ class Reader {
 std::vector<Extent> eh_frame_extents(const ElfFile& file) {
   const auto section = file.section(".eh_frame");
   if (!section) return {};
-  std::vector<Extent> extents = Reader(file, *section).read();
+  std::vector<Extent> extents = FrameReader(file, *section).read();
   std::sort(extents.begin(), extents.end(),
             [](const Extent& a, const Extent& b) { return a.start < b.start; });
   return extents;

@@ -3,6 +3,7 @@
 #include <libelf.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,71 @@
 #include "util/unique_fd.h"
 
 namespace unflake {
+
+// Reads forward through bytes that end anywhere. Beyond their end everything is 0 and nothing is
+// ok.
+class Cursor {
+ public:
+  explicit Cursor(std::span<const uint8_t> bytes, uint64_t address = 0)
+      : bytes_(bytes), address_(address) {}
+
+  bool ok() const { return ok_; }
+  size_t at() const { return at_; }
+  uint64_t address() const { return address_ + at_; }
+  size_t left() const { return bytes_.size() - at_; }
+  void skip(uint64_t count) { count <= left() ? void(at_ += count) : fail(); }
+
+  template <class T>
+  T take() {
+    T value{};
+    if (left() < sizeof(T)) return fail(), value;
+    std::memcpy(&value, bytes_.data() + at_, sizeof(T));
+    at_ += sizeof(T);
+    return value;
+  }
+
+  uint64_t take_unsigned() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const uint8_t byte = take<uint8_t>();
+      value |= uint64_t{byte & 0x7fu} << shift;
+      if ((byte & 0x80) == 0) return value;
+    }
+    return fail(), 0;
+  }
+
+  int64_t take_signed() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      const uint8_t byte = take<uint8_t>();
+      value |= uint64_t{byte & 0x7fu} << shift;
+      if ((byte & 0x80) != 0) continue;
+      const bool negative = (byte & 0x40) != 0 && shift + 7 < 64;
+      return static_cast<int64_t>(negative ? value | (~uint64_t{0} << (shift + 7)) : value);
+    }
+    return fail(), 0;
+  }
+
+  std::string_view take_string() {
+    const auto* start = reinterpret_cast<const char*>(bytes_.data() + at_);
+    const void* end = left() == 0 ? nullptr : std::memchr(start, 0, left());
+    if (end == nullptr) return fail(), std::string_view();
+    const size_t length = static_cast<const char*>(end) - start;
+    at_ += length + 1;
+    return {start, length};
+  }
+
+ private:
+  void fail() {
+    ok_ = false;
+    at_ = bytes_.size();
+  }
+
+  std::span<const uint8_t> bytes_;
+  uint64_t address_;
+  size_t at_ = 0;
+  bool ok_ = true;
+};
 
 struct EndElf {
   void operator()(Elf* elf) const { ::elf_end(elf); }
@@ -75,6 +141,29 @@ class ElfFile {
   std::vector<Segment> segments_;
   std::vector<Section> code_;
   std::string build_id_;
+};
+
+// The separate debug file of a stripped one, where distributions and build systems put it: by build
+// id below /usr/lib/debug, or by name beside the file. Null when there is none that matches.
+std::unique_ptr<ElfFile> find_debug_file(const ElfFile& file);
+
+struct Symbol {
+  uint64_t start = 0;
+  uint64_t size = 0;
+  const char* name = "";  // mangled, in the file's mapping; empty when only the extent is known
+};
+
+// The functions that the linker sees, ordered and without overlaps.
+class SymbolTable {
+ public:
+  // `debug` is the separate debug file, or null.
+  SymbolTable(const ElfFile& file, const ElfFile* debug);
+
+  std::span<const Symbol> symbols() const { return symbols_; }
+  const Symbol* find(uint64_t address) const;
+
+ private:
+  std::vector<Symbol> symbols_;
 };
 
 }  // namespace unflake

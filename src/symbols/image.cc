@@ -4,14 +4,11 @@
 #include <filesystem>
 #include <optional>
 
-#include "symbols/bare_units.h"
-#include "symbols/code_from.h"
-#include "symbols/debug_file.h"
-#include "symbols/demangle.h"
-#include "symbols/die_names.h"
-#include "symbols/function_list.h"
-#include "symbols/source_lines.h"
-#include "symbols/symbol_table.h"
+#include "symbols/elf_file.h"
+#include "symbols/lines.h"
+#include "symbols/lookup.h"
+#include "symbols/names.h"
+#include "symbols/units.h"
 
 namespace unflake {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/frame.h"
+#include "model/site.h"
 #include "util/result.h"
 
 namespace unflake {

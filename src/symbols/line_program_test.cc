@@ -1,4 +1,4 @@
-#include "symbols/line_program.h"
+#include "symbols/lines.h"
 
 #include <dwarf.h>
 #include <gtest/gtest.h>

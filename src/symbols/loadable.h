@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "util/result.h"
 
@@ -16,5 +18,11 @@ bool has_sanitizer(const std::string& path);
 
 // Whether glibc's loader starts it: other ones call constructors in their own way.
 bool has_glibc_loader(const std::string& path);
+
+// The libraries that the loader would load for a program, by their real paths, as far as they are
+// found in the places where it looks: the program's own run paths, `library_path` (as
+// LD_LIBRARY_PATH has it) and the system's folders.
+std::vector<std::string> needed_libraries(const std::string& program,
+                                          std::string_view library_path);
 
 }  // namespace unflake

@@ -3,11 +3,88 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
-#include "symbols/demangle.h"
+#include "symbols/names.h"
 #include "util/text.h"
 
 namespace unflake {
+namespace {
+
+struct Declared {
+  uint64_t start = 0;
+  uint64_t size = 0;
+  std::optional<SourcePlace> place;
+  const char* name = nullptr;
+};
+
+// Ordered by start. Of several copies of an inline function the first unit's is the one that the
+// linker kept.
+std::vector<Declared> declared_functions(const Units& units, SourceLines& lines) {
+  std::vector<Declared> found;
+  units.visit_code([&](const Unit&, const UnitCode& code) {
+    for (CompiledFunction function : code.functions) {
+      const char* linkage = linkage_name(&function.die);
+      const char* name = linkage != nullptr ? linkage : ::dwarf_diename(&function.die);
+      found.push_back(
+          {function.low, function.high - function.low, lines.declaration(&function.die), name});
+    }
+  });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Declared& a, const Declared& b) { return a.start < b.start; });
+  return found;
+}
+
+void declare(Function& function, const Declared& declared, const SourceLines& lines) {
+  if (declared.place) {
+    function.file = lines.file_name(declared.place->file);
+    function.line = declared.place->line;
+  }
+  if (function.mangled.empty() && declared.name != nullptr) {
+    function.mangled = declared.name;
+    function.name = demangle(declared.name);
+  }
+}
+
+Function from_symbol(const Symbol& symbol) {
+  Function function;
+  function.mangled = symbol.name;
+  function.name = demangle(symbol.name);
+  function.start = symbol.start;
+  function.size = symbol.size;
+  return function;
+}
+
+}  // namespace
+
+std::vector<Function> list_functions(const SymbolTable& symbols, const Units& units,
+                                     SourceLines& lines) {
+  std::vector<Function> functions;
+  functions.reserve(symbols.symbols().size());
+  for (const Symbol& symbol : symbols.symbols()) functions.push_back(from_symbol(symbol));
+  const size_t known = functions.size();
+  size_t next = 0;
+  uint64_t end = 0;
+  for (const Declared& declared : declared_functions(units, lines)) {
+    while (next < known && functions[next].start + functions[next].size <= declared.start) ++next;
+    if (next < known && functions[next].start == declared.start) {
+      if (functions[next].file.empty()) declare(functions[next], declared, lines);
+      continue;
+    }
+    const uint64_t limit = next < known ? functions[next].start : UINT64_MAX;
+    if (declared.start >= limit || declared.start < end) continue;
+    Function function;
+    function.start = declared.start;
+    function.size = std::min(declared.size, limit - declared.start);
+    end = function.start + function.size;
+    declare(function, declared, lines);
+    functions.push_back(std::move(function));
+  }
+  std::stable_sort(functions.begin(), functions.end(),
+                   [](const Function& a, const Function& b) { return a.start < b.start; });
+  return functions;
+}
+
 namespace {
 
 constexpr size_t most_suggestions = 5;
@@ -165,6 +242,81 @@ LineMatch addresses_of_line(const Image& image, std::string_view file, int line)
   match.line = next_line_with_code(image, files.front(), line);
   if (match.line > 0) match.addresses = first_of_each_copy(image, files.front(), match.line);
   return match;
+}
+
+namespace {
+
+class Collector {
+ public:
+  Collector(const Image::FileFilter& filter, const Units& units, SourceLines& lines)
+      : filter_(filter), units_(units), lines_(lines) {}
+
+  std::vector<Extent> collect() {
+    units_.visit_code([&](const Unit& unit, const UnitCode& code) {
+      for (const CompiledFunction& function : code.functions)
+        if (units_.find(function.low) == &unit) add(code, function);
+    });
+    return merge_extents(std::move(extents_));
+  }
+
+ private:
+  bool is_selected(Dwarf_Die die) {
+    const std::optional<SourcePlace> place = lines_.declaration(&die);
+    if (!place) return false;
+    const auto [known, is_new] = selected_.emplace(place->file, false);
+    if (is_new) known->second = filter_(lines_.file_name(place->file));
+    return known->second;
+  }
+
+  void add(const UnitCode& code, const CompiledFunction& function) {
+    if (!is_selected(function.die)) return;
+    uint64_t from = function.low;
+    for (const Extent& other : inlined_from_elsewhere(code, function)) {
+      if (other.start > from) extents_.push_back({from, other.start - from});
+      from = std::max(from, other.start + other.size);
+    }
+    if (from < function.high) extents_.push_back({from, function.high - from});
+  }
+
+  std::vector<Extent> inlined_from_elsewhere(const UnitCode& code,
+                                             const CompiledFunction& function) {
+    std::vector<Extent> others;
+    for (uint32_t i = 0; i < function.inlined_count; ++i) {
+      const InlinedCall& call = code.inlined[function.first_inlined + i];
+      const uint64_t low = std::max(call.low, function.low);
+      const uint64_t high = std::min(call.high, function.high);
+      if (low < high && !is_selected(call.die)) others.push_back({low, high - low});
+    }
+    return merge_extents(std::move(others));
+  }
+
+  const Image::FileFilter& filter_;
+  const Units& units_;
+  SourceLines& lines_;
+  std::unordered_map<uint32_t, bool> selected_;  // by file
+  std::vector<Extent> extents_;
+};
+
+}  // namespace
+
+std::vector<Extent> collect_code_from(const Image::FileFilter& filter, const Units& units,
+                                      SourceLines& lines) {
+  return Collector(filter, units, lines).collect();
+}
+
+std::vector<Extent> merge_extents(std::vector<Extent> extents) {
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.start < b.start; });
+  std::vector<Extent> merged;
+  for (const Extent& extent : extents) {
+    if (merged.empty() || extent.start > merged.back().start + merged.back().size) {
+      merged.push_back(extent);
+      continue;
+    }
+    Extent& last = merged.back();
+    last.size = std::max(last.start + last.size, extent.start + extent.size) - last.start;
+  }
+  return merged;
 }
 
 }  // namespace unflake

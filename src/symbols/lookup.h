@@ -5,9 +5,15 @@
 #include <string_view>
 #include <vector>
 
+#include "symbols/elf_file.h"
 #include "symbols/image.h"
+#include "symbols/lines.h"
 
 namespace unflake {
+
+// What symbol table, DWARF and unwind table know together.
+std::vector<Function> list_functions(const SymbolTable& symbols, const Units& units,
+                                     SourceLines& lines);
 
 // What a name stands for. Several functions when they are overloads or instances of one template;
 // none and some suggestions when the name is unknown or could be several.
@@ -29,5 +35,11 @@ struct LineMatch {
 
 // Where a source line begins. The file is given by its path or by the end of it.
 LineMatch addresses_of_line(const Image& image, std::string_view file, int line);
+
+std::vector<Extent> collect_code_from(const Image::FileFilter& filter, const Units& units,
+                                      SourceLines& lines);
+
+// Ordered, with overlapping and adjacent ones joined.
+std::vector<Extent> merge_extents(std::vector<Extent> extents);
 
 }  // namespace unflake

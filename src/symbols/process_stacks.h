@@ -1,8 +1,12 @@
 #pragma once
 
+#include <elfutils/libdwfl.h>
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include <chrono>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +14,68 @@
 #include "util/result.h"
 
 namespace unflake {
+
+// Threads of another process, stopped as long as this lives. Waits for none longer than the
+// deadline: a thread inside of the kernel need not stop.
+class Tracer {
+ public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  struct Thread {
+    pid_t tid = 0;
+    bool is_stopped = false;
+    int signal = 0;  // that it was about to be given, and is given when it goes on
+    std::string why_not;
+  };
+
+  Tracer(pid_t process, size_t most_threads, Deadline deadline);
+  Tracer(const Tracer&) = delete;
+  Tracer& operator=(const Tracer&) = delete;
+  ~Tracer();
+
+  const std::vector<Thread>& threads() const { return threads_; }
+  std::optional<user_regs_struct> registers(pid_t tid) const;
+
+ private:
+  void seize_new(size_t most_threads);
+  void wait_for_stops(Deadline deadline);
+  void let_go(const Thread& thread) const;
+
+  pid_t process_;
+  bool is_child_;
+  std::vector<Thread> threads_;
+};
+
+// A place in a process: in which file, and where there.
+struct CodePlace {
+  std::string image;
+  uint64_t address = 0;
+  bool interrupted = false;  // not in a call: the innermost one, or by a signal
+};
+
+// Walks the stacks of threads that a Tracer has stopped.
+class Unwinder {
+ public:
+  Unwinder(pid_t process, const Tracer& tracer, Tracer::Deadline deadline);
+
+  // Innermost first; of callers the byte before the return address. What there is of it when the
+  // time is up.
+  std::vector<CodePlace> stack_of(pid_t tid, size_t most_frames);
+
+ private:
+  struct End {
+    void operator()(Dwfl* dwfl) const { ::dwfl_end(dwfl); }
+  };
+  struct Walk;
+  static const Dwfl_Thread_Callbacks callbacks;
+
+  CodePlace place_of(uint64_t address) const;
+
+  pid_t process_;
+  const Tracer& tracer_;
+  Tracer::Deadline deadline_;
+  std::unique_ptr<Dwfl, End> dwfl_;
+};
 
 struct ThreadFrame {
   std::string image;          // path; empty: in no file

@@ -9,7 +9,7 @@
 
 #include "support/code_fixture.h"
 #include "support/temp_folder.h"
-#include "symbols/demangle.h"
+#include "symbols/names.h"
 
 namespace unflake {
 namespace {

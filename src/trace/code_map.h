@@ -8,11 +8,13 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "model/site.h"
 #include "model/trace.h"
 #include "protocol/agent_protocol.h"
 #include "symbols/image.h"
 #include "symbols/project_code.h"
-#include "trace/raw_report.h"
+#include "trace/raw_trace.h"
 
 namespace unflake {
 
@@ -81,5 +83,15 @@ class CodeMap {
   std::map<std::vector<std::string>, std::vector<CodeNote>> notes_;  // by the images' paths
   std::vector<std::string> problems_;
 };
+
+// Where a line begins or a function is entered, in every copy of it that the image has. Adds to
+// `similar` what the user may have meant when there is nothing.
+std::vector<uint64_t> addresses_of(const Image& image, const SiteName& site,
+                                   std::vector<std::string>& similar);
+
+Error unknown_site(const SiteName& site, const std::vector<std::string>& known);
+
+Result<protocol::Group> timing_group(const std::string& name);
+std::vector<std::string> timing_groups();
 
 }  // namespace unflake

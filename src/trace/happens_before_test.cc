@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "support/trace_builder.h"
-#include "trace/api_traits.h"
 
 namespace unflake {
 namespace {

@@ -8,8 +8,9 @@
 #include <optional>
 
 #include "symbols/probe_plan.h"
-#include "trace/code_lookup.h"
-#include "util/base_name.h"
+#include "trace/code_map.h"
+#include "trace/raising.h"
+#include "util/paths.h"
 #include "util/text.h"
 
 namespace unflake {

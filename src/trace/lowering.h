@@ -1,10 +1,41 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "model/plan.h"
-#include "trace/lowered_plan.h"
-#include "trace/raising.h"
+#include "model/site.h"
+#include "protocol/agent_protocol.h"
 
 namespace unflake {
+
+class CodeMap;
+struct TestMemory;
+
+struct LoweredImage {
+  std::string path;
+  std::string build_id;  // bytes
+  bool is_project = false;
+  std::vector<protocol::SkipRange> skips;  // ordered by start
+};
+
+// A plan in the agent's terms: numbers and addresses instead of names.
+struct LoweredPlan {
+  uint32_t flags = 0;   // of protocol::PlanFlags
+  uint32_t groups = 0;  // a bit per group
+  uint64_t hold_exit_ns = 0;
+  std::vector<LoweredImage> images;
+  std::vector<protocol::PlanSite> sites;  // ordered by image, offset and api
+  std::vector<protocol::Rule> rules;      // a site's own stand together
+  std::vector<protocol::Probe> probes;
+  std::vector<std::string> system_prefixes;
+
+  std::vector<uint32_t> rule_of;      // per intervention of the plan: its rule
+  std::vector<SiteName> probe_names;  // per probe: its site; without a name where it has none
+  std::map<std::string, size_t> unprobeable;  // functions to trace that have no probe, by reason
+};
 
 // Turns the names of a plan into addresses. Calls must have been seen by an earlier run of the
 // test; lines and functions are looked up in its images. An error names what is like it.

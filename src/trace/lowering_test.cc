@@ -1,4 +1,5 @@
 #include "trace/lowering.h"
+#include "trace/raising.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "trace/file_names.h"
-#include "trace/thread_book.h"
+#include "trace/names.h"
 
 namespace unflake {
 namespace {

@@ -5,10 +5,9 @@
 #include <map>
 #include <set>
 
-#include "symbols/demangle.h"
-#include "trace/file_names.h"
-#include "util/base_name.h"
-#include "util/find_source.h"
+#include "symbols/names.h"
+#include "trace/names.h"
+#include "util/paths.h"
 
 namespace unflake {
 namespace {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <set>
 
-#include "symbols/demangle.h"
+#include "symbols/names.h"
 #include "trace/code_map.h"
-#include "trace/trace_names.h"
-#include "util/base_name.h"
+#include "trace/names.h"
+#include "util/paths.h"
 
 namespace unflake {
 namespace {
@@ -50,7 +50,7 @@ void use_known_paths(std::vector<RawImage>& images, const TestMemory& memory) {
 
 class Raiser {
  public:
-  Raiser(const RawReport& raw, const LoweredPlan& plan, CodeMap& code, TestMemory& memory)
+  Raiser(const RawTrace& raw, const LoweredPlan& plan, CodeMap& code, TestMemory& memory)
       : raw_(raw), plan_(plan), code_(code), memory_(memory) {}
 
   Trace operator()() {
@@ -383,7 +383,7 @@ class Raiser {
     function.lines.assign(lines.begin(), lines.end());
   }
 
-  const RawReport& raw_;
+  const RawTrace& raw_;
   const LoweredPlan& plan_;
   CodeMap& code_;
   TestMemory& memory_;
@@ -399,7 +399,7 @@ class Raiser {
 
 }  // namespace
 
-Trace raise(RawReport report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory) {
+Trace raise(RawTrace report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory) {
   use_known_paths(report.images, memory);
   return Raiser(report, plan, code, memory)();
 }

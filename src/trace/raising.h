@@ -5,9 +5,8 @@
 
 #include "model/trace.h"
 #include "trace/code_map.h"
-#include "trace/lowered_plan.h"
-#include "trace/site_book.h"
-#include "trace/thread_book.h"
+#include "trace/lowering.h"
+#include "trace/names.h"
 
 namespace unflake {
 
@@ -20,6 +19,6 @@ struct TestMemory {
 };
 
 // Gives everything in a report its name. `plan` is the one that the run was made with.
-Trace raise(RawReport report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory);
+Trace raise(RawTrace report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory);
 
 }  // namespace unflake

@@ -1,4 +1,4 @@
-#include "trace/raw_report.h"
+#include "trace/raw_trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ struct Valid {
 
 TEST(ReportReader, Reads_what_an_agent_wrote) {
   Valid valid;
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   EXPECT_THAT(raw.problems, IsEmpty());
   EXPECT_THAT(raw.drops, IsEmpty());
   ASSERT_THAT(raw.images, SizeIs(1));
@@ -69,7 +69,7 @@ TEST(ReportReader, Reads_what_an_agent_wrote) {
 
 TEST(ReportReader, Counts_of_living_and_of_ended_threads_are_both_there) {
   Valid valid;
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   ASSERT_THAT(raw.tallies, SizeIs(2));
   EXPECT_EQ(raw.tallies[0].visits, 5u);
   EXPECT_EQ(raw.tallies[1].waited_ns, 900u);
@@ -80,7 +80,7 @@ TEST(ReportReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it
   valid.agent.most_chunks = 0;
   for (uint64_t i = 0; i < 100; ++i)
     valid.agent.event(valid.worker, valid.sleep, t0 + 100 + i, t0 + 100 + i);
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   EXPECT_EQ(raw.threads[1].events_dropped, 101 - events_per_chunk);
   ASSERT_THAT(raw.drops, SizeIs(1));
   EXPECT_EQ(raw.drops[0].what, "events");
@@ -91,7 +91,7 @@ TEST(ReportReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it
 TEST(ReportReader, Chunks_in_a_circle_end) {
   Valid valid;
   valid.memory.report().chunks[2].next.store(1);
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   EXPECT_THAT(raw.problems, Contains(HasSubstr("in a circle")));
 }
 
@@ -104,7 +104,7 @@ TEST(ReportReader, A_chunk_of_another_thread_is_not_read) {
 TEST(ReportReader, A_stack_beyond_the_frames_is_left_out) {
   Valid valid;
   valid.memory.report().stacks[valid.spawn].first = max_frames - 1;
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   EXPECT_EQ(raw.threads[1].spawn_stack, no_index);
   EXPECT_THAT(raw.problems, Contains(HasSubstr("stacks lie outside")));
 }
@@ -112,7 +112,7 @@ TEST(ReportReader, A_stack_beyond_the_frames_is_left_out) {
 TEST(ReportReader, What_was_not_written_to_the_end_is_left_out_and_told) {
   Valid valid;
   valid.memory.report().threads[valid.worker].state.store(1);
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   EXPECT_THAT(raw.threads, SizeIs(1));
   EXPECT_EQ(raw.failures[0].thread, no_index);
   EXPECT_THAT(raw.problems, Contains(HasSubstr("threads were not written")));
@@ -121,7 +121,7 @@ TEST(ReportReader, What_was_not_written_to_the_end_is_left_out_and_told) {
 TEST(ReportReader, Times_stay_within_the_run) {
   Valid valid;
   valid.agent.event(valid.main, valid.lock, 5, ~uint64_t{0});
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   EXPECT_EQ(raw.events[0].enter_ns, 0u);
   EXPECT_EQ(raw.events[0].exit_ns, valid.memory.shape.read_ns - t0);
   EXPECT_THAT(raw.problems, Contains(HasSubstr("outside of the run")));
@@ -130,7 +130,7 @@ TEST(ReportReader, Times_stay_within_the_run) {
 TEST(ReportReader, A_call_that_never_returned_lasts_to_the_end) {
   Valid valid;
   valid.agent.event(valid.worker, valid.lock, t0 + 500, 0).flags = event_unfinished;
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   EXPECT_EQ(raw.events.back().exit_ns, valid.memory.shape.read_ns - t0);
   EXPECT_TRUE(raw.events.back().flags & event_unfinished);
 }
@@ -150,14 +150,14 @@ TEST(ReportReader, Counts_past_the_capacity_are_clamped) {
         &report.past_tallies_used, &report.frames_used, &report.chunks_used, &report.failures_used})
     count->store(0xffffffff);
   report.dropped[dropped_threads].store(12);
-  const RawReport raw = valid.memory.read();
+  const RawTrace raw = valid.memory.read();
   EXPECT_THAT(raw.threads, SizeIs(2));
   ASSERT_THAT(raw.drops, SizeIs(1));
   EXPECT_EQ(raw.drops[0].what, "threads");
 }
 
 // Every number in what was read must be safe to use.
-void expect_consistent(const RawReport& raw) {
+void expect_consistent(const RawTrace& raw) {
   const auto fits = [](uint32_t number, const auto& table) {
     return number == no_index || number < table.size();
   };
@@ -232,7 +232,7 @@ TEST(ReportReader, Survives_flips_in_a_valid_report) {
 
 TEST(ReportReader, A_memory_that_is_too_small_is_a_problem_and_no_report) {
   FakeMemory memory;
-  const RawReport raw = read_report(memory.bytes().first(4096), memory.shape);
+  const RawTrace raw = read_raw_trace(memory.bytes().first(4096), memory.shape);
   EXPECT_THAT(raw.problems, SizeIs(1));
 }
 

@@ -6,9 +6,9 @@
 #include <iterator>
 #include <map>
 #include <tuple>
-#include "trace/api_traits.h"
+
 #include "trace/happens_before.h"
-#include "trace/trace_names.h"
+#include "trace/names.h"
 
 namespace unflake {
 namespace {

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 #include <vector>
-#include "model/time_value.h"
+
 #include "model/trace.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "util/day.h"
+#include "util/time.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "util/duration.h"
+#include "util/time.h"
 
 #include <gtest/gtest.h>
 

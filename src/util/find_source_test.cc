@@ -1,4 +1,4 @@
-#include "util/find_source.h"
+#include "util/paths.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "util/project_root.h"
+#include "util/paths.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

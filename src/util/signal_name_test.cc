@@ -1,4 +1,4 @@
-#include "util/signal_name.h"
+#include "util/system.h"
 
 #include <gtest/gtest.h>
 

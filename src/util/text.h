@@ -42,4 +42,24 @@ std::string shorten(std::string_view text, size_t most);
 
 void replace_all(std::string& text, std::string_view from, std::string_view to);
 
+// Of ASCII letters; other bytes stay.
+inline std::string lower_case(std::string_view text) {
+  std::string low(text);
+  for (char& c : low)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return low;
+}
+
+// Two small digits for each byte.
+inline std::string hexadecimal(std::string_view bytes) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const unsigned char byte : bytes) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
 }  // namespace unflake

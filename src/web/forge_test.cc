@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "support/forge_server.h"
-#include "web/forge_rest.h"
 
 namespace unflake {
 namespace {

@@ -1,6 +1,6 @@
 #include "util/json.h"
 #include "util/text.h"
-#include "web/forge_rest.h"
+#include "web/forge.h"
 
 namespace unflake {
 namespace {

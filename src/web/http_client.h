@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "util/duration.h"
 #include "util/result.h"
+#include "util/time.h"
 
 namespace unflake {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "util/duration.h"
 #include "util/result.h"
+#include "util/time.h"
 #include "web/http_client.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "web/issue_text.h"
+#include "web/issue_plan.h"
 
 #include <gtest/gtest.h>
 

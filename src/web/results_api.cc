@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 
-#include "ingest/content_hash.h"
 #include "ingest/ingest.h"
+#include "ingest/report_file.h"
 #include "web/delivery.h"
 
 namespace unflake {

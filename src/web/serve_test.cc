@@ -9,7 +9,7 @@
 
 #include "support/temp_folder.h"
 #include "util/unique_fd.h"
-#include "web/outbox.h"
+#include "web/delivery.h"
 #include "web/results_api.h"
 
 namespace unflake {

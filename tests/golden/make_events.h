@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "model/events.h"
-#include "report/sink.h"
+#include "report/layout.h"
 
 namespace unflake::testing {
 

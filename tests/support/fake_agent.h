@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "protocol/agent_protocol.h"
-#include "trace/raw_report.h"
+#include "trace/raw_trace.h"
 
 namespace unflake {
 
@@ -188,7 +188,7 @@ class FakeMemory {
   uint32_t* probe_hits() {
     return reinterpret_cast<uint32_t*>(data_.get() + protocol::tables_offset);
   }
-  RawReport read() { return read_report(bytes(), shape); }
+  RawTrace read() { return read_raw_trace(bytes(), shape); }
 
   MemoryShape shape;
 

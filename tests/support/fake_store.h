@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "store/last_failures.h"
 #include "store/store.h"
+#include "store/summary.h"
 #include "store/values.h"
 #include "util/text.h"
 

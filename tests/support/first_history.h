@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "store/migrations.h"
+#include "store/store.h"
 
 namespace unflake {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ingest/read_results.h"
+#include "ingest/ingest.h"
 
 namespace unflake {
 

@@ -3,7 +3,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 #include "model/outcome.h"
+#include "output/ci_log/log_programs.h"
 #include "util/result.h"
 
 namespace unflake {
@@ -48,5 +50,13 @@ Result<std::vector<LoggedFailure>> logged_failures_of(const Test& test, const Ci
 // Positions among `tests` of those that the log tells to have failed, in the log's order, each
 // once. An error where it names none of them.
 Result<std::vector<size_t>> tests_named_in(const CiLog& log, const std::vector<Test>& tests);
+
+// The failures that a run with this output has. `is_complete`: the framework lived to sum up, as
+// the log shows elsewhere. Without a failure that nothing but an exit status tells.
+std::vector<Failure> failures_in(std::string text, Framework framework, const LoggedEnd& end,
+                                 bool is_complete);
+
+// Adds what a program's output tells.
+void read_program(const LoggedProgram& program, CiLog& log);
 
 }  // namespace unflake

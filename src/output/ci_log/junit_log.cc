@@ -1,12 +1,14 @@
 #include "output/ci_log/junit_log.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <pugixml.hpp>
+
+#include "output/ci_log/ci_log.h"
 #include "output/ci_log/log_lines.h"
 #include "output/ci_log/log_programs.h"
-#include "output/ci_log/log_reading.h"
 #include "util/scan.h"
 #include "util/text.h"
 

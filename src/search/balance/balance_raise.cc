@@ -4,7 +4,7 @@
 
 #include "search/balance/balance_search.h"
 #include "stats/comparison.h"
-#include "stats/rates.h"
+#include "stats/intervals.h"
 #include "util/text.h"
 
 namespace unflake {

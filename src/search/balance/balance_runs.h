@@ -7,7 +7,6 @@
 
 #include "model/events.h"
 #include "run/executor.h"
-#include "search/balance/rate_check.h"
 #include "search/balance/setting.h"
 
 namespace unflake {

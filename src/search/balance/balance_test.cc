@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "search/balance/round_up.h"
+#include "search/balance/setting.h"
 #include "support/simulated_balance.h"
 
 namespace unflake {

@@ -4,8 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "stats/spread.h"
-#include "stats/tail.h"
+#include "stats/distribution.h"
 
 namespace unflake {
 namespace {

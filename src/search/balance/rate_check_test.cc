@@ -1,4 +1,4 @@
-#include "search/balance/rate_check.h"
+#include "search/balance/setting.h"
 
 #include <gtest/gtest.h>
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "search/balance/balance.h"
-#include "stats/spread.h"
+#include "stats/distribution.h"
+#include "trace/names.h"
 #include "trace/time_values.h"
-#include "trace/trace_names.h"
 
 namespace unflake {
 namespace {

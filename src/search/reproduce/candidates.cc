@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <random>
 #include <set>
+#include <tuple>
 
-#include "trace/api_traits.h"
 #include "trace/happens_before.h"
 
 namespace unflake {
@@ -272,6 +274,131 @@ std::vector<Candidate> find_candidates(const Trace& trace, const FailurePoint& f
   std::vector<Candidate> of_classes = class_candidates(found);
   std::ranges::move(of_classes, std::back_inserter(found));
   return found;
+}
+
+namespace {
+
+using Kind = Candidate::Kind;
+using Position = Intervention::Position;
+
+std::string where(const Candidate& candidate) {
+  if (candidate.delay.position == Position::start) return "from the start";
+  return (candidate.delay.position == Position::after ? "after " : "before ") +
+         to_string(candidate.delay.site);
+}
+
+Candidate of_class(const Candidate& member, Kind kind) {
+  Candidate some = member;
+  some.kind = kind;
+  some.delay.threads = Intervention::Threads::in_class;
+  some.delay.thread.text = member.thread_class + "#*";
+  some.why = fmt::format("{} of {}#* late {}", kind == Kind::first_of_class ? "the first" : "all",
+                         member.thread_class, where(member));
+  return some;
+}
+
+}  // namespace
+
+// Which worker of a pool gets a job differs from run to run, so that a delay for one of them may
+// meet another job. "Whoever comes there first" and "all of them" do not depend on it.
+std::vector<Candidate> class_candidates(const std::vector<Candidate>& candidates) {
+  std::map<std::string, std::set<uint32_t>> members;
+  for (const Candidate& candidate : candidates)
+    if (candidate.delay.thread.text != candidate.thread_class)  // `main` has no class
+      members[candidate.thread_class].insert(candidate.thread);
+  std::vector<Candidate> found;
+  std::set<std::string> seen;
+  for (const Candidate& candidate : candidates) {
+    const std::string& name = candidate.thread_class;
+    if (candidate.single_visit || candidate.is_long || members[name].size() < 2) continue;
+    if (!seen.insert(name + where(candidate)).second) continue;
+    if (candidate.delay.position != Position::start) {  // who begins first is always the same one
+      Candidate first = of_class(candidate, Kind::first_of_class);
+      first.delay.visits = Intervention::Visits::only_nth;
+      first.delay.nth = 1;
+      found.push_back(std::move(first));
+    }
+    found.push_back(of_class(candidate, Kind::all_of_class));
+  }
+  return found;
+}
+
+namespace {
+
+struct NamedOrder {
+  std::string_view name;
+  Order order;
+};
+
+constexpr std::array<NamedOrder, 4> orders = {{{"turns", Order::turns},
+                                               {"nearest", Order::nearest},
+                                               {"appearance", Order::appearance},
+                                               {"random", Order::random}}};
+
+// How often this site has come before in the list, whoever the thread was.
+using Repeats = std::map<std::string, int>;
+
+int repeats_of(const Candidate& candidate, Repeats& repeats) {
+  const auto& delay = candidate.delay;
+  return repeats[to_string(delay.site) + "/" + std::to_string(static_cast<int>(delay.position))]++;
+}
+
+// Worth trying at all before the others: it flips something, with one delay for all visits that no
+// unneeded time-out makes long.
+int stage_of(const Candidate& candidate) {
+  return (candidate.flips == Candidate::Flips::nothing) * 4 + candidate.is_long * 2 +
+         candidate.single_visit;
+}
+
+void sort_within_threads(std::vector<Candidate>& candidates) {
+  std::ranges::stable_sort(candidates, [](const Candidate& a, const Candidate& b) {
+    return std::tuple(stage_of(a), -static_cast<int>(a.flips), !a.starts_burst, a.kind, a.at) <
+           std::tuple(stage_of(b), -static_cast<int>(b.flips), !b.starts_burst, b.kind, b.at);
+  });
+}
+
+void take_turns(std::vector<Candidate>& candidates) {
+  sort_within_threads(candidates);
+  struct Key {
+    int stage, repeats, turn, flips;
+    auto operator<=>(const Key&) const = default;
+  };
+  Repeats repeats;
+  std::map<std::tuple<int, int, std::string>, int> turns;  // of a class of threads, in a stage
+  std::vector<std::pair<Key, size_t>> keys;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
+    const int stage = stage_of(candidate);
+    const int repeated = candidate.single_visit ? 0 : repeats_of(candidate, repeats);
+    const int turn = turns[{stage, repeated, candidate.thread_class}]++;
+    keys.push_back({{stage, repeated, turn, -static_cast<int>(candidate.flips)}, i});
+  }
+  std::ranges::sort(keys);
+  std::vector<Candidate> arranged;
+  for (const auto& [key, i] : keys) arranged.push_back(std::move(candidates[i]));
+  candidates = std::move(arranged);
+}
+
+}  // namespace
+
+std::optional<Order> order_from(std::string_view name) {
+  for (const NamedOrder& known : orders)
+    if (known.name == name) return known.order;
+  return std::nullopt;
+}
+
+std::string_view to_string(Order order) {
+  return std::ranges::find(orders, order, &NamedOrder::order)->name;
+}
+
+void arrange(std::vector<Candidate>& candidates, Order order, uint64_t seed) {
+  if (order == Order::turns) take_turns(candidates);
+  if (order == Order::nearest) std::ranges::stable_sort(candidates, std::greater{}, &Candidate::at);
+  if (order == Order::appearance) std::ranges::stable_sort(candidates, {}, &Candidate::at);
+  if (order == Order::random) {
+    std::mt19937_64 dice(seed);
+    std::ranges::shuffle(candidates, dice);
+  }
 }
 
 }  // namespace unflake

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "util/base_name.h"
-#include "util/same_line.h"
+#include "util/paths.h"
 
 namespace unflake {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "search/reproduce/concurrent_functions.h"
+#include "search/reproduce/functions.h"
 #include "search/reproduce/strategy.h"
 #include "support/simulated_hunt.h"
 

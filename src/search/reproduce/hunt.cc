@@ -8,8 +8,7 @@
 #include "output/ci_log/ci_log.h"
 #include "search/reproduce/trials.h"
 #include "stats/comparison.h"
-#include "util/base_name.h"
-#include "util/same_line.h"
+#include "util/paths.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/experiment.h"
+#include "model/plan.h"
 
 namespace unflake {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "stats/sequential.h"
+#include "stats/comparison.h"
 
 namespace unflake {
 namespace {
@@ -22,7 +22,7 @@ constexpr int most_steps = 14;
 constexpr int most_runs_per_dose = 12;
 constexpr Duration longest_measurement = 20s;
 constexpr Duration finest = 1ms;
-constexpr double finest_ratio = 1.1;
+constexpr double finest_slack_ratio = 1.1;
 constexpr double near_by = 1.15;
 
 bool is_delay(const Intervention& intervention) {
@@ -139,7 +139,7 @@ class Titration {
 
   bool is_close() const {
     return fails_ <= passes_ + finest ||
-           (passes_ > Duration::zero() && fails_ < passes_ * finest_ratio);
+           (passes_ > Duration::zero() && fails_ < passes_ * finest_slack_ratio);
   }
 
   static Duration times(Duration delay, double factor) {

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "util/base_name.h"
-#include "util/same_line.h"
+#include "util/paths.h"
 
 namespace unflake {
 

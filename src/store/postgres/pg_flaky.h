@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <span>
 #include <vector>
+
 #include "store/postgres/pg_connection.h"
-#include "store/run_row.h"
 #include "store/store.h"
+#include "store/values.h"
 
 namespace unflake {
 

@@ -2,7 +2,7 @@
 
 #include "store/postgres/pg_connection.h"
 #include "store/postgres/pg_flaky.h"
-#include "store/totals.h"
+#include "store/summary.h"
 
 namespace unflake {
 namespace {

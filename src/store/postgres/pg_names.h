@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "store/postgres/pg_connection.h"
-#include "store/run_row.h"
 #include "store/store.h"
+#include "store/values.h"
 
 namespace unflake {
 

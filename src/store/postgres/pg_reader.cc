@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include "store/last_failures.h"
+
 #include "store/postgres/pg_connection.h"
 #include "store/summary.h"
 #include "store/values.h"

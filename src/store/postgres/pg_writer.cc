@@ -1,16 +1,18 @@
 #include "store/postgres/pg_writer.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <vector>
+
 #include "store/postgres/pg_connection.h"
 #include "store/postgres/pg_flaky.h"
 #include "store/postgres/pg_fold.h"
 #include "store/store.h"
 #include "store/values.h"
 #include "util/capture.h"
-#include "util/hexadecimal.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {

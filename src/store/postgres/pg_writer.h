@@ -6,10 +6,11 @@
 #include <string>
 #include <utility>
 #include <vector>
+
 #include "store/postgres/pg_connection.h"
 #include "store/postgres/pg_names.h"
-#include "store/run_row.h"
 #include "store/store.h"
+#include "store/values.h"
 
 namespace unflake {
 

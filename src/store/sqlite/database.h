@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sqlite3.h>
+
 #include <chrono>
 #include <concepts>
 #include <cstdint>
@@ -8,8 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include "store/attempt.h"
-#include "util/duration.h"
+
+#include "store/values.h"
+#include "util/time.h"
 
 namespace unflake {
 

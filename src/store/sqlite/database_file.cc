@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "store/migrations.h"
 #include "store/sqlite/database.h"
+#include "store/store.h"
 #include "util/unique_fd.h"
 
 namespace unflake {

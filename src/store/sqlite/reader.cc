@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
-#include "store/last_failures.h"
+
 #include "store/sqlite/placement.h"
 #include "store/sqlite/sums.h"
 #include "store/summary.h"

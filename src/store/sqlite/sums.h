@@ -7,10 +7,11 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+
 #include "model/test.h"
-#include "store/run_row.h"
 #include "store/sqlite/database.h"
-#include "store/totals.h"
+#include "store/summary.h"
+#include "store/values.h"
 
 namespace unflake {
 

@@ -1,11 +1,13 @@
 #include "store/sqlite/writer.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <vector>
+
 #include "store/sqlite/database.h"
-#include "store/sqlite/lifecycle_tables.h"
+#include "store/sqlite/sqlite_store.h"
 #include "store/store.h"
 #include "store/values.h"
 #include "util/capture.h"

@@ -1,0 +1,343 @@
+#include "app/agent_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/listeners.h"
+#include "report/layout.h"
+#include "report/search_text.h"
+#include "report/stacks.h"
+#include "report/summary.h"
+#include "report/terminal.h"
+#include "report/trace_text.h"
+#include "suite/program.h"
+#include "trace/code_map.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t most_output_lines = 20;
+constexpr size_t most_named = 5;
+
+Error not_one(const Target& target, const std::vector<std::shared_ptr<const Test>>& tests) {
+  std::vector<std::string> some;
+  for (const auto& test : tests)
+    if (some.size() < most_named) some.push_back(shell_quote(printable(test->id.name)));
+  const size_t more = tests.size() - some.size();
+  return usage_error(fmt::format("{} tests match, and this command looks into one", tests.size()),
+                     target.name,
+                     "name one of them: " + join(some, ", ") +
+                         (more > 0 ? fmt::format(" and {} more", more) : ""));
+}
+
+Tone tone_of(const Outcome& outcome) {
+  if (outcome.kind == OutcomeKind::pass) return Tone::good;
+  return outcome.failed() ? Tone::bad : Tone::doubtful;
+}
+
+std::string excerpt_text(const ProcessResult& process) {
+  const Excerpt excerpt = last_lines(process, most_output_lines);
+  std::string text;
+  if (excerpt.left_out > 0)
+    text += detail_line(
+        fmt::format("| ... {} before", counted(static_cast<long long>(excerpt.left_out), "line")));
+  for (const std::string& line : excerpt.lines) text += detail_line("| " + line);
+  return text;
+}
+
+}  // namespace
+
+void OneTestOptions::add_to(CommandLine& line) {
+  target.include_disabled = true;
+  target.add_to(line);
+  line.option("--timeout", timeout, "for each run [the suite's own, else 10m]")
+      .from_environment("UNFLAKE_TIMEOUT");
+  line.option("--group", groups, "only these groups of timing APIs: " + join(timing_groups(), ", "))
+      .separated_by(',')
+      .one_at_a_time();
+  line.option("--no-group", no_groups, "all groups but these").separated_by(',').one_at_a_time();
+  line.option("--function", functions, "this function's entry is a site too; may be repeated")
+      .one_at_a_time();
+  line.flag("--system", system_calls, "also calls that system libraries make for themselves");
+  line.option("--color", colour, "auto, always or never").one_of({"auto", "always", "never"});
+  history.add_to(line);
+  configuration.add_to(line);
+}
+
+Result<std::vector<std::string>> OneTestOptions::groups_off() const {
+  for (const auto* names : {&groups, &no_groups})
+    for (const std::string& name : *names)
+      if (const auto known = timing_group(name); !known) return known.error();
+  std::vector<std::string> off;
+  for (const std::string& name : timing_groups()) {
+    const bool chosen = groups.empty() || std::ranges::find(groups, name) != groups.end();
+    if (!chosen || std::ranges::find(no_groups, name) != no_groups.end()) off.push_back(name);
+  }
+  return off;
+}
+
+Result<std::unique_ptr<OneTest>> OneTest::find(const OneTestOptions& options, const Words& words,
+                                               const Accept& accept) {
+  std::unique_ptr<OneTest> one(new OneTest());
+  if (auto selected = one->select(options, words, accept); !selected) return selected.error();
+  if (one->choices() != 1) return not_one(one->target_, one->selected_);
+  one->choose(0);
+  return one;
+}
+
+Result<std::unique_ptr<OneTest>> OneTest::find_each(const OneTestOptions& options,
+                                                    const Words& words) {
+  std::unique_ptr<OneTest> one(new OneTest());
+  if (auto selected = one->select(options, words, nullptr); !selected) return selected.error();
+  return one;
+}
+
+void OneTest::choose(size_t number) {
+  clean_up();
+  test_ = selected_[number];
+  fixtures_ = with_fixtures({test_}, all_);
+}
+
+Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
+                             const Accept& accept) {
+  const auto project = find_project();
+  if (!project) return project.error();
+  const auto config = options.configuration.load(*project);
+  if (!config) return config.error();
+  history_ = options.history.address(*project, *config);
+  LocalOptions local;
+  local.jobs = options.slots;
+  local.grace = config->settings.grace.value_or(local.grace);
+  local.project_code = project_code_ = config->code.rules(project->root);
+  functions_ = options.functions;
+  functions_.insert(functions_.end(), config->code.functions.begin(), config->code.functions.end());
+  auto executor = LocalExecutor::create(local, interrupts_);
+  if (!executor) return executor.error();
+  executor_ = std::move(*executor);
+  auto tests = select_tests(options.target, words, config->settings.target.value_or(""), *project,
+                            find_target_in(history_), *executor_);
+  if (!tests) return tests.error();
+  if (accept && tests->selected.size() > 1)
+    std::erase_if(tests->selected, [&](const auto& test) { return !accept(*test); });
+  project_ = *project;
+  target_ = tests->target;
+  all_ = std::move(tests->all);
+  selected_ = std::move(tests->selected);
+  timeout_ = options.timeout;
+  default_timeout_ = config->settings.timeout.value_or(10min);
+  return {};
+}
+
+OneTest::~OneTest() {
+  clean_up();
+}
+
+void OneTest::clean_up() {
+  for (const PlannedTest& fixture : fixtures_)
+    if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup)
+      (void)run(fixture.test, {}, false);
+  is_set_up_ = false;
+}
+
+Result<ExperimentResult> OneTest::run(std::shared_ptr<const Test> test, const Plan& plan, bool keep,
+                                      const Conditions& conditions) {
+  Experiment experiment{test, plan, {}, keep};
+  experiment.conditions = conditions;
+  experiment.timeout = timeout_of(*test);
+  return executor_->run(experiment);
+}
+
+Duration OneTest::timeout_of(const Test& test) const {
+  return timeout_.value_or(test.timeout.value_or(default_timeout_));
+}
+
+Result<void> OneTest::set_up() {
+  if (std::exchange(is_set_up_, true)) return {};
+  for (const PlannedTest& fixture : fixtures_) {
+    if (fixture.role != PlannedTest::Role::setup) continue;
+    const auto result = run(fixture.test, {}, true);
+    if (!result) return result.error();
+    if (result->outcome.failed())
+      return usage_error("a fixture that the test needs cannot be set up",
+                         to_string(fixture.test->id), failure_headline(result->outcome));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<AgentRun>> OneTest::prepare(const Plan& plan) {
+  if (auto done = set_up(); !done) return done.error();
+  return executor_->prepare(*test_, plan);
+}
+
+Result<ExperimentResult> OneTest::run(const Plan& plan, const Conditions& conditions) {
+  if (auto done = set_up(); !done) return done.error();
+  auto result = run(test_, plan, false, conditions);
+  if (result && plan.agent && result->process.end == ProcessResult::End::not_started)
+    return usage_error(result->process.error);
+  return result;
+}
+
+std::string outcome_line(const Test& test, const ExperimentResult& result, const Style& style) {
+  const Outcome& outcome = result.outcome;
+  const std::string headline = outcome.failed() ? ": " + failure_headline(outcome) : "";
+  return status_line(style, tone_of(outcome), status_word(result), outcome.duration,
+                     label_of(test) + headline);
+}
+
+std::string outcome_text(const Test& test, const ExperimentResult& result, const Style& style,
+                         StackDetail detail) {
+  const Outcome& outcome = result.outcome;
+  std::string text =
+      status_line(style, tone_of(outcome), status_word(result), outcome.duration, label_of(test));
+  if (!outcome.failed()) return text;
+  text += detail_line(failure_headline(outcome));
+  for (const std::string& line : timeout_stack_lines(result.process, detail))
+    text += detail_line(line);
+  return text + excerpt_text(result.process);
+}
+
+std::string RunTexts::text_of(const Test& test, const ExperimentResult& result) {
+  const bool is_new =
+      result.outcome.failed() && (shown_.insert(result.outcome.signature).second || every_);
+  std::string text = is_new ? outcome_text(test, result, style_, detail_) +
+                                  failures_text(*result.trace, style_, detail_)
+                            : outcome_line(test, result, style_);
+  for (const std::string_view line : split_lines(losses_text(*result.trace, style_)))
+    if (!line.empty() && losses_.emplace(line).second) text += std::string(line) + "\n";
+  return text;
+}
+
+void CodeNotes::on(const Event& event) {
+  const auto* trial = std::get_if<TrialEnded>(&event);
+  if (trial != nullptr && trial->result.trace) add(*trial->result.trace);
+}
+
+void CodeNotes::add(const Trace& trace) {
+  for (const CodeNote& note : trace.code_notes)
+    if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
+}
+
+std::vector<Note> CodeNotes::take() {
+  std::vector<Note> notes;
+  for (; taken_ < notes_.size(); ++taken_)
+    notes.push_back({Note::Level::warning, notes_[taken_].text, notes_[taken_].next});
+  return notes;
+}
+
+void warn(const std::vector<Note>& notes, const std::string& colour) {
+  const Style style(wants_colour(colour, STDERR_FILENO));
+  for (const Note& note : notes) fmt::print(stderr, "{}", note_lines(note, style));
+}
+
+Style style_for(const std::string& choice) {
+  return Style(wants_colour(choice, STDOUT_FILENO));
+}
+
+namespace {
+
+std::string target_of(const Project& project, const Repro& repro, const std::string& other_target) {
+  if (!other_target.empty()) return absolute_path(other_target);
+  if (repro.target_path.empty() || repro.target_path[0] == '/') return repro.target_path;
+  return project.root + "/" + repro.target_path;
+}
+
+Words command_words(const std::string& path, const Repro& repro) {
+  Words words;
+  words.has_command = true;
+  words.command = repro.target_argv.empty() ? std::vector<std::string>{path} : repro.target_argv;
+  if (words.command[0].find('/') != std::string::npos) words.command[0] = path;
+  return words;
+}
+
+}  // namespace
+
+// The words are those with which a user would name the test to another command.
+Result<std::unique_ptr<OneTest>> find_recorded_test(const Project& project, const Repro& repro,
+                                                    const std::string& other_target,
+                                                    OneTestOptions options) {
+  const std::string path = target_of(project, repro, other_target);
+  options.target.include_disabled = true;
+  options.target.target_name = repro.test.target;
+  if (repro.timeout > Duration::zero()) options.timeout = repro.timeout;
+  if (repro.framework == Framework::command)
+    return OneTest::find(options, command_words(path, repro));
+  std::error_code ignored;
+  const bool is_ctest = std::filesystem::is_directory(path, ignored);
+  options.target.words = {path, repro.test.name};
+  options.target.framework = to_string(is_ctest ? Framework::ctest : repro.framework);
+  options.target.open_cases = is_ctest && repro.framework != Framework::ctest;
+  if (!is_ctest) options.target.test_args = repro.target_argv;
+  return OneTest::find(options, {});
+}
+
+Plan profile_plan(const Repro& repro) {
+  Plan plan;
+  plan.agent = plan.events = plan.stacks = true;  // the names of sites come from stacks
+  plan.system_calls = repro.plan.system_calls;
+  plan.groups_off = repro.plan.groups_off;
+  return plan;
+}
+
+void InterventionTotals::add(const ExperimentResult& result) {
+  ++runs_;
+  failed_ += result.outcome.failed();
+  bool fired = false;
+  const auto& states = result.trace->interventions;
+  states_.resize(std::max(states_.size(), states.size()));
+  for (size_t i = 0; i < states.size(); ++i) {
+    states_[i].visits += states[i].visits;
+    states_[i].fired += states[i].fired;
+    states_[i].let_go += states[i].let_go;
+    states_[i].added += states[i].added;
+    fired = fired || states[i].fired > 0;
+  }
+  failed_by_itself_ += result.outcome.failed() && !fired;
+}
+
+bool InterventionTotals::any_fired(const std::vector<Intervention>& plan) const {
+  for (size_t i = 0; i < plan.size() && i < states_.size(); ++i)
+    if (plan[i].action != Intervention::Action::watch && states_[i].fired > 0) return true;
+  return false;
+}
+
+std::string InterventionTotals::table(const std::vector<Intervention>& plan,
+                                      const std::vector<std::string>& texts) const {
+  Table table({"INTERVENTION", "VISITS", "FIRED", "TIME ADDED", "LET GO"});
+  for (size_t i = 0; i < plan.size() && i < states_.size(); ++i) {
+    const TracedIntervention& state = states_[i];
+    const bool is_hold = plan[i].action == Intervention::Action::hold;
+    const bool is_watch = plan[i].action == Intervention::Action::watch;
+    table.add({(is_watch ? "watch " : "") + texts[i], std::to_string(state.visits),
+               is_watch ? "-" : std::to_string(state.fired),
+               is_watch ? "-" : format_duration(state.added),
+               is_hold ? std::to_string(state.let_go) : "-"});
+  }
+  return table.text();
+}
+
+std::string InterventionTotals::doubts(const std::vector<Intervention>& plan,
+                                       const std::vector<std::string>& texts,
+                                       const Style& style) const {
+  std::string text;
+  const auto note = [&](const std::string& words) {
+    text += fmt::format("{}: {}\n", style.paint(Tone::doubtful, "note"), words);
+  };
+  if (failed_by_itself_ > 0)
+    note(fmt::format("{} failed although nothing had fired: the test fails by itself too",
+                     counted(failed_by_itself_, "run")));
+  for (size_t i = 0; i < plan.size() && i < states_.size(); ++i) {
+    if (states_[i].fired > 0) continue;
+    const std::string why = states_[i].visits > 0 ? "none of its visits was the one asked for"
+                                                  : "no such thread came there";
+    note(fmt::format("{} never fired: {}", one_line(texts[i]), why));
+  }
+  return text;
+}
+
+}  // namespace unflake

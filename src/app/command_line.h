@@ -1,0 +1,78 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "util/result.h"
+#include "util/time.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace unflake {
+
+// Says on standard error what happened, where, and what to do next. Returns the exit code for it.
+int report_error(const Error& error);
+
+// The words behind the command's name, split at the first `--`.
+struct Words {
+  std::vector<std::string> options;
+  std::vector<std::string> command;  // behind `--`
+  bool has_command = false;          // there was a `--`
+};
+
+// What an option can be read into; an optional one stays empty when the option is not given.
+template <typename Value>
+concept OptionValue = std::same_as<Value, std::string> || std::same_as<Value, int> ||
+    std::same_as<Value, uint64_t> || std::same_as<Value, std::vector<std::string>> ||
+    std::same_as<Value, std::optional<std::string>> || std::same_as<Value, std::optional<int>> ||
+    std::same_as<Value, std::optional<uint64_t>> || std::same_as<Value, std::optional<Duration>>;
+
+// What else there is to say about an option of a CommandLine.
+class Option {
+ public:
+  Option takes(const std::string& what) const;  // in the help, as FILE
+  Option required() const;
+  Option between(int least, int most) const;
+  Option one_of(const std::vector<std::string>& words) const;
+  Option excludes(const std::string& other) const;
+  Option from_environment(const std::string& variable) const;  // unless it is given
+  Option separated_by(char delimiter) const;                   // several in one word
+  // Of a list: one word each time that it is given, so that others may follow.
+  Option one_at_a_time() const;
+
+ private:
+  friend class CommandLine;
+  explicit Option(CLI::Option* option) : option_(option) {}
+
+  CLI::Option* option_;
+};
+
+// One command's options, with unflake's manners: exit codes, errors, `--help` at any place. It
+// hides CLI11, whose templates take longer to compile than the rest of a command.
+class CommandLine {
+ public:
+  CommandLine(const std::string& command, const std::string& help);
+  ~CommandLine();
+
+  // Names are as in "-j,--jobs"; one without dashes stands for words that have no option's name.
+  template <OptionValue Value>
+  Option option(const std::string& names, Value& value, const std::string& description);
+  Option flag(const std::string& names, bool& value, const std::string& description);
+  // The name that denies it has a `!` in front, as in "--fork,!--no-fork".
+  Option flag(const std::string& names, std::optional<bool>& value, const std::string& description);
+
+  // The exit code when there is nothing more to do: help was shown, or the words were wrong.
+  std::optional<int> parse(const Words& words);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace unflake

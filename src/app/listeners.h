@@ -1,0 +1,94 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/options.h"
+#include "report/github.h"
+#include "report/json_lines.h"
+#include "report/junit.h"
+#include "report/terminal.h"
+#include "run/interrupts.h"
+#include "search/session/session.h"
+#include "store/recorder.h"
+
+namespace unflake {
+
+struct RunCommand {
+  TargetOptions target;
+  StoreOptions history;
+  ConfigOptions configuration;
+  std::optional<int> repeat;
+  std::optional<int> retries;
+  std::optional<size_t> jobs;
+  std::optional<Duration> duration, timeout, grace, slow_after;
+  std::optional<uint64_t> seed;
+  std::optional<std::string> flaky;
+  std::optional<bool> fork_server;
+  std::optional<bool> crash_places;
+  std::string json_file, junit, colour = "auto";
+  bool until_fail = false, fail_fast = false, shuffle = false, no_history = false;
+  bool json = false, quiet = false, verbose = false, full = false, core_dumps = false;
+  size_t max_output_kib = 1024;
+  size_t slowest = 0;
+  bool rerun_failed = false;
+
+  bool ci = false, quarantine_new = false;
+  std::string changed_since;
+  std::optional<int> changed_runs;
+  QuarantineOptions quarantine;
+};
+
+void add_options(CommandLine& line, RunCommand& run);
+
+SessionPolicy policy_of(const RunCommand& run, const Config& config, bool live);
+
+// How often a new or changed test runs.
+int changed_runs_of(const RunCommand& run, const Config& config);
+
+// The command line wins over an override, an override over the suite, the suite over the profile.
+std::vector<PlannedTest> plan_tests(const SelectedTests& tests, const RunCommand& run,
+                                    const Config& config);
+
+// `choice` is auto, always or never.
+bool wants_colour(const std::string& choice, int fd);
+
+// Whether a display that is rewritten in place makes sense there.
+bool can_be_live(int fd);
+
+// Standard output belongs to the JSON lines when they are asked for.
+int terminal_of(const RunCommand& run);
+
+// Everything that listens to a session.
+class Listeners {
+ public:
+  // Without a way to open a store, nothing is recorded.
+  Result<void> open(const RunCommand& run, FlakyResult flaky, HistoryRecorder::OpenStore store,
+                    const Executor& executor, const Interrupts& interrupts);
+
+  EventStream& stream() { return stream_; }
+
+  // What could not be written although the session went well.
+  std::optional<Error> complaint() const;
+
+ private:
+  Result<void> open_json(const RunCommand& run, const Interrupts& interrupts);
+  Result<void> open_junit(const RunCommand& run, FlakyResult flaky);
+  void add_json(int fd, const Interrupts& interrupts);
+  void open_github();
+
+  EventStream stream_;
+  std::unique_ptr<FdSink> terminal_sink_;
+  std::unique_ptr<TerminalReport> terminal_;
+  std::unique_ptr<HistoryRecorder> recorder_;
+  UniqueFd json_file_;
+  std::vector<std::unique_ptr<FdSink>> json_sinks_;
+  std::vector<std::unique_ptr<JsonLines>> json_;
+  std::unique_ptr<JunitReport> junit_;
+  std::unique_ptr<GithubAnnotations> annotations_;
+  std::unique_ptr<GithubSummary> summary_;
+};
+
+}  // namespace unflake

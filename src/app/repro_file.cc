@@ -1,0 +1,164 @@
+#include "app/repro_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "repro/repro_json.h"
+#include "util/files.h"
+#include "util/paths.h"
+#include "util/text.h"
+#include "util/unique_fd.h"
+
+namespace unflake {
+
+TargetRecord record_of(const Target& target, const Test& test, const Project& project) {
+  TargetRecord record{target.name, target.framework, target.path, target.argv};
+  if (target.framework == Framework::command) record.name = to_string(test.id);
+  if (const std::string below = path_below(target.path, project.root); !below.empty())
+    record.path = below;
+  return record;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t longest_name = 120;
+constexpr const char* ending = ".json";
+
+// A name that no shell, file system or archive has an opinion about.
+std::string safe_name(const TestId& test) {
+  std::string name = to_string(test).substr(0, longest_name);
+  const auto is_safe = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_';
+  };
+  std::ranges::replace_if(
+      name, [&](char c) { return !is_safe(c); }, '_');
+  if (name.starts_with('.') || name.starts_with('-')) name[0] = '_';
+  return name;
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+bool is_of(const std::string& path, const Repro& repro) {
+  const auto known = load_repro(path);
+  return known && known->test == repro.test && known->signature == repro.signature;
+}
+
+// Different tests can have the same safe name, and signatures the same first digits.
+std::string path_for(const std::string& folder, const Repro& repro) {
+  const std::string name = safe_name(repro.test);
+  const auto path = [&](const std::string& rest) {
+    return folder + "/" + name + "-" + rest + ending;
+  };
+  std::string chosen = path(repro.signature.substr(0, 8));
+  for (int number = 1; exists(chosen) && !is_of(chosen, repro); ++number)
+    chosen = path(number == 1 ? repro.signature : fmt::format("{}-{}", repro.signature, number));
+  return chosen;
+}
+
+// What was measured is worth more than the same failure without; but code that was changed since
+// may not be what was measured.
+bool says_more(const Repro& known, const Repro& repro) {
+  const auto is_measured = [](const Repro& one) {
+    return one.slack && one.slack->passes > Duration::zero();
+  };
+  return is_measured(known) && !is_measured(repro) && known.commit == repro.commit &&
+         known.passes_under_plan == repro.passes_under_plan;
+}
+
+Error cannot_read(const std::string& path, int error) {
+  return usage_error(fmt::format("cannot read the repro file: {}", std::strerror(error)),
+                     printable(path), "name a file that `unflake reproduce` has written");
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    if (at->path().extension() == ending) names.push_back(at->path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+Error no_such_repro(const Project& project, const std::string& word) {
+  const std::vector<std::string> names = names_in(project.path("repro"));
+  std::vector<std::string> similar = nearest(word.substr(0, 500), names, 3);
+  if (similar.empty())
+    similar.assign(names.begin(),
+                   names.begin() + static_cast<ptrdiff_t>(std::min<size_t>(3, names.size())));
+  return usage_error(fmt::format("there is no repro '{}'", printable(shorten(word, 200))),
+                     project.path("repro"),
+                     similar.empty() ? "`unflake reproduce` writes one"
+                                     : "did you mean " + printable(join(similar, ", or ")) + "?");
+}
+
+}  // namespace
+
+Result<SavedRepro> save_repro(const Project& project, const Repro& repro) {
+  make_folder(project);
+  const std::string path = path_for(project.path("repro"), repro);
+  if (const auto known = load_repro(path); known && says_more(*known, repro))
+    return SavedRepro{path, true};
+  if (const auto ready = prepare_output_file(path); !ready) return ready.error();
+  if (const auto written = replace_file(path, repro_json(repro)); !written) return written.error();
+  return SavedRepro{path};
+}
+
+Result<void> check_repro_folder(const Project& project) {
+  fs::path folder = project.path("repro");
+  while (!exists(folder) && folder.has_relative_path()) folder = folder.parent_path();
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(folder, ignored);
+  if (is_folder && ::access(folder.c_str(), W_OK) == 0) return {};
+  return usage_error(
+      fmt::format("a repro could not be written to {}: {}", printable(project.path("repro")),
+                  std::strerror(is_folder ? errno : ENOTDIR)),
+      printable(folder.string()),
+      "make the folder writable, or write the repro elsewhere with --out FILE");
+}
+
+Result<std::string> find_repro(const Project& project, const std::string& word) {
+  if (exists(word)) return word;
+  if (word.find('/') == std::string::npos)
+    for (const std::string& name : {word, word + ending})
+      if (const std::string path = project.path("repro/" + name); !word.empty() && exists(path))
+        return path;
+  return no_such_repro(project, word);
+}
+
+Result<Repro> load_repro(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return cannot_read(path, errno);
+  std::string text(largest_repro + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot_read(path, errno);
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  text.resize(size);
+  return parse_repro(text, printable(path));
+}
+
+std::vector<Repro> load_all_repros(const Project& project) {
+  std::vector<Repro> repros;
+  const std::string folder = project.path("repro");
+  for (const std::string& name : names_in(folder))
+    if (auto repro = load_repro(folder + "/" + name + ending)) repros.push_back(std::move(*repro));
+  return repros;
+}
+
+}  // namespace unflake

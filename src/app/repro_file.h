@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/project.h"
+#include "model/repro.h"
+#include "store/store.h"
+#include "suite/adapter.h"
+
+namespace unflake {
+
+// How the target of a test is found again. A plain command is known by its whole id, any other
+// target by its name; a path inside the project is kept relative to it.
+TargetRecord record_of(const Target& target, const Test& test, const Project& project);
+
+struct SavedRepro {
+  std::string path;
+  bool kept_older = false;
+};
+
+// Writes a repro to `.unflake/repro/`. An older file of the same test and signature is replaced,
+// unless it has a slack and the new one has none; one of another failure never is.
+Result<SavedRepro> save_repro(const Project& project, const Repro& repro);
+
+// Whether save_repro() will be able to, without making anything yet: better before a search than
+// after it.
+Result<void> check_repro_folder(const Project& project);
+
+// The file that a user means: a path, or the bare name of one in `.unflake/repro/`.
+Result<std::string> find_repro(const Project& project, const std::string& word);
+
+Result<Repro> load_repro(const std::string& path);
+
+// Those in `.unflake/repro/`; files that cannot be read are left out.
+std::vector<Repro> load_all_repros(const Project& project);
+
+}  // namespace unflake

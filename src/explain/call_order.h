@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/trace.h"
+
+namespace unflake {
+
+// A moment of a thread that both runs may have: the begin or the end of a call, the thread's end,
+// or the failure. Calls are the same when thread, site and number of the visit are.
+struct Point {
+  enum class Kind { begin, end, thread_end, failure };
+  Kind kind = Kind::begin;
+  uint32_t thread = no_index;            // in EventOrder::threads
+  const TracedEvent* passing = nullptr;  // the call; nullptr: not made
+  const TracedEvent* failing = nullptr;
+  // Only bounds are known of when a passing run was where the other one failed.
+  std::optional<Duration> passing_from, passing_to;
+  std::optional<Duration> failing_at;
+};
+
+struct OrderedThread {
+  std::string name;
+  uint32_t passing = no_index;  // in the traces
+  uint32_t failing = no_index;
+  // When the plan's first delay began and its last one ended, in the run under it.
+  std::optional<Duration> late_from, late_to;
+};
+
+// Two runs of one test, point by point.
+struct EventOrder {
+  const Trace* passing = nullptr;
+  const Trace* failing = nullptr;
+  bool plan_is_passing = false;  // the passing run is the one with interventions
+  std::vector<OrderedThread> threads;
+  std::vector<Point> points;  // by thread, each thread's in its own order
+  std::optional<size_t> failure;
+  // Until when the failing thread did as it does when the test passes, as far as its calls tell.
+  std::optional<Duration> divergence;
+
+  // The thread that failed, and when at the latest what decides had happened.
+  std::optional<uint32_t> failing_thread() const;
+  Duration decided_by() const;
+
+  const Trace& with_plan() const { return plan_is_passing ? *passing : *failing; }
+  const TracedSite* site_of(const Point& point) const;
+  uint16_t traits_of(const Point& point) const;  // of its API: protocol::ApiTraits
+  std::string_view group_of(const Point& point) const;
+};
+
+EventOrder order_events(const Trace& passing, const Trace& failing, bool plan_is_passing);
+
+// The pair of points that most likely decides: `first` came before `second` in the passing run and
+// not in the failing one, and one of the two is behind a delay of the plan.
+struct PointPair {
+  size_t first = 0, second = 0;
+  bool same_object = false;
+};
+
+std::optional<PointPair> flipped_pair(const EventOrder& order);
+
+// When, in the failing run, a thread first did something else than in the passing one: a call that
+// it does not make there, one less, or one that ended differently. What decides came before.
+std::optional<Duration> divergence(const Trace& passing, uint32_t passing_thread,
+                                   const Trace& failing, uint32_t failing_thread);
+
+// The same for calls alone that the system refused in the failing run and not in the other.
+std::optional<Duration> first_error(const Trace& passing, uint32_t passing_thread,
+                                    const Trace& failing, uint32_t failing_thread);
+
+}  // namespace unflake

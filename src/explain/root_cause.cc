@@ -1,0 +1,305 @@
+#include "explain/root_cause.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "explain/moments.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+struct Rule {
+  CauseKind kind;
+  const char* name;
+  const char* advice;
+  CauseEvidence (*look)(const Clues& clues);
+};
+
+constexpr Rule rules[] = {
+    {CauseKind::async_wait, "async wait",
+     "Wait for the condition itself instead of for a fixed time: a join, a future, a condition "
+     "variable with its predicate, or polling until it holds. A longer time only makes the failure "
+     "rarer.",
+     async_wait},
+    {CauseKind::ordering, "ordering",
+     "Make the order explicit: let the barrier point wait until the critical one is over (join, "
+     "future, latch, condition variable), or keep both under one lock and check there.",
+     ordering},
+    {CauseKind::lost_wakeup, "lost wake-up",
+     "Keep what happened in a variable under the mutex and wait with a predicate: a signal that "
+     "nobody waits for is forgotten.",
+     lost_wakeup},
+    {CauseKind::exact_timing, "exact timing",
+     "Do not compare real time exactly: allow a tolerance, check only a lower bound, or give the "
+     "code a clock that the test controls.",
+     exact_timing},
+    {CauseKind::teardown_race, "teardown race",
+     "End the work before what it uses goes away: stop and join threads, and cancel callbacks, "
+     "before the destructor or the end of main.",
+     teardown_race},
+    {CauseKind::deadlock, "deadlock",
+     "Take the locks in one order everywhere (std::scoped_lock takes several at once), and wait "
+     "for nobody while holding one.",
+     deadlock},
+    {CauseKind::starvation, "starvation",
+     "Do not rely on getting the processor or a lock in time: block instead of spinning, hold "
+     "locks shortly, and let time-outs be generous where they only guard against hanging.",
+     starvation},
+    {CauseKind::process_handover, "process hand-over",
+     "Let the other side say that it is ready (a line on a pipe, a connection that is retried, a "
+     "file renamed into place) before it is used.",
+     process_handover},
+    {CauseKind::resource, "resource",
+     "Use it only when it is there: listen before anybody may connect, close before anybody opens "
+     "again, and ask the system for a free one (port 0, a unique temporary folder) instead of a "
+     "fixed one.",
+     resource},
+    {CauseKind::unknown, "unknown",
+     "Look at the two timelines: what comes between the delay and the failure is where to search.",
+     nullptr},
+};
+
+const Rule& rule_of(CauseKind kind) {
+  return *std::ranges::find(rules, kind, &Rule::kind);
+}
+
+}  // namespace
+
+std::string_view to_string(CauseKind kind) {
+  return rule_of(kind).name;
+}
+
+std::string_view advice_for(CauseKind kind) {
+  return rule_of(kind).advice;
+}
+
+bool Clues::failed_like(OutcomeKind kind) const {
+  return (failing ? failing->outcome.kind : repro->outcome) == kind;
+}
+
+bool Clues::crashed() const {
+  return failed_like(OutcomeKind::crash) || is_sanitizer(repro->failure.kind);
+}
+
+std::vector<Cause> causes_of(const Clues& clues) {
+  std::vector<Cause> causes;
+  for (const Rule& rule : rules) {
+    if (!rule.look) continue;
+    CauseEvidence found = rule.look(clues);
+    if (found.score > 0) causes.push_back({rule.kind, found.score, std::move(found.texts)});
+  }
+  std::ranges::stable_sort(causes, std::greater(), &Cause::score);
+  if (causes.empty())
+    causes.push_back({CauseKind::unknown, 0, {"no rule found evidence for a known root cause"}});
+  return causes;
+}
+
+namespace {
+
+// The destructors of the standard library are mostly those of locks and pointers.
+bool is_clean_up(std::string_view function) {
+  return (function.find("::~") != std::string_view::npos && !function.starts_with("std::")) ||
+         function.find("__run_exit_handlers") != std::string_view::npos ||
+         function.find("__cxa_finalize") != std::string_view::npos;
+}
+
+const Frame* clean_up_frame(const TracedStack& stack) {
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source)
+      if (is_clean_up(source.function)) return &source;
+  return nullptr;
+}
+
+const Frame* clean_up_of(const Trace& trace, const TracedEvent* event) {
+  if (!event || event->stack >= trace.stacks.size()) return nullptr;
+  return clean_up_frame(trace.stacks[event->stack]);
+}
+
+// Whoever was overtaken, or did the overtaking, in a destructor.
+std::string pair_in_clean_up(const Clues& clues) {
+  const Point* second = clues.second();
+  if (!second) return "";
+  const Frame* frame = clean_up_of(clues.failing->trace, second->failing);
+  if (!frame) return "";
+  return fmt::format("{} came there in {}", clues.order->threads[second->thread].name,
+                     frame->function);
+}
+
+std::string outlived_main(const Clues& clues) {
+  const TracedFailure* failure = main_failure(clues.failing->trace);
+  if (!failure || failure->thread >= clues.failing->trace.threads.size()) return "";
+  const auto& threads = clues.failing->trace.threads;
+  if (threads[failure->thread].parent == no_index) return "";
+  for (const TracedEvent& event : clues.failing->trace.events)
+    if (event.thread < threads.size() && threads[event.thread].parent == no_index &&
+        (event.exit > failure->at || event.unfinished))
+      return "";
+  return fmt::format("{} was still at work when main had made its last call",
+                     threads[failure->thread].name.text);
+}
+
+}  // namespace
+
+CauseEvidence teardown_race(const Clues& clues) {
+  if (!clues.failing) return {};
+  std::vector<std::string> texts;
+  const TracedFailure* failure = main_failure(clues.failing->trace);
+  if (const Frame* frame = failure ? clean_up_frame(failure->stack) : nullptr)
+    texts.push_back("it failed in " + frame->function);
+  for (const std::string& text : {pair_in_clean_up(clues), outlived_main(clues)})
+    if (!text.empty()) texts.push_back(text);
+  if (!clues.crashed()) return texts.empty() ? CauseEvidence{} : CauseEvidence{0.5, texts};
+  const std::string message = clues.repro->failure.message;
+  if (message.find("use-after-free") != std::string::npos ||
+      message.find("use-after-scope") != std::string::npos)
+    texts.push_back("it used what was already destroyed");
+  if (!texts.empty()) return {0.93, texts};
+  if (clues.first() && clues.order->failure &&
+      clues.order->points[*clues.order->failure].thread == clues.first()->thread)
+    return {0.91, {"the thread that was late crashed after another one had overtaken it"}};
+  return {};
+}
+
+namespace {
+
+std::string cycle_text(const Trace& trace, const StuckLocks& stuck) {
+  std::vector<std::string> parts;
+  for (const size_t number : stuck.cycle) {
+    const StuckLocks::Wait& wait = stuck.waits[number];
+    const std::string place = wait.site < trace.sites.size()
+                                  ? short_place(place_of(trace, trace.sites[wait.site].name))
+                                  : "?";
+    parts.push_back(fmt::format("{} waits at {} for a lock of {}",
+                                name_of_thread(trace, wait.thread), place,
+                                name_of_thread(trace, wait.holder)));
+  }
+  return join(parts, "; ");
+}
+
+int threads_in_locks(const std::vector<ThreadAtEnd>& threads) {
+  const auto is_in_lock = [](const ThreadAtEnd& thread) {
+    const size_t few = std::min<size_t>(4, thread.frames.size());
+    return std::any_of(thread.frames.begin(), thread.frames.begin() + static_cast<ptrdiff_t>(few),
+                       [](const auto& frame) {
+                         return frame.function.find("mutex_lock") != std::string::npos ||
+                                frame.function.find("lock_wait") != std::string::npos ||
+                                frame.function.find("rwlock_") != std::string::npos;
+                       });
+  };
+  return static_cast<int>(std::ranges::count_if(threads, is_in_lock));
+}
+
+bool is_stuck_elsewhere(const Trace& trace, uint32_t thread) {
+  return std::ranges::any_of(trace.events, [&](const TracedEvent& event) {
+    return event.thread == thread && event.unfinished && !event.is_intervention &&
+           event.site < trace.sites.size() && trace.sites[event.site].group != "lock";
+  });
+}
+
+}  // namespace
+
+CauseEvidence deadlock(const Clues& clues) {
+  if (!clues.failing || !clues.failed_like(OutcomeKind::timeout)) return {};
+  const Trace& trace = clues.failing->trace;
+  const StuckLocks stuck = stuck_locks(trace);
+  if (!stuck.cycle.empty()) return {0.97, {cycle_text(trace, stuck)}};
+  for (const StuckLocks::Wait& wait : stuck.waits)
+    if (is_stuck_elsewhere(trace, wait.holder))
+      return {
+          0.85,
+          {fmt::format("{} waits for a lock of {}, which waits for something else and never "
+                       "lets it go",
+                       name_of_thread(trace, wait.thread), name_of_thread(trace, wait.holder))}};
+  const int in_locks = std::max(static_cast<int>(stuck.waits.size()),
+                                threads_in_locks(clues.failing->thread_stacks));
+  if (in_locks == 0) return {};
+  return {in_locks > 1 ? 0.65 : 0.35,
+          {fmt::format("{} {} waiting for a lock when time ran out", in_locks,
+                       in_locks == 1 ? "thread was" : "threads were")}};
+}
+
+namespace {
+
+class LockGraph {
+ public:
+  explicit LockGraph(const Trace& trace) : trace_(trace) {}
+
+  StuckLocks operator()() {
+    std::vector<const TracedEvent*> events;
+    for (const TracedEvent& event : trace_.events)
+      if (!event.is_intervention && group_of(event) == "lock") events.push_back(&event);
+    std::ranges::stable_sort(events, {}, [](const TracedEvent* event) { return event->exit; });
+    for (const TracedEvent* event : events) follow(*event);
+    for (StuckLocks::Wait& wait : stuck_.waits) wait.holder = holder_of(wanted_[wait.thread]);
+    find_cycle();
+    return std::move(stuck_);
+  }
+
+ private:
+  using Lock = std::pair<uint32_t, uint64_t>;  // process and address
+
+  std::string_view group_of(const TracedEvent& event) const {
+    return event.site < trace_.sites.size() ? std::string_view(trace_.sites[event.site].group)
+                                            : std::string_view();
+  }
+
+  Lock lock_of(const TracedEvent& event) const {
+    const bool known = event.thread < trace_.threads.size();
+    return {known ? trace_.threads[event.thread].process : no_index, event.object};
+  }
+
+  // Of a lock for several readers only the last one is remembered.
+  void follow(const TracedEvent& event) {
+    const std::string& api = trace_.sites[event.site].name.api;
+    if (event.unfinished) {
+      stuck_.waits.push_back({event.thread, event.site, no_index});
+      wanted_[event.thread] = lock_of(event);
+    } else if (api.find("unlock") != std::string::npos) {
+      holders_.erase(lock_of(event));
+    } else if (event.result == 0) {
+      holders_[lock_of(event)] = event.thread;
+    }
+  }
+
+  uint32_t holder_of(const Lock& lock) const {
+    const auto found = holders_.find(lock);
+    return found == holders_.end() ? no_index : found->second;
+  }
+
+  const StuckLocks::Wait* wait_of(uint32_t thread) const {
+    const auto found = std::ranges::find(stuck_.waits, thread, &StuckLocks::Wait::thread);
+    return found == stuck_.waits.end() ? nullptr : &*found;
+  }
+
+  void find_cycle() {
+    for (const StuckLocks::Wait& start : stuck_.waits) {
+      std::vector<size_t> path;
+      const StuckLocks::Wait* at = &start;
+      while (at && path.size() <= stuck_.waits.size()) {
+        path.push_back(static_cast<size_t>(at - stuck_.waits.data()));
+        if (at->holder == start.thread) {
+          stuck_.cycle = path;
+          return;
+        }
+        at = wait_of(at->holder);
+      }
+    }
+  }
+
+  const Trace& trace_;
+  StuckLocks stuck_;
+  std::map<Lock, uint32_t> holders_;
+  std::map<uint32_t, Lock> wanted_;
+};
+
+}  // namespace
+
+StuckLocks stuck_locks(const Trace& trace) {
+  return LockGraph(trace)();
+}
+
+}  // namespace unflake

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "explain/call_order.h"
+#include "explain/explanation.h"
+#include "model/trace.h"
+
+namespace unflake {
+
+// All that the rules may look at.
+struct Clues {
+  const Repro* repro = nullptr;
+  const ObservedRun* passing = nullptr;  // may be missing, as may the other
+  const ObservedRun* failing = nullptr;
+  const EventOrder* order = nullptr;  // when both are there
+  std::optional<PointPair> pair;
+  const Explanation* found = nullptr;  // what is known besides the causes
+
+  const Point* first() const { return pair ? &order->points[pair->first] : nullptr; }
+  const Point* second() const { return pair ? &order->points[pair->second] : nullptr; }
+  bool failed_like(OutcomeKind kind) const;
+  bool crashed() const;
+};
+
+// Every root cause for which there is evidence, the best one first; `unknown` when there is none.
+std::vector<Cause> causes_of(const Clues& clues);
+
+// What a rule found; a score of 0 means that it does not apply.
+struct CauseEvidence {
+  double score = 0;
+  std::vector<std::string> texts;
+};
+
+// Whether any other thread made calls until the failure.
+bool others_are_active(const EventOrder& order, const Point& failure);
+
+// One rule for each root cause; causes.cc has the list of them.
+CauseEvidence async_wait(const Clues& clues);
+CauseEvidence ordering(const Clues& clues);
+CauseEvidence lost_wakeup(const Clues& clues);
+CauseEvidence process_handover(const Clues& clues);
+
+CauseEvidence exact_timing(const Clues& clues);
+CauseEvidence starvation(const Clues& clues);
+CauseEvidence resource(const Clues& clues);
+
+CauseEvidence teardown_race(const Clues& clues);
+CauseEvidence deadlock(const Clues& clues);
+
+// Who waited for whose lock when a run ended.
+struct StuckLocks {
+  struct Wait {
+    uint32_t thread = no_index;
+    uint32_t site = no_index;
+    uint32_t holder = no_index;  // no_index: not known
+  };
+  std::vector<Wait> waits;
+  std::vector<size_t> cycle;  // waits, each for the lock of the next one's thread
+};
+
+StuckLocks stuck_locks(const Trace& trace);
+
+}  // namespace unflake

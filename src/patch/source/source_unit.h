@@ -1,0 +1,71 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "patch/literals/time_literal.h"
+#include "patch/source/libclang.h"
+#include "patch/source/unified_diff.h"
+#include "util/result.h"
+
+namespace unflake {
+
+// A whole source file; one over 16 MiB is refused.
+Result<std::string> read_source(const std::string& path);
+
+// Where each line begins.
+std::vector<size_t> line_starts(std::string_view text);
+
+// Absolute and without links where the file exists, else as it was given.
+std::string real_path(const std::string& path);
+
+// How a file is compiled, as far as it matters for reading it. The commands come from
+// compile_commands.json in the given folder; without one, from the nearest at or above the file,
+// also in folders there whose names begin with "build", "cmake-build" or "out". A header takes the
+// flags of the file that is most like it. Without any, C++20 and the folders above as includes.
+Result<std::vector<std::string>> compile_flags(const std::string& file, const std::string& folder);
+
+// A source file as the compiler sees it, errors in it notwithstanding.
+class SourceUnit {
+ public:
+  SourceUnit(std::string file, std::string text, CXTranslationUnit unit);
+  SourceUnit(const SourceUnit&) = delete;
+  SourceUnit& operator=(const SourceUnit&) = delete;
+  ~SourceUnit();
+
+  const std::string& file() const { return file_; }  // real path
+  CXCursor root() const;
+  // libclang takes back a unit that it could not read again.
+  bool is_usable() const { return is_usable_; }
+
+  // Of the compiler, first one first.
+  std::vector<std::string> errors() const;
+
+  // The characters of a file of this unit, with the edit that is being tried.
+  const std::string& text_of(const std::string& file) const;
+  std::string piece(const Spot& begin, const Spot& end) const;
+
+  // Reads everything anew as if the edit had been made; all cursors become invalid. `restore` takes
+  // it back. An edit with which there are more errors than before is refused.
+  Result<void> try_edit(const SourceEdit& edit);
+  void restore();
+
+ private:
+  bool reparse(CXUnsavedFile* changed);
+
+  std::string file_;
+  CXTranslationUnit unit_;
+  bool is_usable_ = true;
+  mutable std::map<std::string, std::string> texts_;
+  std::optional<std::pair<std::string, std::string>> original_;  // of the file with a tried edit
+};
+
+// The last few are kept: many literals of one file are asked for one after the other.
+Result<std::shared_ptr<SourceUnit>> source_unit(const std::string& file,
+                                                const std::string& compile_commands_folder);
+
+}  // namespace unflake

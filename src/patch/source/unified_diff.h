@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "util/result.h"
+
+namespace unflake {
+
+// A piece of a source file and what shall stand there instead.
+struct SourceEdit {
+  std::string file;
+  int line = 0;  // of the literal, which may stand elsewhere than the call
+  size_t offset = 0;
+  std::string old_text, new_text;
+  std::string caution;  // what else changes with it, for people; empty when nothing does
+};
+
+// A diff that `git apply` and `patch -p1` take, with file names relative to `root`.
+Result<std::string> unified_diff(const std::vector<SourceEdit>& edits, const std::string& root);
+
+}  // namespace unflake

@@ -1,0 +1,240 @@
+#include "trace/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "protocol/agent_protocol.h"
+#include "util/paths.h"
+
+namespace unflake {
+namespace {
+
+std::string clean(const std::string& path) {
+  return std::filesystem::path(path).lexically_normal().string();
+}
+
+bool ends_with_name(const std::string& path, const std::string& suffix) {
+  return path.ends_with(suffix) &&
+         (path.size() == suffix.size() || path[path.size() - suffix.size() - 1] == '/');
+}
+
+}  // namespace
+
+void FileNames::add(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const std::string cleaned = clean(path);
+    by_base_[base_name(cleaned)].insert(cleaned);
+  }
+}
+
+bool FileNames::is_taken(const std::string& suffix, const std::string& by_other_than) const {
+  if (taken_.contains(suffix)) return true;
+  const auto same_base = by_base_.find(base_name(suffix));
+  return same_base != by_base_.end() &&
+         std::ranges::any_of(same_base->second, [&](const std::string& other) {
+           return other != by_other_than && ends_with_name(other, suffix);
+         });
+}
+
+const std::string& FileNames::short_name(const std::string& path) {
+  const std::string cleaned = clean(path);
+  const auto known = given_.find(cleaned);
+  if (known != given_.end()) return known->second;
+  add({cleaned});
+  std::string name = base_name(cleaned);
+  while (name.size() < cleaned.size() && is_taken(name, cleaned)) {
+    const size_t end = cleaned.size() - name.size() - 1;  // of what is left of the name's slash
+    const size_t slash = end == 0 ? std::string::npos : cleaned.rfind('/', end - 1);
+    name = slash == std::string::npos ? cleaned : cleaned.substr(slash + 1);
+  }
+  taken_.insert(name);
+  return given_.emplace(cleaned, std::move(name)).first->second;
+}
+
+namespace {
+
+const Frame* frame_that_names(const NamedCode& place) {
+  if (place.project()) return place.project();
+  return place.frames.empty() ? nullptr : &place.frames.front();
+}
+
+// The function that the linker sees, and the calls through which the line was inlined into it.
+std::string copy_of(const RawImage& image, const NamedCode& place) {
+  std::string copy = image.path;
+  if (place.frames.empty()) return copy;
+  const size_t named = place.project() ? place.first_project : 0;
+  copy += fmt::format("\n{:x}", place.frames[named].function_start);
+  for (size_t i = named + 1; i < place.frames.size(); ++i)
+    copy += fmt::format("\n{}:{}", place.frames[i].file, place.frames[i].line);
+  return copy;
+}
+
+}  // namespace
+
+SiteName SiteBook::name_place(const RawImage& image, const NamedCode& place, uint64_t address) {
+  SiteName name;
+  const Frame* frame = frame_that_names(place);
+  if (!frame || (frame->function.empty() && frame->file.empty())) {
+    name.function = base_name(image.path);
+    name.offset = address;
+    return name;
+  }
+  if (image.path != own_executable_) name.image = base_name(image.path);
+  name.function = frame->function;
+  if (frame->file.empty() || frame->line <= 0) {
+    name.offset = address - frame->function_start;
+  } else {
+    name.file = files_.short_name(frame->file);
+    name.line = frame->line;
+  }
+  return name;
+}
+
+const LearnedSite& SiteBook::learn_call(const RawImage& image, const NamedCode& place,
+                                        uint64_t return_address, uint16_t api) {
+  SiteName name = name_place(image, place, return_address);
+  name.api = protocol::api_facts[api].name;
+  const CodeAddress address{image.path, return_address};
+  auto& copy = copies_[{to_string(name), copy_of(image, place)}];
+  const auto known = std::ranges::find(copy, address);
+  name.nth = static_cast<int>(known - copy.begin()) + 1;
+  if (known == copy.end()) copy.push_back(address);
+  LearnedSite& site = sites_.try_emplace(to_string(name), LearnedSite{name, api, {}}).first->second;
+  if (std::ranges::find(site.addresses, address) == site.addresses.end())
+    site.addresses.push_back(address);
+  return site;
+}
+
+const LearnedSite* SiteBook::find(const SiteName& name) const {
+  const auto found = sites_.find(to_string(name));
+  return found == sites_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> SiteBook::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, site] : sites_) names.push_back(name);
+  return names;
+}
+
+namespace {
+
+// `server!` before the names of threads in another program than the test's own.
+std::string place_in_program(const Spawned& thread) {
+  const std::string program = thread.executable.empty() ? "" : thread.executable + "!";
+  if (!thread.place.empty()) return program + thread.place;
+  return program + (thread.name == thread.thread_class ? "main" : "unknown");
+}
+
+bool is_numbered(const Spawned& thread) {
+  return !thread.place.empty() || thread.name != thread.thread_class;
+}
+
+}  // namespace
+
+const std::string& ThreadBook::class_text(const Spawned& thread) {
+  const auto [known, is_new] = class_texts_.try_emplace({thread.executable, thread.thread_class});
+  if (is_new) {
+    const std::string place = place_in_program(thread);
+    const bool shared = classes_of_place_[place].size() > 1;
+    known->second = shared ? fmt::format("{}~{:04x}", place, thread.thread_class & 0xffff) : place;
+  }
+  return known->second;
+}
+
+std::vector<ThreadName> ThreadBook::name_threads(const std::vector<Spawned>& threads) {
+  for (const Spawned& thread : threads)
+    classes_of_place_[place_in_program(thread)].insert(thread.thread_class);
+  std::vector<ThreadName> names;
+  std::map<uint64_t, uint32_t> unknown;  // these have no ordinal of their own
+  for (const Spawned& thread : threads) {
+    ThreadName name{class_text(thread), thread.name, thread.thread_class};
+    if (is_numbered(thread)) {
+      const uint32_t ordinal =
+          thread.place.empty() ? unknown[thread.thread_class]++ : thread.ordinal;
+      known_[name.text + "#*"] = {name.text + "#*", thread.name, thread.thread_class};
+      name.text += fmt::format("#{}", uint64_t{ordinal} + 1);
+    }
+    known_[name.text] = name;
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+const ThreadName* ThreadBook::find(const std::string& text) const {
+  const auto found = known_.find(text);
+  return found == known_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> ThreadBook::names() const {
+  std::vector<std::string> names;
+  for (const auto& [text, name] : known_) names.push_back(text);
+  return names;
+}
+
+bool is_at(const Frame& frame, const SiteName& site) {
+  return frame.line == site.line && !site.file.empty() && frame.file.ends_with(site.file);
+}
+
+bool is_own(const Trace& trace, const TracedFrame& frame, const Frame& source) {
+  const bool is_project = frame.image < trace.images.size() && trace.images[frame.image].is_project;
+  return is_project && source.line > 0 && !source.file.empty() && !source.file.starts_with("/usr/");
+}
+
+std::string location_of(const Frame& frame) {
+  if (frame.file.empty()) return frame.function;
+  const std::filesystem::path path(frame.file);
+  const std::string file = (path.parent_path().filename() / path.filename()).string();
+  const std::string place = fmt::format("{}:{}", file, frame.line);
+  return frame.function.empty() ? place : place + " in " + frame.function;
+}
+
+std::vector<const Frame*> callers_of(const Trace& trace, const TracedStack& stack,
+                                     const SiteName& site) {
+  std::vector<const Frame*> callers;
+  bool passed = false;
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source) {
+      if (passed && is_own(trace, frame, source)) callers.push_back(&source);
+      passed = passed || is_at(source, site);
+    }
+  return callers;
+}
+
+const TracedFailure* main_failure(const Trace& trace) {
+  const auto found = std::ranges::find_if(
+      trace.failures, [](const TracedFailure& one) { return one.kind != "thrown before"; });
+  return found == trace.failures.end() ? nullptr : &*found;
+}
+
+std::string name_of_thread(const Trace& trace, uint32_t thread) {
+  return thread < trace.threads.size() ? trace.threads[thread].name.text : "a thread";
+}
+
+// A thread is named after the place that started it.
+std::string started_by(const Trace& trace, uint32_t thread) {
+  if (thread >= trace.threads.size()) return "";
+  const TracedThread& one = trace.threads[thread];
+  if (one.parent >= trace.threads.size()) return "";
+  const std::string& name = one.name.text;
+  const std::string place = name.substr(0, std::min(name.find('#'), name.find('~')));
+  const std::string& parent = trace.threads[one.parent].name.text;
+  return place == name ? parent : fmt::format("{} at {}", parent, place);
+}
+
+const Frame* frame_at(const TracedStack& stack, const SiteName& site) {
+  for (const TracedFrame& frame : stack.frames)
+    for (const Frame& source : frame.source)
+      if (is_at(source, site)) return &source;
+  return nullptr;
+}
+
+CodeSpot place_of(const Trace& trace, const SiteName& site) {
+  for (const TracedStack& stack : trace.stacks)
+    if (const Frame* frame = frame_at(stack, site))
+      return {frame->file, frame->line, frame->function};
+  return {site.file, site.line, site.function};
+}
+
+}  // namespace unflake

@@ -1,0 +1,345 @@
+#include "trace/raw_trace.h"
+
+#include <fmt/format.h>
+#include <string.h>
+
+#include <algorithm>
+#include <map>
+
+namespace unflake {
+namespace {
+
+using namespace protocol;
+
+enum State : uint32_t { free_slot, being_written, complete, ended };
+
+constexpr const char* drop_names[] = {"images", "processes", "threads", "sites",
+                                      "counts", "stacks",    "events",  "failures"};
+static_assert(std::size(drop_names) == dropped_kinds);
+
+template <size_t N>
+std::string bounded(const char (&text)[N]) {
+  return std::string(text, ::strnlen(text, N));
+}
+
+std::string bytes_of(const uint8_t* bytes, uint32_t size, uint32_t room) {
+  return std::string(reinterpret_cast<const char*>(bytes), std::min(size, room));
+}
+
+// From numbers in the memory to those in the RawTrace.
+class Numbers {
+ public:
+  explicit Numbers(size_t room) : to_(room, no_index) {}
+  void set(size_t from, size_t to) { to_[from] = static_cast<uint32_t>(to); }
+  uint32_t operator[](uint32_t from) const { return from < to_.size() ? to_[from] : no_index; }
+
+ private:
+  std::vector<uint32_t> to_;
+};
+
+class Reader {
+ public:
+  Reader(std::span<const std::byte> memory, const MemoryShape& shape)
+      : memory_(memory),
+        shape_(shape),
+        report_(*reinterpret_cast<const Report*>(memory.data() + report_offset)) {}
+
+  RawTrace operator()() {
+    check_header();
+    read_images();
+    read_processes();
+    read_stacks();
+    read_threads();
+    read_sites();
+    read_tallies();
+    read_events();
+    read_rules();
+    read_failures();
+    read_probe_hits();
+    read_drops();
+    for (const auto& [what, count] : doubts_)
+      raw_.problems.push_back(fmt::format("{} {}", count, what));
+    return std::move(raw_);
+  }
+
+ private:
+  void doubt(const char* what) { ++doubts_[what]; }
+
+  // A number that may say "none", and nothing else that is not there.
+  uint32_t checked(const Numbers& numbers, uint32_t from, const char* what) {
+    const uint32_t to = numbers[from];
+    if (to == no_index && from != none) doubt(what);
+    return to;
+  }
+
+  uint64_t time(uint64_t ns) {
+    const uint64_t latest = std::max(shape_.read_ns, shape_.made_ns);
+    if (ns < shape_.made_ns || ns > latest) doubt("times lie outside of the run");
+    return std::clamp(ns, shape_.made_ns, latest) - shape_.made_ns;
+  }
+
+  uint64_t time_or_never(uint64_t ns) { return ns == 0 ? 0 : std::max<uint64_t>(1, time(ns)); }
+
+  RawAddress address(Address address) {
+    const uint32_t image = image_of(address);
+    return {image == unknown_image ? no_index : images_[image], offset_of(address)};
+  }
+
+  void check_header() {
+    const Header& header = *reinterpret_cast<const Header*>(memory_.data());
+    if (header.magic != magic || header.version != version ||
+        header.generation != shape_.generation || header.size != memory_.size())
+      raw_.problems.push_back("the test has written over the head of the agent's memory");
+  }
+
+  static size_t used(uint32_t count, size_t room) { return std::min<size_t>(count, room); }
+
+  void read_images() {
+    for (size_t i = 0; i < used(report_.images_used.load(), max_images); ++i) {
+      const protocol::Image& image = report_.images[i];
+      if (image.state.load() != complete) {
+        doubt("images were not written to the end");
+        continue;
+      }
+      images_.set(i, raw_.images.size());
+      raw_.images.push_back({bounded(image.path),
+                             bytes_of(image.build_id, image.build_id_size, sizeof image.build_id),
+                             image.is_project != 0});
+    }
+  }
+
+  void read_processes() {
+    for (size_t i = 0; i < used(report_.processes_used.load(), max_processes); ++i) {
+      const Process& process = report_.processes[i];
+      if (process.state.load() != complete) {
+        doubt("processes were not written to the end");
+        continue;
+      }
+      processes_.set(i, raw_.processes.size());
+      RawProcess read;
+      read.pid = process.pid;
+      // Of an earlier process only: the chain to the first one must end.
+      read.parent = process.parent < i ? processes_[process.parent] : no_index;
+      read.executable = checked(images_, process.executable, "processes name no image");
+      read.started_ns = time(process.started_ns);
+      read.degraded = process.degraded.load();
+      read.name = bounded(process.name);
+      raw_.processes.push_back(std::move(read));
+    }
+  }
+
+  void read_stacks() {
+    for (size_t i = 0; i < max_stacks; ++i) {
+      const Stack& stack = report_.stacks[i];
+      if (stack.hash.load() == 0 || stack.complete.load() == 0) continue;
+      if (stack.count > deepest_stack || stack.first > max_frames - stack.count) {
+        doubt("stacks lie outside of their memory");
+        continue;
+      }
+      stacks_.set(i, raw_.stacks.size());
+      std::vector<RawAddress>& frames = raw_.stacks.emplace_back();
+      for (size_t at = stack.first; at < stack.first + stack.count; ++at)
+        frames.push_back(address(report_.frames[at]));
+    }
+  }
+
+  void read_threads() {
+    for (size_t i = 0; i < used(report_.threads_used.load(), max_threads); ++i) {
+      const Thread& thread = report_.threads[i];
+      const uint32_t state = thread.state.load();
+      const uint32_t process = processes_[thread.process];
+      if ((state != complete && state != ended) || process == no_index) {
+        doubt("threads were not written to the end");
+        continue;
+      }
+      threads_.set(i, raw_.threads.size());
+      raw_.threads.push_back(thread_of(thread, i, process));
+    }
+  }
+
+  RawThread thread_of(const Thread& thread, size_t number, uint32_t process) {
+    RawThread read;
+    read.process = process;
+    read.tid = thread.tid;
+    read.parent = thread.parent < number ? threads_[thread.parent] : no_index;
+    read.name = thread.name;
+    read.thread_class = thread.thread_class;
+    read.spawn_stack = checked(stacks_, thread.spawn_stack, "threads name no stack");
+    read.ordinal = thread.ordinal;
+    read.started_ns = time(thread.started_ns);
+    read.ended_ns = time_or_never(thread.ended_ns.load());
+    read.events_dropped = thread.events_dropped.load();
+    return read;
+  }
+
+  void read_sites() {
+    for (size_t i = 0; i < max_sites; ++i) {
+      const Site& site = report_.sites[i];
+      if (site.key.load() == 0 || site.complete.load() == 0) continue;
+      const bool is_call = site.api < static_cast<uint16_t>(Api::count);
+      if (!is_call && (site.api != probe_api || site.probe >= shape_.probes)) {
+        doubt("sites are of no known kind");
+        continue;
+      }
+      sites_.set(i, raw_.sites.size());
+      raw_.sites.push_back({address(site.address), site.api, is_call ? no_index : site.probe});
+      add_tally(no_index, static_cast<uint32_t>(i), site.visits.load(), site.waited_ns.load());
+    }
+  }
+
+  void add_tally(uint32_t thread, uint32_t site, uint64_t visits, uint64_t waited_ns) {
+    if (visits == 0) return;
+    const uint32_t known = checked(sites_, site, "counts name no site");
+    if (known != no_index) raw_.tallies.push_back({thread, known, visits, waited_ns});
+  }
+
+  void read_tallies() {
+    for (const TallyTable& table : report_.tables) {
+      const uint32_t owner = table.thread.load();
+      if (owner == 0) continue;
+      const uint32_t thread = checked(threads_, owner - 1, "tables of counts name no thread");
+      if (thread == no_index) continue;
+      for (const Tally& tally : table.tallies)
+        if (tally.key != 0)
+          add_tally(thread, tally.site, tally.visits.load(), tally.waited_ns.load());
+    }
+    for (size_t i = 0; i < used(report_.past_tallies_used.load(), max_past_tallies); ++i) {
+      const PastTally& past = report_.past_tallies[i];
+      const uint32_t owner = past.thread.load();
+      if (owner == 0) continue;  // was not written to the end
+      add_tally(checked(threads_, owner - 1, "counts name no thread"), past.site, past.visits,
+                past.waited_ns);
+    }
+  }
+
+  void read_events() {
+    for (size_t i = 0; i < used(report_.threads_used.load(), max_threads); ++i) {
+      const uint32_t thread = threads_[static_cast<uint32_t>(i)];
+      if (thread == no_index) continue;
+      const size_t first = raw_.events.size();
+      read_chunks(static_cast<uint32_t>(i), thread);
+      std::stable_sort(raw_.events.begin() + static_cast<ptrdiff_t>(first), raw_.events.end(),
+                       [](const auto& a, const auto& b) { return a.enter_ns < b.enter_ns; });
+    }
+  }
+
+  void read_chunks(uint32_t number, uint32_t thread) {
+    uint64_t overwritten = 0;
+    uint32_t next = report_.threads[number].first_chunk;
+    for (size_t left = max_chunks; next < max_chunks && left > 0; --left) {
+      const Chunk& chunk = report_.chunks[next];
+      if (chunk.thread.load() != number + 1) break;
+      overwritten += read_chunk(chunk, thread);
+      const uint32_t following = chunk.next.load();
+      if (left == 1 && following != 0) doubt("threads have events in a circle");
+      if (following == 0) break;
+      next = following - 1;
+    }
+    uint64_t& dropped = raw_.threads[thread].events_dropped;
+    dropped = std::max(dropped, overwritten);
+  }
+
+  uint64_t read_chunk(const Chunk& chunk, uint32_t thread) {
+    const uint64_t written = chunk.written.load();
+    const uint64_t kept = std::min<uint64_t>(written, events_per_chunk);
+    for (uint64_t i = written - kept; i < written; ++i)
+      read_event(chunk.events[i % events_per_chunk], thread);
+    return written - kept;
+  }
+
+  void read_event(const Event& event, uint32_t thread) {
+    if (raw_.events.size() >= max_chunks * events_per_chunk) return;
+    RawEvent read;
+    read.site = checked(sites_, event.site, "events name no site");
+    if (read.site == no_index) return;
+    read.enter_ns = time(event.enter_ns);
+    const bool unfinished = event.flags & event_unfinished || event.exit_ns == 0;
+    read.exit_ns = std::max(read.enter_ns, unfinished ? time(shape_.read_ns) : time(event.exit_ns));
+    read.object = event.object;
+    read.value = event.value;
+    read.thread = thread;
+    read.stack = checked(stacks_, event.stack, "events name no stack");
+    read.result = event.result;
+    read.flags = static_cast<uint8_t>(event.flags | (unfinished ? event_unfinished : 0));
+    read.is_intervention = event.api == delay_api;
+    raw_.events.push_back(read);
+  }
+
+  void read_rules() {
+    for (size_t i = 0; i < std::min(shape_.rules, max_rules); ++i) {
+      const RuleState& state = report_.rules[i];
+      raw_.rules.push_back(
+          {state.visits.load(), state.fired.load(), state.added_ns.load(), state.let_go.load()});
+    }
+  }
+
+  void read_failures() {
+    for (size_t i = 0; i < used(report_.failures_used.load(), max_failures); ++i) {
+      const protocol::Failure& failure = report_.failures[i];
+      if (failure.committed.load() == 0) {
+        doubt("failures were not written to the end");
+        continue;
+      }
+      if (failure.kind > protocol::FailureKind::signal) {
+        doubt("failures are of no known kind");
+        continue;
+      }
+      raw_.failures.push_back(failure_of(failure));
+    }
+  }
+
+  RawFailure failure_of(const protocol::Failure& failure) {
+    RawFailure read;
+    read.kind = failure.kind;
+    read.thread = checked(threads_, failure.thread, "failures name no thread");
+    read.signal = failure.signal;
+    read.at_ns = time(failure.at_ns);
+    read.fault_address = failure.fault_address;
+    read.line = failure.line;
+    for (size_t i = 0; i < std::min<size_t>(failure.frame_count, deepest_stack); ++i)
+      read.frames.push_back(address(failure.frames[i]));
+    read.file = bounded(failure.file);
+    read.message = bounded(failure.message);
+    read.type = bounded(failure.type);
+    return read;
+  }
+
+  void read_probe_hits() {
+    const size_t end = shape_.probe_hits_offset + shape_.probes * sizeof(uint32_t);
+    if (shape_.probes == 0 || end > memory_.size()) return;
+    raw_.probe_hits.resize(shape_.probes);
+    std::copy_n(memory_.data() + shape_.probe_hits_offset, shape_.probes * sizeof(uint32_t),
+                reinterpret_cast<std::byte*>(raw_.probe_hits.data()));
+  }
+
+  void read_drops() {
+    for (size_t i = 0; i < dropped_kinds; ++i) {
+      uint64_t count = report_.dropped[i].load();
+      if (i == dropped_events) {
+        uint64_t of_threads = 0;
+        for (const RawThread& thread : raw_.threads) of_threads += thread.events_dropped;
+        count = std::max(count, of_threads);
+      }
+      if (count > 0) raw_.drops.push_back({drop_names[i], count});
+    }
+  }
+
+  const std::span<const std::byte> memory_;
+  const MemoryShape& shape_;
+  const Report& report_;
+  RawTrace raw_;
+  Numbers images_{max_images}, processes_{max_processes}, stacks_{max_stacks},
+      threads_{max_threads}, sites_{max_sites};
+  std::map<std::string, uint64_t> doubts_;
+};
+
+}  // namespace
+
+RawTrace read_raw_trace(std::span<const std::byte> memory, const MemoryShape& shape) {
+  if (memory.size() >= tables_offset) return Reader(memory, shape)();
+  RawTrace nothing;
+  nothing.problems.push_back("the agent's memory is too small to be one");
+  return nothing;
+}
+
+}  // namespace unflake

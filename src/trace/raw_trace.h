@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/trace.h"
+#include "protocol/agent_protocol.h"
+
+namespace unflake {
+
+// A run's report as the agents wrote it, but safe: every number refers to something that is there
+// or is `no_index`, every time lies within the run, every text is bounded. Nothing is named yet.
+
+struct RawImage {
+  std::string path;
+  std::string build_id;
+  bool is_project = false;
+};
+
+struct RawProcess {
+  uint32_t pid = 0;
+  uint32_t parent = no_index;
+  uint32_t executable = no_index;
+  uint64_t started_ns = 0;  // since the memory was made, as all times here
+  uint32_t degraded = 0;
+  std::string name;
+};
+
+struct RawThread {
+  uint32_t process = no_index;
+  uint32_t tid = 0;
+  uint32_t parent = no_index;
+  uint64_t name = 0;
+  uint64_t thread_class = 0;
+  uint32_t spawn_stack = no_index;
+  uint32_t ordinal = 0;
+  uint64_t started_ns = 0;
+  uint64_t ended_ns = 0;  // 0: it lived as long as its process
+  uint64_t events_dropped = 0;
+};
+
+// A place in an image of the report. An image that is not there makes it a plain address.
+struct RawAddress {
+  uint32_t image = no_index;
+  uint64_t offset = 0;
+  auto operator<=>(const RawAddress&) const = default;
+};
+
+struct RawSite {
+  RawAddress address;
+  uint16_t api = 0;           // below the number of APIs, or protocol::probe_api
+  uint32_t probe = no_index;  // in the plan
+};
+
+struct RawTally {
+  uint32_t thread = no_index;  // no_index: of threads that had no room of their own
+  uint32_t site = no_index;
+  uint64_t visits = 0;
+  uint64_t waited_ns = 0;
+};
+
+struct RawEvent {
+  uint64_t enter_ns = 0;
+  uint64_t exit_ns = 0;
+  uint64_t object = 0;
+  int64_t value = -1;
+  uint32_t thread = no_index;
+  uint32_t site = no_index;
+  uint32_t stack = no_index;
+  int32_t result = 0;
+  uint8_t flags = 0;
+  bool is_intervention = false;  // the plan's own delay or hold at the site, and no call
+};
+
+struct RawRule {
+  uint64_t visits = 0;
+  uint64_t fired = 0;
+  uint64_t added_ns = 0;
+  uint64_t let_go = 0;
+};
+
+struct RawFailure {
+  protocol::FailureKind kind = protocol::FailureKind::abort;
+  uint32_t thread = no_index;
+  int32_t signal = 0;
+  uint64_t at_ns = 0;
+  uint64_t fault_address = 0;
+  uint32_t line = 0;
+  std::vector<RawAddress> frames;
+  std::string file, message, type;
+};
+
+struct RawTrace {
+  std::vector<RawImage> images;
+  std::vector<RawProcess> processes;
+  std::vector<RawThread> threads;
+  std::vector<RawSite> sites;
+  std::vector<RawTally> tallies;
+  std::vector<std::vector<RawAddress>> stacks;
+  std::vector<RawEvent> events;  // by thread, each thread's in order of `enter_ns`
+  std::vector<RawRule> rules;    // as in the plan
+  std::vector<RawFailure> failures;
+  std::vector<uint32_t> probe_hits;  // as in the plan
+  std::vector<Drops> drops;
+  std::vector<std::string> problems;
+};
+
+// What unflake itself knows about the memory, and so need not believe.
+struct MemoryShape {
+  uint64_t generation = 0;
+  size_t rules = 0;
+  size_t probes = 0;
+  size_t probe_hits_offset = 0;
+  uint64_t made_ns = 0;  // CLOCK_MONOTONIC
+  uint64_t read_ns = 0;
+};
+
+// Reads a copy of a run's memory, aligned as the memory was, that nobody else writes any more.
+// Whatever its bytes are, the result is safe; what was not believed is told in `problems`.
+RawTrace read_raw_trace(std::span<const std::byte> memory, const MemoryShape& shape);
+
+}  // namespace unflake
