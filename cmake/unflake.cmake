@@ -128,7 +128,8 @@ endfunction()
 # What is preloaded into tests must bring nothing along and depend on nothing but libc, so it is
 # built apart from everything else, and never with sanitizers.
 function(unflake_agent_library name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/agent/*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/agent/*.cc
+    ${CMAKE_SOURCE_DIR}/src/agent/*/*.cc)
   add_library(${name} SHARED ${sources} ${ARGN})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/generated)
   target_compile_options(${name} PRIVATE -Wall -Wextra -Wno-missing-field-initializers -Werror -O2

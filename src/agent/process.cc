@@ -1,15 +1,23 @@
 #include "agent/process.h"
 
+#include <dlfcn.h>
 #include <linux/futex.h>
 #include <linux/prctl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "agent/clock.h"
-#include "agent/images.h"
-#include "agent/memory.h"
+#include "agent/hooks/signal.h"
+#include "agent/probes/probes.h"
 #include "agent/raw.h"
-#include "agent/thread_state.h"
+#include "agent/real.h"
+#include "agent/record/failure.h"
+#include "agent/record/images.h"
+#include "agent/record/memory.h"
+#include "agent/record/threads.h"
+#include "agent/server/fork_server.h"
 
 namespace unflake::agent {
 namespace {
@@ -122,6 +130,136 @@ void hold_exit() {
     if (now >= end) return;
     wait_for_change(seen, end - now);
   }
+}
+
+namespace {
+
+constexpr char preload_name[] = "LD_PRELOAD=";
+
+char library[preload_size / 2];
+char memory[256];  // "UNFLAKE_AGENT=..."
+
+bool starts_with(const char* text, const char* prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool is_memory(const char* entry) {
+  const size_t size = strlen(protocol::memory_variable);
+  return strncmp(entry, protocol::memory_variable, size) == 0 && entry[size] == '=';
+}
+
+bool has_both(char* const* environment) {
+  bool preload = false, named = false;
+  for (; *environment != nullptr; ++environment) {
+    preload |= starts_with(*environment, preload_name) && strstr(*environment, library) != nullptr;
+    named |= strcmp(*environment, memory) == 0;
+  }
+  return preload && named;
+}
+
+// The child's own libraries stay behind the agent, as long as there is room for them.
+void write_preload(char* out, const char* own) {
+  strcpy(out, preload_name);
+  strcat(out, library);
+  if (own == nullptr || *own == '\0' || strstr(own, library) != nullptr) return;
+  if (strlen(out) + strlen(own) + 2 > preload_size) return;
+  strcat(out, ":");
+  strcat(out, own);
+}
+
+}  // namespace
+
+void remember_inheritance(const char* memory_name) {
+  Dl_info info{};
+  if (dladdr(library, &info) == 0 || info.dli_fname == nullptr) return;
+  if (strlen(info.dli_fname) >= sizeof library || strlen(memory_name) + 32 > sizeof memory) return;
+  strcpy(library, info.dli_fname);
+  strcpy(memory, protocol::memory_variable);
+  strcat(memory, "=");
+  strcat(memory, memory_name);
+}
+
+size_t followed_size(char* const* environment) {
+  size_t count = 0;
+  while (environment != nullptr && environment[count] != nullptr) ++count;
+  return count + 3;
+}
+
+char* const* follow_environment(char* const* environment, char** room, char* preload) {
+  if (!attached() || library[0] == '\0') return environment;
+  if (environment != nullptr && has_both(environment)) return environment;
+  const char* own = nullptr;
+  size_t count = 0;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    if (starts_with(*environment, preload_name))
+      own = *environment + strlen(preload_name);
+    else if (!is_memory(*environment))
+      room[count++] = *environment;
+  }
+  write_preload(preload, own);
+  room[count++] = preload;
+  room[count++] = memory;
+  room[count] = nullptr;
+  return room;
+}
+
+namespace {
+
+bool started = false;
+
+// Other libraries' constructors may run before this one; then their first hooked call has started
+// the agent.
+__attribute__((constructor)) void start_at_load() {
+  start();
+}
+
+using Main = int (*)(int, char**, char**);
+Main real_main;
+
+int serve_and_call_main(int, char**, char**) {
+  return call_main_somewhere_else(real_main, serve());
+}
+
+void (*end_libraries)();
+
+// exit() calls it last but for flushing stdio, however the program came to exit: handlers have run
+// and global objects are gone, so a late thread meets what it would meet in an unlucky run.
+void end_libraries_and_hold() {
+  if (end_libraries != nullptr) end_libraries();
+  hold_exit();
+  end_process();
+}
+
+}  // namespace
+
+void start() {
+  if (started || environ == nullptr) return;
+  started = true;
+  resolve_real_functions();
+  resolve_clock();
+  if (const char* socket = getenv(protocol::fork_server_variable))
+    plan_to_serve(socket);
+  else
+    join_run(getenv(protocol::memory_variable));
+}
+
+void join_run(const char* memory_name) {
+  if (!attach(memory_name)) return;
+  remember_inheritance(memory_name);
+  meet_process();
+  meet_first_thread();
+  if (captures_failures()) watch_fatal_signals();
+  install_probes();
+}
+
+HOOK(int, __libc_start_main,
+     (Main main, int argc, char** argv, void (*init)(), void (*fini)(), void (*rtld_fini)(),
+      void* stack_end)) {
+  resolve_real_functions();
+  real_main = main;
+  end_libraries = rtld_fini;
+  return real::__libc_start_main(is_to_serve() ? serve_and_call_main : main, argc, argv, init, fini,
+                                 end_libraries_and_hold, stack_end);
 }
 
 }  // namespace unflake::agent

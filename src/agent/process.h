@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "protocol/agent_protocol.h"
@@ -24,5 +25,23 @@ void delay_ended();
 
 // Waits, when the plan says so, until threads that were made late had the time to do what they do.
 void hold_exit();
+
+// What a program that this one starts needs to be followed: LD_PRELOAD and the memory's name.
+
+// Remembers both as this process has found them; it may clear its environment later.
+void remember_inheritance(const char* memory_name);
+
+// How many pointers follow_environment writes at most for this environment.
+size_t followed_size(char* const* environment);
+// Writes the environment into `room` with what the child needs, and returns it; `environment`
+// itself when it has that already. `preload` has room for preload_size characters.
+inline constexpr size_t preload_size = 4096;
+char* const* follow_environment(char* const* environment, char** room, char* preload);
+
+// Makes the agent ready, while the process has one thread. Once; until then hooks pass through.
+void start();
+
+// Takes part in the run whose memory has this name; nullptr: there is none.
+void join_run(const char* memory_name);
 
 }  // namespace unflake::agent

@@ -1,4 +1,4 @@
-#include "agent/times.h"
+#include "agent/hooks/time_values.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,139 @@
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/hooks/signal.h"
+#include "agent/hooks/time_values.h"
+#include "agent/real.h"
+#include "agent/record/images.h"
+#include "agent/record/visit.h"
+
+// Libraries that call the kernel past libc's wrappers, with libc's syscall().
+namespace unflake::agent {
+
+using protocol::Api;
+
+UNFLAKE_REAL(long, syscall, (long number, ...), nullptr)
+
+namespace {
+
+struct Arguments {
+  long a, b, c, d, e, f;
+};
+
+long pass_on(long number, const Arguments& with) {
+  return real::syscall(number, with.a, with.b, with.c, with.d, with.e, with.f);
+}
+
+const timespec* as_time(long word) {
+  return reinterpret_cast<const timespec*>(word);
+}
+
+bool is_futex_wait(int operation) {
+  return operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET || operation == FUTEX_LOCK_PI ||
+         operation == FUTEX_WAIT_REQUEUE_PI || operation == FUTEX_LOCK_PI2;
+}
+
+long futex_wait(const Caller& caller, Arguments with) {
+  const int operation = static_cast<int>(with.b) & FUTEX_CMD_MASK;
+  const bool relative = operation == FUTEX_WAIT;
+  const bool realtime = (with.b & FUTEX_CLOCK_REALTIME) != 0 || operation == FUTEX_LOCK_PI;
+  const clockid_t clock = realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+  const timespec* time = as_time(with.d);
+  const auto word = static_cast<uint64_t>(with.a);
+  Visit visit(Api::futex_wait, caller,
+              relative ? Subject{word, within(time)} : until(word, clock, time));
+  timespec room;
+  with.d = reinterpret_cast<long>(relative ? relative_time(visit, time, room)
+                                           : absolute_time(visit, clock, time, room));
+  const long result = pass_on(SYS_futex, with);
+  const bool timed_out = result != 0 && errno == ETIMEDOUT;
+  // std::counting_semaphore looks twice, but seldom when it was not a time-out.
+  if (visit.other_deadline() >= 0 && timed_out && !is_cxx_runtime(caller.address))
+    foresee_looks(clock, to_ns(*time), visit.other_deadline(), timed_out, 2);
+  return visit.leave(result, timed_out);
+}
+
+long futex(const Caller& caller, const Arguments& with) {
+  if (is_futex_wait(static_cast<int>(with.b) & FUTEX_CMD_MASK)) return futex_wait(caller, with);
+  if (passes(Api::futex_wake, caller)) return pass_on(SYS_futex, with);
+  Visit visit(Api::futex_wake, caller, {static_cast<uint64_t>(with.a), with.c});
+  return visit.leave(pass_on(SYS_futex, with));
+}
+
+// The APIs whose wrappers add nothing to the system call of the same name.
+struct Decoded {
+  long number;
+  Api api;
+  bool has_time;  // the fourth argument, in ms
+};
+
+constexpr Decoded decoded_calls[] = {
+    {SYS_epoll_wait, Api::epoll_wait, true},
+    {SYS_epoll_pwait, Api::epoll_pwait, true},
+    {SYS_epoll_ctl, Api::epoll_ctl, false},
+    {SYS_connect, Api::connect, false},
+    {SYS_accept, Api::accept, false},
+    {SYS_accept4, Api::accept4, false},
+    {SYS_bind, Api::bind, false},
+    {SYS_listen, Api::listen, false},
+    {SYS_shutdown, Api::shutdown, false},
+    {SYS_sendto, Api::sendto, false},
+    {SYS_sendmsg, Api::sendmsg, false},
+    {SYS_sendmmsg, Api::sendmmsg, false},
+    {SYS_recvfrom, Api::recvfrom, false},
+    {SYS_recvmsg, Api::recvmsg, false},
+    {SYS_recvmmsg, Api::recvmmsg, false},
+    {SYS_read, Api::read, false},
+    {SYS_write, Api::write, false},
+    {SYS_sched_yield, Api::sched_yield, false},
+};
+
+const Decoded* decode(long number) {
+  for (const Decoded& call : decoded_calls)
+    if (call.number == number) return &call;
+  return nullptr;
+}
+
+long pass_on(const Decoded& call, const Caller& caller, Arguments with) {
+  const int64_t time = call.has_time ? within_ms(static_cast<int>(with.d)) : -1;
+  Visit visit(call.api, caller, {static_cast<uint64_t>(with.a), time});
+  if (call.has_time && visit.other_time() >= 0) with.d = to_ms(visit.other_time());
+  const long result = pass_on(call.number, with);
+  return visit.leave(result, call.has_time && result == 0);
+}
+
+// A program must not block the agent's signal this way either.
+long change_mask(Arguments with) {
+  sigset_t filtered;
+  sigset_t given{};
+  if (with.b != 0 && with.d == sizeof(uint64_t)) {
+    memcpy(&given, reinterpret_cast<const void*>(with.b), sizeof(uint64_t));
+    with.b = reinterpret_cast<long>(filter_mask(&given, &filtered));
+  }
+  return pass_on(SYS_rt_sigprocmask, with);
+}
+
+}  // namespace
+
+UNFLAKE_DEFINE(long, syscall, (long number, ...)) {
+  va_list list;
+  va_start(list, number);
+  Arguments with;
+  with.a = va_arg(list, long);
+  with.b = va_arg(list, long);
+  with.c = va_arg(list, long);
+  with.d = va_arg(list, long);
+  with.e = va_arg(list, long);
+  with.f = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_futex) return futex(CALLER, with);
+  if (const Decoded* call = decode(number)) return pass_on(*call, CALLER, with);
+  resolve_real_functions();
+  return number == SYS_rt_sigprocmask ? change_mask(with) : pass_on(number, with);
+}
+
+}  // namespace unflake::agent

@@ -1,8 +1,0 @@
-#pragma once
-
-namespace unflake::agent {
-
-// Whether the program or one of its libraries could load further ones.
-bool opens_libraries();
-
-}  // namespace unflake::agent

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/record/images.h"
+#include "protocol/agent_protocol.h"
+
+namespace unflake::agent {
+
+// The copy of a displaced instruction, and the way back.
+struct Slot {
+  uint8_t code[20];
+  uint32_t probe;
+};
+
+// Where the instruction of a probe is executed.
+enum Place : uint32_t {
+  not_installed,
+  emulated,
+  first_slot,  // and the number of the slot is what it exceeds this by
+};
+
+// An image of the plan with its probes. Hits read it in any thread while the dynamic linker's
+// thread writes it, and only the images of which no code runs change.
+struct ProbedImage {
+  uint64_t start = 0;  // of the probed code
+  uint64_t end = 0;    // 0: not loaded
+  uint64_t bias = 0;
+  const void* identity = nullptr;
+  uint32_t first = 0;  // in Plan::probes
+  uint32_t count = 0;
+  uint32_t slot_count = 0;
+  Slot* slots = nullptr;
+  uint32_t* places = nullptr;   // a Place for each probe
+  uint32_t* buckets = nullptr;  // the first probe at or behind start + (n << bucket_shift)
+  uint32_t bucket_shift = 0;
+  uint64_t memory_size = 0;
+};
+
+// Puts all probes of the plan that belong to image `number` into the file. Says what it had to
+// leave out through process_degraded().
+void add_probes(ProbedImage& image, uint32_t number, const LoadedFile& file);
+
+// After the image was unloaded.
+void forget(ProbedImage& image);
+
+// The probe at an address, as a number in Plan::probes; none: no probe of this image.
+uint32_t find_probe(const ProbedImage& image, uint64_t address);
+
+inline bool is_loaded(const ProbedImage& image) {
+  return __atomic_load_n(&image.end, __ATOMIC_ACQUIRE) != 0;
+}
+
+}  // namespace unflake::agent

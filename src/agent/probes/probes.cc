@@ -1,0 +1,265 @@
+#include "agent/probes/probes.h"
+
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+
+#include "agent/clock.h"
+#include "agent/hooks/signal.h"
+#include "agent/probes/instruction.h"
+#include "agent/probes/probed_image.h"
+#include "agent/process.h"
+#include "agent/record/actions.h"
+#include "agent/record/failure.h"
+#include "agent/record/images.h"
+#include "agent/record/memory.h"
+#include "agent/record/sites.h"
+#include "agent/record/threads.h"
+
+namespace unflake::agent {
+namespace {
+
+using protocol::none;
+using protocol::Probe;
+
+constexpr uint8_t breakpoint = 0xcc;
+
+// One for each image of the plan, in its order.
+ProbedImage images[protocol::max_images];
+uint32_t image_count = 0;
+
+// The function that the dynamic linker calls when what is loaded has changed, and what its first
+// instruction is.
+uint64_t linker_event = 0;
+Probe linker_instruction;
+
+struct Hit {
+  const ProbedImage* image = nullptr;
+  uint32_t probe = none;
+};
+
+Hit find(uint64_t address) {
+  for (uint32_t i = 0; i < image_count; ++i) {
+    const uint32_t probe = find_probe(images[i], address);
+    if (probe != none) return {&images[i], probe};
+  }
+  return {};
+}
+
+const Slot* slot_of(const Hit& hit) {
+  const uint32_t place = hit.image->places[hit.probe - hit.image->first];
+  return place < first_slot ? nullptr : &hit.image->slots[place - first_slot];
+}
+
+const Slot* slot_around(const ProbedImage& image, uint64_t address) {
+  const uint64_t distance = address - reinterpret_cast<uint64_t>(image.slots);
+  if (!is_loaded(image) || distance >= image.slot_count * sizeof(Slot)) return nullptr;
+  return &image.slots[distance / sizeof(Slot)];
+}
+
+bool is_known(const LoadedFile& file) {
+  for (uint32_t i = 0; i < image_count; ++i)
+    if (is_loaded(images[i]) && images[i].identity == file.identity && images[i].bias == file.bias)
+      return true;
+  return false;
+}
+
+// The agent is entered by a probe, and the dynamic linker calls it.
+bool is_taboo(const LoadedFile& file) {
+  return contains(file, reinterpret_cast<uint64_t>(&find)) || contains(file, _r_debug.r_brk);
+}
+
+void add_new_images() {
+  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+    LoadedFile file;
+    if (!describe(*map, file) || is_known(file) || is_taboo(file)) continue;
+    const uint32_t number = number_in_plan(file);
+    if (number < image_count && !is_loaded(images[number]))
+      add_probes(images[number], number, file);
+  }
+}
+
+bool is_still_there(const ProbedImage& image) {
+  for (const link_map* map = _r_debug.r_map; map != nullptr; map = map->l_next)
+    if (map->l_ld == image.identity && map->l_addr == image.bias) return true;
+  return false;
+}
+
+void forget_unloaded_images() {
+  for (uint32_t i = 0; i < image_count; ++i)
+    if (is_loaded(images[i]) && !is_still_there(images[i])) forget(images[i]);
+}
+
+void on_linker_event(ucontext_t* context) {
+  if (_r_debug.r_state == r_debug::RT_CONSISTENT) {
+    forget_unloaded_images();
+    add_new_images();
+  }
+  emulate(linker_instruction, linker_event, context->uc_mcontext.gregs);
+}
+
+// Only what compilers make of an empty function.
+bool understand_linker_event(const uint8_t* code) {
+  static constexpr uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+  linker_instruction = {};
+  linker_instruction.kind =
+      code[0] == 0xc3 ? protocol::ProbeKind::ret : protocol::ProbeKind::nothing;
+  linker_instruction.length = code[0] == 0xc3 ? 1 : sizeof endbr;
+  return code[0] == 0xc3 || __builtin_memcmp(code, endbr, sizeof endbr) == 0;
+}
+
+void watch_linker() {
+  const uint64_t event = _r_debug.r_brk;
+  if (event == 0 || !understand_linker_event(reinterpret_cast<const uint8_t*>(event)))
+    return process_degraded(protocol::no_probe_memory);
+  linker_event = event;
+  if (write_code(event, breakpoint)) return;
+  linker_event = 0;
+  process_degraded(protocol::no_probe_memory);
+}
+
+bool only_counts(const Probe& probe) {
+  return probe.site == none && (probe.flags & protocol::probe_reports_failure) == 0;
+}
+
+void take(const Hit& hit, uint64_t address, ucontext_t* context) {
+  const Probe& probe = plan_table<Probe>(plan().probes)[hit.probe];
+  const bool stays = (probe.flags & protocol::probe_one_shot) == 0;
+  shared_table<protocol::Shared<uint32_t>>(plan().probe_hits)[hit.probe].add(1);
+  if (!stays) write_code(address, probe.first_byte);
+  if (!only_counts(probe)) on_probe(hit.probe, context);
+  if (!stays) return;
+  const Slot* slot = slot_of(hit);
+  if (slot == nullptr)
+    emulate(probe, address, context->uc_mcontext.gregs);
+  else
+    enter_copy(probe, address, slot->code, context->uc_mcontext.gregs);
+}
+
+// Another thread may have taken the probe out between the trap and now. The long form of a
+// breakpoint has another byte there from the beginning.
+bool is_stale(uint64_t address) {
+  const auto* code = reinterpret_cast<const volatile uint8_t*>(address);
+  return code[0] != breakpoint && !(code[0] == 0x03 && code[-1] == 0xcd);
+}
+
+void on_trap(int signal, siginfo_t* info, void* raw) {
+  auto* context = static_cast<ucontext_t*>(raw);
+  auto& rip = context->uc_mcontext.gregs[REG_RIP];
+  const auto address = static_cast<uint64_t>(rip) - 1;
+  if (info->si_code != SI_KERNEL && info->si_code != TRAP_BRKPT)
+    return give_trap_to_program(signal, info, raw);
+  const bool linker = address == linker_event;
+  const Hit hit = linker ? Hit{} : find(address);
+  if (!linker && hit.image == nullptr && !is_stale(address))
+    return give_trap_to_program(signal, info, raw);
+  rip = static_cast<greg_t>(address);
+  if (linker)
+    on_linker_event(context);
+  else if (hit.image != nullptr)
+    take(hit, address, context);
+}
+
+bool plans_one_shots() {
+  const auto* probes = plan_table<Probe>(plan().probes);
+  for (uint32_t i = 0; i < plan().probes.count; ++i)
+    if ((probes[i].flags & protocol::probe_one_shot) != 0) return true;
+  return false;
+}
+
+}  // namespace
+
+void install_probes() {
+  if (!attached() || plan().probes.count == 0) return;
+  if (!take_trap(on_trap)) return process_degraded(protocol::sigtrap_taken);
+  const uint32_t count = plan().images.count;
+  image_count = count < protocol::max_images ? count : protocol::max_images;
+  if (plans_one_shots()) prepare_to_write_code();
+  add_new_images();
+  watch_linker();
+}
+
+Displacement translate(ucontext_t* context) {
+  auto& registers = context->uc_mcontext.gregs;
+  const auto rip = static_cast<uint64_t>(registers[REG_RIP]);
+  for (uint32_t i = 0; i < image_count; ++i) {
+    const Slot* slot = slot_around(images[i], rip);
+    if (slot == nullptr) continue;
+    const Probe& probe = plan_table<Probe>(plan().probes)[slot->probe];
+    const uint64_t start = images[i].bias + protocol::offset_of(probe.address);
+    Displacement displacement = {rip, static_cast<uint64_t>(registers[REG_RSP]), 0, 0};
+    leave_copy(probe, start, rip - reinterpret_cast<uint64_t>(slot->code), registers);
+    displacement.program_rip = static_cast<uint64_t>(registers[REG_RIP]);
+    displacement.program_rsp = static_cast<uint64_t>(registers[REG_RSP]);
+    return displacement;
+  }
+  return {};
+}
+
+void restore(const Displacement& displacement, ucontext_t* context) {
+  auto& registers = context->uc_mcontext.gregs;
+  if (displacement.rip == 0 ||
+      static_cast<uint64_t>(registers[REG_RIP]) != displacement.program_rip ||
+      static_cast<uint64_t>(registers[REG_RSP]) != displacement.program_rsp)
+    return;
+  registers[REG_RIP] = static_cast<greg_t>(displacement.rip);
+  registers[REG_RSP] = static_cast<greg_t>(displacement.rsp);
+}
+
+using namespace protocol;
+
+namespace {
+
+// In the order in which functions get their arguments.
+constexpr int argument_registers[] = {REG_RDI, REG_RSI, REG_RDX, REG_RCX, REG_R8, REG_R9};
+
+bool is_failure(const FailureSign& sign, const ucontext_t* context) {
+  const size_t argument = sign.argument & ~any_bit;
+  if (argument == 0 || argument > sizeof argument_registers / sizeof argument_registers[0])
+    return true;
+  const auto word =
+      static_cast<uint64_t>(context->uc_mcontext.gregs[argument_registers[argument - 1]]);
+  const uint8_t value = sign.offset == argument_itself
+                            ? static_cast<uint8_t>(word)
+                            : *reinterpret_cast<const uint8_t*>(word + sign.offset);
+  if ((sign.argument & any_bit) != 0) return (value & sign.accepted) != 0;
+  return value < 8 && (sign.accepted >> value & 1) != 0;
+}
+
+void record_visit(uint32_t site) {
+  Event* event = next_event();
+  if (event == nullptr) return;
+  const uint64_t now = now_ns();
+  *event = {.enter_ns = now,
+            .exit_ns = now,
+            .object = 0,
+            .value = -1,
+            .site = site,
+            .stack = none,
+            .api = probe_api};
+}
+
+void visit_site(uint32_t probe, uint64_t address) {
+  Tally* tally = tally_of_probe(probe, address);
+  const uint32_t site = tally->site;
+  const uint64_t visit = count_visit(*tally, site);
+  if ((plan().flags & record_events) != 0) record_visit(site);
+  if (tally->plan_site != no_plan_site)
+    perform(due_at({tally->plan_site, Position::before, visit}), site);
+}
+
+}  // namespace
+
+void on_probe(uint32_t number, ucontext_t* context) {
+  const int error = errno;
+  if (Guard guard; guard && meet_this_thread()) {
+    const Probe& probe = plan_table<Probe>(plan().probes)[number];
+    if ((probe.flags & probe_reports_failure) != 0 && is_failure(probe.sign, context))
+      capture_report(context);
+    if (probe.site != none)
+      visit_site(number, static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
+  }
+  errno = error;
+}
+
+}  // namespace unflake::agent

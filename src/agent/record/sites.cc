@@ -1,0 +1,259 @@
+#include "agent/record/sites.h"
+
+#include "agent/hash.h"
+#include "agent/process.h"
+#include "agent/record/images.h"
+#include "agent/record/memory.h"
+#include "agent/record/stacks.h"
+
+namespace unflake::agent {
+namespace {
+
+using namespace protocol;
+
+constexpr uint64_t walked_bit = uint64_t{1} << 63;
+constexpr uint64_t probe_bit = uint64_t{1} << 62;
+constexpr uint64_t forgotten_bit = uint64_t{1} << 61;
+
+struct Found {
+  Tally* tally;
+  bool is_new;
+};
+
+bool is_forgotten(const Tally& tally) {
+  return (tally.key & forgotten_bit) != 0;
+}
+
+// What was counted at code that is gone moves to its site, to make room.
+Tally* reuse(Tally* tally) {
+  if (tally == nullptr || !is_forgotten(*tally)) return tally;
+  if (tally->site != none) {
+    Site& site = report().sites[tally->site];
+    site.visits.add(tally->visits.load());
+    site.waited_ns.add(tally->waited_ns.load());
+  }
+  *tally = {};
+  return tally;
+}
+
+Found find_or_add(uint64_t key) {
+  Tally* tallies = this_thread.tallies;
+  if (tallies == nullptr) return {nullptr, false};
+  const size_t first = tally_slot(key);
+  Tally* room = nullptr;
+  for (size_t i = 0; i < 16; ++i) {
+    Tally& tally = tallies[(first + i) % tallies_per_thread];
+    if (tally.key == key) return {&tally, false};
+    if (room == nullptr && (tally.key == 0 || is_forgotten(tally))) room = &tally;
+    if (tally.key == 0) break;
+  }
+  return {reuse(room), true};
+}
+
+// For a thread that has no room for one more place. Its counts go to the site itself: slower, since
+// that is shared, but not lost.
+Tally* spare_tally() {
+  static thread_local Tally spare __attribute__((tls_model("initial-exec")));
+  spare = {};
+  return &spare;
+}
+
+bool is_spare(const Tally& tally) {
+  return tally.key == 0;
+}
+
+bool group_is_on(uint16_t api) {
+  return api == probe_api ||
+         (plan().groups >> static_cast<uint32_t>(api_facts[api].group) & 1) != 0;
+}
+
+bool is_before(const PlanSite& site, uint32_t image, uint64_t offset, uint16_t api) {
+  if (site.image != image) return site.image < image;
+  if (site.offset != offset) return site.offset < offset;
+  return site.api < api;
+}
+
+uint16_t as_plan_site(uint32_t number) {
+  return number < plan().sites.count && number < no_plan_site ? static_cast<uint16_t>(number)
+                                                              : no_plan_site;
+}
+
+uint16_t find_plan_site(const LoadedImage* image, uint64_t offset, uint16_t api) {
+  if (image == nullptr || image->plan_number == none) return no_plan_site;
+  const PlanSite* sites = plan_table<PlanSite>(plan().sites);
+  uint32_t low = 0, high = plan().sites.count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (is_before(sites[middle], image->plan_number, offset, api))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  const bool found = low < plan().sites.count && sites[low].image == image->plan_number &&
+                     sites[low].offset == offset && sites[low].api == api;
+  return found ? as_plan_site(low) : no_plan_site;
+}
+
+bool is_due(uint16_t api, uint16_t plan_site) {
+  if (plan_site != no_plan_site || (plan().flags & record_events) != 0) return true;
+  return api != probe_api && (api_facts[api].traits & api_wait) != 0 &&
+         api_facts[api].group != Group::lock_group;
+}
+
+// What a wrapper protects for itself is not done on behalf of its caller.
+bool is_own_lock(Api api, const LoadedImage* image) {
+  const Group group = api_facts[static_cast<size_t>(api)].group;
+  return image->locks_for_itself && (plan().flags & include_system) == 0 &&
+         (group == Group::lock_group || group == Group::once_group);
+}
+
+struct Place {
+  uint64_t key;
+  uint64_t address;
+  const LoadedImage* image;
+};
+
+uint16_t planned_as(const Place& place, uint16_t api, uint32_t probe) {
+  if (probe != none) return as_plan_site(plan_table<Probe>(plan().probes)[probe].site);
+  return find_plan_site(place.image, place.address - place.image->bias, api);
+}
+
+Tally* describe(Found found, const Place& place, uint16_t api, uint32_t probe) {
+  Tally* tally = found.tally != nullptr ? found.tally : spare_tally();
+  const Address address = address_in(place.address, place.image);
+  tally->site = number_of_site(site_key(address, api), address, api, probe);
+  tally->plan_site = planned_as(place, api, probe);
+  tally->mode = static_cast<uint16_t>(is_due(api, tally->plan_site) ? Mode::act : Mode::pass);
+  if (found.tally != nullptr)
+    tally->key = place.key;
+  else
+    tally->mode = static_cast<uint16_t>(Mode::act);
+  return tally;
+}
+
+Tally* leave_alone(Found found, uint64_t key) {
+  if (found.tally != nullptr && found.is_new) {
+    found.tally->site = none;
+    found.tally->plan_site = no_plan_site;
+    found.tally->mode = static_cast<uint16_t>(Mode::pass);
+    found.tally->key = key;
+  }
+  return nullptr;
+}
+
+// The wrapper's caller in project code, past other wrappers. A system library on the way means that
+// the call is its own affair.
+bool find_project_caller(const Caller& caller, Place& place) {
+  const KnownStack* known = stack_of(caller);
+  if (known == nullptr) return false;
+  const StackSnapshot& stack = known->stack;
+  const bool include = (plan().flags & include_system) != 0;
+  for (uint32_t i = 0; i < stack.count; ++i) {
+    const LoadedImage* image = image_at(stack.frames[i]);
+    const CodeOwner owner = owner_of(stack.frames[i], image);
+    if (owner == CodeOwner::wrapper) continue;
+    if (owner != CodeOwner::project && !(include && owner == CodeOwner::system)) return false;
+    place.address = stack.frames[i];
+    place.image = image;
+    return true;
+  }
+  return false;
+}
+
+Tally* tally_of_walk(Api api, const Caller& caller) {
+  Place place{};
+  if (!find_project_caller(caller, place)) return nullptr;
+  place.key = tally_key(api, reinterpret_cast<void*>(place.address)) | walked_bit;
+  const Found found = find_or_add(place.key);
+  if (found.tally != nullptr && !found.is_new) return found.tally;
+  return describe(found, place, static_cast<uint16_t>(api), none);
+}
+
+Tally* walk_from_now_on(Found found, uint64_t key, Api api, const Caller& caller) {
+  if (found.tally != nullptr) {
+    found.tally->site = none;
+    found.tally->mode = static_cast<uint16_t>(Mode::walk);
+    found.tally->key = key;
+  }
+  return tally_of_walk(api, caller);
+}
+
+bool is_of_this_process(const TallyTable& table) {
+  const uint32_t thread = table.thread.load() - 1;
+  return thread < max_threads && report().threads[thread].process == process_number();
+}
+
+// The key of a call has the address in its lower bits.
+void forget_places_in(TallyTable& table, uint64_t start, uint64_t end) {
+  for (Tally& tally : table.tallies) {
+    const uint64_t key = tally.key, address = key & offset_mask;
+    if ((key & probe_bit) == 0 && address >= start && address < end)
+      __atomic_store_n(&tally.key, key | forgotten_bit, __ATOMIC_RELAXED);
+  }
+}
+
+}  // namespace
+
+void forget_places(uint64_t start, uint64_t end) {
+  for (TallyTable& table : report().tables)
+    if (is_of_this_process(table)) forget_places_in(table, start, end);
+}
+
+uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t probe) {
+  Report& out = report();
+  for (uint32_t tries = 0; tries < 64; ++tries) {
+    const uint32_t number = place_of(key >> 13, tries, max_sites);
+    Site& site = out.sites[number];
+    if (site.key.change(0, key)) {
+      site.address = address;
+      site.api = api;
+      site.probe = probe;
+      site.complete.store(1);
+    }
+    if (site.key.load() == key) return number;
+  }
+  out.dropped[dropped_sites].add(1);
+  return none;
+}
+
+uint64_t count_visit(Tally& tally, uint32_t site) {
+  if (is_spare(tally)) return site != none ? report().sites[site].visits.add(1) : 0;
+  const uint64_t before = tally.visits.load();
+  tally.visits.add_alone(1);
+  return before;
+}
+
+void count_wait(Tally& tally, uint32_t site, uint64_t ns) {
+  if (!is_spare(tally))
+    tally.waited_ns.add_alone(ns);
+  else if (site != none)
+    report().sites[site].waited_ns.add(ns);
+}
+
+Tally* tally_of_call(Api api, const Caller& caller) {
+  const uint64_t key = tally_key(api, caller.address);
+  const Found found = find_or_add(key);
+  if (found.tally != nullptr && !found.is_new) {
+    if (found.tally->mode == static_cast<uint16_t>(Mode::walk)) return tally_of_walk(api, caller);
+    return found.tally->site != none ? found.tally : nullptr;
+  }
+  if (!group_is_on(static_cast<uint16_t>(api))) return leave_alone(found, key);
+  const uint64_t address = reinterpret_cast<uint64_t>(caller.address);
+  const LoadedImage* image = image_at(address);
+  const CodeOwner owner = owner_of(address, image);
+  if (owner == CodeOwner::unknown) return nullptr;  // for now: another thread may be describing it
+  if (is_own_lock(api, image)) return leave_alone(found, key);
+  if (owner == CodeOwner::wrapper) return walk_from_now_on(found, key, api, caller);
+  const bool include = owner == CodeOwner::system && (plan().flags & include_system) != 0;
+  if (owner != CodeOwner::project && !include) return leave_alone(found, key);
+  return describe(found, {key, address, image}, static_cast<uint16_t>(api), none);
+}
+
+Tally* tally_of_probe(uint32_t probe, uint64_t address) {
+  const uint64_t key = probe_bit | probe;
+  const Found found = find_or_add(key);
+  if (found.tally != nullptr && !found.is_new) return found.tally;
+  return describe(found, {key, address, image_at(address)}, probe_api, probe);
+}
+
+}  // namespace unflake::agent

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/record/threads.h"
+#include "protocol/agent_protocol.h"
+
+namespace unflake::agent {
+
+// The number of a site in the report; none: there was no room.
+uint32_t number_of_site(uint64_t key, protocol::Address address, uint16_t api, uint32_t probe);
+
+// What this thread knows about the place that called, from which it can be acted on; nullptr: the
+// call is to pass untouched.
+protocol::Tally* tally_of_call(protocol::Api api, const Caller& caller);
+protocol::Tally* tally_of_probe(uint32_t probe, uint64_t address);
+
+// To be called when this code was unloaded: other code may come to these addresses.
+void forget_places(uint64_t start, uint64_t end);
+
+// Both go to the site itself when the thread has no room for it. The first tells how often this
+// thread, or those without room, had been there before.
+uint64_t count_visit(protocol::Tally& tally, uint32_t site);
+void count_wait(protocol::Tally& tally, uint32_t site, uint64_t ns);
+
+inline constexpr uint16_t no_plan_site = 0xffff;
+
+}  // namespace unflake::agent

@@ -1,0 +1,227 @@
+#include "agent/record/threads.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "agent/clock.h"
+#include "agent/hash.h"
+#include "agent/process.h"
+#include "agent/raw.h"
+#include "agent/record/images.h"
+#include "agent/record/memory.h"
+#include "agent/record/stacks.h"
+
+namespace unflake::agent {
+
+constinit thread_local ThreadState this_thread{};
+
+namespace {
+
+using namespace protocol;
+
+pthread_key_t end_key;
+bool end_key_made = false;
+
+uint32_t next_ordinal(uint64_t place) {
+  ThreadExtra* extra = thread_extra();
+  if (extra == nullptr) return 0;
+  const size_t size = sizeof extra->spawned / sizeof extra->spawned[0];
+  for (size_t i = 0; i < size; ++i) {
+    SpawnCount& spawn = extra->spawned[(place + i) % size];
+    if (spawn.place == 0) spawn.place = place;
+    if (spawn.place == place) return spawn.count++;
+  }
+  return 0;
+}
+
+TallyTable* take_free_table(uint32_t thread) {
+  Report& out = report();
+  for (uint32_t i = 0; i < max_tables; ++i) {
+    TallyTable& table = out.tables[(thread + i) % max_tables];
+    if (table.thread.load() != 0 || !table.thread.change(0, thread + 1)) continue;
+    memset(table.tallies, 0, sizeof table.tallies);
+    return &table;
+  }
+  return nullptr;
+}
+
+// What a thread did outlives its table, which the next thread needs.
+void keep_tallies(const TallyTable& table, uint32_t thread) {
+  Report& out = report();
+  for (const Tally& tally : table.tallies) {
+    if (tally.key == 0 || tally.site == none || tally.visits.load() == 0) continue;
+    const uint32_t number = out.past_tallies_used.add(1);
+    if (number >= max_past_tallies) {
+      out.dropped[dropped_tallies].add(1);
+      continue;
+    }
+    PastTally& past = out.past_tallies[number];
+    past.site = tally.site;
+    past.visits = tally.visits.load();
+    past.waited_ns = tally.waited_ns.load();
+    past.thread.store(thread + 1);
+  }
+}
+
+// Its program was killed, or has become another one by exec.
+bool is_gone(const Thread& thread) {
+  if (thread.process >= max_processes || thread.process == process_number()) return false;
+  const Process& process = report().processes[thread.process];
+  return process.pid == static_cast<uint32_t>(raw_syscall(__NR_getpid)) ||
+         raw_syscall(__NR_kill, process.pid, 0) == -ESRCH;
+}
+
+void free_tables_of_the_dead() {
+  constexpr uint32_t being_freed = none;
+  for (TallyTable& table : report().tables) {
+    const uint32_t owner = table.thread.load();
+    if (owner == 0 || owner > max_threads || !is_gone(report().threads[owner - 1])) continue;
+    if (!table.thread.change(owner, being_freed)) continue;
+    keep_tallies(table, owner - 1);
+    table.thread.store(0);
+  }
+}
+
+TallyTable* take_table(uint32_t thread) {
+  if (TallyTable* table = take_free_table(thread)) return table;
+  free_tables_of_the_dead();
+  TallyTable* table = take_free_table(thread);
+  if (table == nullptr) process_degraded(no_thread_memory);
+  return table;
+}
+
+uint32_t take_number() {
+  Report& out = report();
+  const uint32_t number = out.threads_used.add(1);
+  if (number < max_threads) return number;
+  out.dropped[dropped_threads].add(1);
+  return none;
+}
+
+void write_thread(uint32_t number, const Birth& birth) {
+  Thread& thread = report().threads[number];
+  thread.state.store(1);
+  thread.process = process_number();
+  thread.tid = static_cast<uint32_t>(raw_syscall(__NR_gettid));
+  thread.parent = birth.parent;
+  thread.name = birth.name;
+  thread.thread_class = birth.thread_class;
+  thread.spawn_stack = birth.stack;
+  thread.ordinal = birth.ordinal;
+  thread.first_chunk = none;
+  thread.handle = pthread_self();
+  thread.started_ns = now_ns();
+  thread.state.store(2);
+}
+
+void give_table_back() {
+  Tally* tallies = this_thread.tallies;
+  this_thread.tallies = nullptr;
+  if (tallies == nullptr) return;
+  auto* table = reinterpret_cast<TallyTable*>(reinterpret_cast<char*>(tallies) -
+                                              offsetof(TallyTable, tallies));
+  keep_tallies(*table, this_thread.number);
+  table->thread.store(0);
+}
+
+// Runs among the destructors of thread-specific data, as late as it can: what the others do still
+// counts.
+void end_thread(void* rounds) {
+  const auto round = reinterpret_cast<uintptr_t>(rounds);
+  if (round < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
+    pthread_setspecific(end_key, reinterpret_cast<void*>(round + 1));
+    return;
+  }
+  if (this_thread.stage != Stage::lives) return;
+  this_thread.stage = Stage::ended;
+  give_table_back();
+  if (this_thread.was_late) late_thread_ended();
+  if (this_thread.number != none) {
+    Thread& thread = report().threads[this_thread.number];
+    thread.ended_ns.store(now_ns());
+    thread.state.store(3);
+  }
+  if (this_thread.extra != nullptr)
+    raw_syscall(__NR_munmap, as_word(this_thread.extra), sizeof(ThreadExtra));
+  this_thread.extra = nullptr;
+}
+
+void begin(const Birth& birth) {
+  this_thread.stage = Stage::lives;
+  this_thread.name = birth.name;
+  this_thread.thread_class = birth.thread_class;
+  this_thread.chunk = none;
+  this_thread.chunks_own = 0;
+  this_thread.was_late = false;
+  this_thread.tallies = nullptr;
+  this_thread.number = take_number();
+  if (this_thread.number == none) return;
+  write_thread(this_thread.number, birth);
+  TallyTable* table = take_table(this_thread.number);
+  if (table != nullptr) this_thread.tallies = table->tallies;
+  if (end_key_made) pthread_setspecific(end_key, reinterpret_cast<void*>(1));
+}
+
+// Only the thread that forked lives on. It is another one now, and what it writes must not mix
+// with what its parent goes on to write.
+void after_fork_in_child() {
+  if (!attached() || this_thread.stage != Stage::lives) return;
+  const Birth birth = this_thread.extra != nullptr ? this_thread.extra->fork_birth : Birth{};
+  forget_adding();
+  meet_process();
+  begin(birth);
+}
+
+void before_fork() {
+  if (!attached() || !meet_this_thread()) return;
+  ThreadExtra* extra = thread_extra();
+  if (extra != nullptr) extra->fork_birth = name_child();
+}
+
+}  // namespace
+
+ThreadExtra* thread_extra() {
+  if (this_thread.extra == nullptr) {
+    const long mapped = raw_syscall(__NR_mmap, 0, sizeof(ThreadExtra), PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (failed(mapped)) return nullptr;
+    this_thread.extra = reinterpret_cast<ThreadExtra*>(mapped);
+  }
+  return this_thread.extra;
+}
+
+// A thread that pthread_create did not make: its name can only say so.
+bool meet_this_thread() {
+  if (this_thread.stage == Stage::lives) return true;
+  if (this_thread.stage == Stage::ended) return false;
+  const uint64_t unknown = mix(hash_text("unknown"), 0);
+  begin({mix(unknown, next_unknown_thread()), unknown, none, none, 0});
+  return true;
+}
+
+void meet_first_thread() {
+  end_key_made = pthread_key_create(&end_key, end_thread) == 0;
+  pthread_atfork(before_fork, nullptr, after_fork_in_child);
+  begin({main_thread, main_thread, none, none, 0});
+}
+
+Birth name_child() {
+  StackSnapshot stack;
+  take_stack(stack);
+  const uint64_t place = hash_of_stack(stack) | 1;
+  Birth birth;
+  birth.parent = this_thread.number;
+  birth.stack = number_of_stack(stack);
+  birth.ordinal = next_ordinal(place);
+  birth.thread_class = mix(place, this_thread.name);
+  birth.name = mix(birth.thread_class, birth.ordinal + 1);
+  return birth;
+}
+
+void meet_child(const Birth& birth) {
+  begin(birth);
+}
+
+}  // namespace unflake::agent
