@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asm/unistd.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,35 @@ inline long as_word(const void* pointer) {
 }
 inline bool failed(long result) {
   return result < 0 && result >= -4095;
+}
+
+// What rt_sigaction takes: not libc's struct of the same purpose.
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*restorer)();
+  uint64_t mask;
+};
+inline constexpr unsigned long has_restorer = 0x04000000;
+inline constexpr long kernel_mask_size = 8;
+
+inline bool change_kernel_action(int signal, const KernelAction& action,
+                                 KernelAction* before = nullptr) {
+  return !failed(
+      raw_syscall(__NR_rt_sigaction, signal, as_word(&action), as_word(before), kernel_mask_size));
+}
+
+// Those that end a process because of what it did. SIGTRAP is another one, but may belong to
+// probes.
+inline constexpr int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS};
+
+// For the handler of a signal that is to end the process. Sends it again as it was, since the
+// instruction need not fault a second time; while it is blocked, it comes when the handler returns.
+inline void die_of(int signal, const siginfo_t& info) {
+  if (!change_kernel_action(signal, KernelAction{})) __builtin_trap();  // a filter forbids it
+  const long process = raw_syscall(__NR_getpid), thread = raw_syscall(__NR_gettid);
+  if (failed(raw_syscall(__NR_rt_tgsigqueueinfo, process, thread, signal, as_word(&info))))
+    raw_syscall(__NR_tgkill, process, thread, signal);
 }
 
 }  // namespace unflake::agent

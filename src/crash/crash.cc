@@ -53,19 +53,7 @@ extern "C" __attribute__((visibility("hidden"))) void unflake_return_from_crash(
 namespace {
 
 using namespace unflake::protocol;
-using unflake::agent::as_word;
-using unflake::agent::failed;
-using unflake::agent::raw_syscall;
-
-constexpr int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
-constexpr long kernel_mask_size = 8;
-
-struct KernelAction {
-  void (*handler)(int, siginfo_t*, void*);
-  unsigned long flags;
-  void (*restorer)();
-  uint64_t mask;
-};
+using namespace unflake::agent;
 
 long supervisor;
 char answers[64];
@@ -100,19 +88,6 @@ bool is_child_of_supervisor() {
   return raw_syscall(__NR_getppid) == supervisor;
 }
 
-long change_action(int signal, const KernelAction* action, KernelAction* before) {
-  return raw_syscall(__NR_rt_sigaction, signal, as_word(action), as_word(before), kernel_mask_size);
-}
-
-// Sends the signal again as it was: the instruction need not fault a second time. It is blocked
-// until this handler returns.
-void die_of(int signal, const siginfo_t& info) {
-  constexpr KernelAction by_default{};
-  if (failed(change_action(signal, &by_default, nullptr))) __builtin_trap();  // a filter forbids it
-  raw_syscall(__NR_rt_tgsigqueueinfo, raw_syscall(__NR_getpid), raw_syscall(__NR_gettid), signal,
-              as_word(&info));
-}
-
 void on_fatal_signal(int signal, siginfo_t* info, void*) {
   if (is_child_of_supervisor()) {
     // Whoever crashes beside the first one waits for it to end the process.
@@ -125,15 +100,14 @@ void on_fatal_signal(int signal, siginfo_t* info, void*) {
 // No other handler may run on top of this one: it would wait for itself, or end the wait. Only a
 // stack that has run out needs another one; the program's own may be too small for this.
 void watch(int signal) {
-  constexpr unsigned long has_restorer = 0x04000000;
   constexpr uint64_t every_signal = ~uint64_t{0};
   const bool may_lack_stack = signal == SIGSEGV || signal == SIGBUS;
   const KernelAction action{on_fatal_signal,
                             SA_SIGINFO | has_restorer | (may_lack_stack ? SA_ONSTACK : 0ul),
                             unflake_return_from_crash, every_signal};
   KernelAction before{};
-  change_action(signal, &action, &before);
-  if (before.handler != nullptr) change_action(signal, &before, nullptr);  // it is ignored
+  change_kernel_action(signal, action, &before);
+  if (before.handler != nullptr) change_kernel_action(signal, before);  // it is ignored
 }
 
 // What follows the prefix, or null.
@@ -192,6 +166,7 @@ __attribute__((constructor)) void start(int, char**, char** environment) {
   const stack_t stack{signal_stack, 0, sizeof signal_stack};
   raw_syscall(__NR_sigaltstack, as_word(&stack), 0);
   for (const int signal : fatal_signals) watch(signal);
+  watch(SIGTRAP);
 }
 
 }  // namespace

@@ -16,17 +16,8 @@ UNFLAKE_REAL(int, sigaction, (int, const struct sigaction*, struct sigaction*), 
 namespace {
 
 constexpr int signal_count = 65;
-constexpr size_t kernel_mask_size = 8;
-constexpr unsigned long has_restorer = 0x04000000;
 
-using InfoHandler = void (*)(int, siginfo_t*, void*);
-
-struct KernelAction {
-  InfoHandler handler;
-  unsigned long flags;
-  void (*restorer)();
-  uint64_t mask;
-};
+using InfoHandler = decltype(KernelAction::handler);
 
 // What the program asked for. Of SIGTRAP all of it, as the system never hears of that.
 struct ProgramAction {
@@ -54,28 +45,14 @@ unflake_return_from_signal:
 )");
 extern "C" void unflake_return_from_signal();
 
-constexpr int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS};
-
 bool is_fatal(int signal) {
   for (const int fatal : fatal_signals)
     if (signal == fatal) return true;
   return false;
 }
 
-// With the default action again, the signal comes back: by the same instruction, or sent once more.
-void die_of(int signal, bool send) {
-  const KernelAction by_default = {nullptr, has_restorer, unflake_return_from_signal, 0};
-  raw_syscall(__NR_rt_sigaction, signal, as_word(&by_default), 0, kernel_mask_size);
-  if (send) raw_syscall(__NR_tgkill, raw_syscall(__NR_getpid), raw_syscall(__NR_gettid), signal);
-}
-
 bool was_sent(const siginfo_t& info) {
   return info.si_code <= 0;
-}
-
-// The system call in whose place SIGSYS came is not repeated, as a faulting instruction is.
-bool comes_back(int signal, const siginfo_t& info) {
-  return !was_sent(info) && signal != SIGSYS;
 }
 
 // The program's handlers are called from here. Some never return: they jump or throw.
@@ -87,7 +64,7 @@ void call_handler(int signal, siginfo_t* info, void* raw) {
   if (handler != nullptr)
     handler(signal, info, context);
   else
-    die_of(signal, !comes_back(signal, *info));
+    die_of(signal, *info);
   restore(displacement, context);
 }
 
@@ -160,9 +137,7 @@ bool take_trap(TrapHandler on_trap) {
     return false;
   const KernelAction action = {on_trap, SA_SIGINFO | SA_NODEFER | SA_RESTART | has_restorer,
                                unflake_return_from_signal, 0};
-  if (failed(raw_syscall(__NR_rt_sigaction, SIGTRAP, as_word(&action), 0, kernel_mask_size)) ||
-      !unblock_trap())
-    return false;
+  if (!change_kernel_action(SIGTRAP, action) || !unblock_trap()) return false;
   wrapping = true;
   trap_taken = true;
   take_existing_handlers();
@@ -205,7 +180,7 @@ int change_action(int signal, const struct sigaction* action, struct sigaction* 
 void give_trap_to_program(int signal, siginfo_t* info, void* context) {
   const struct sigaction action = trap_action;
   if (action.sa_handler == SIG_IGN && was_sent(*info)) return;
-  if (!is_handler(action)) return die_of(SIGTRAP, true);
+  if (!is_handler(action)) return die_of(SIGTRAP, *info);
   if ((action.sa_flags & SA_RESETHAND) != 0) trap_action.sa_handler = SIG_DFL;
   uint64_t blocked;
   __builtin_memcpy(&blocked, &action.sa_mask, sizeof blocked);
@@ -219,7 +194,6 @@ void give_trap_to_program(int signal, siginfo_t* info, void* context) {
 // The functions by which a program could block SIGTRAP or take it away, or register a handler that
 // would see the agent's copies of instructions. Without probes and fatal signals to capture they
 // only pass the call on.
-
 namespace {
 
 using Handler = void (*)(int);

@@ -36,6 +36,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Way{"segv", "main", "signal", SIGSEGV},
                     Way{"segv", "thread", "signal", SIGSEGV},
                     Way{"segv", "handled", "signal", SIGSEGV},
+                    Way{"sent_fault", "main", "signal", SIGSEGV},
                     Way{"raise", "main", "signal", SIGFPE}),
     [](const auto& info) { return std::string(info.param.how) + "_" + info.param.where; });
 
@@ -44,6 +45,7 @@ TEST(AgentFailures, The_process_ends_as_it_would_without_the_agent) {
     return AgentRuns({"failing", how, where}).run(AgentRuns::watching()).process;
   };
   EXPECT_EQ(end_of("segv", "main").code, SIGSEGV);
+  EXPECT_EQ(end_of("sent_fault", "main").code, SIGSEGV);
   EXPECT_EQ(end_of("raise", "main").code, SIGFPE);
   EXPECT_EQ(end_of("assert", "main").code, SIGABRT);
   const ProcessResult handled = end_of("segv", "handled");
