@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protocol/timing_apis.h"
+
 // The memory that unflake and the agent inside a test share, one file per run. unflake writes the
 // plan before the run and believes nothing that it reads afterwards: a test may have written over
 // any of it.
@@ -57,48 +59,6 @@ constexpr uint32_t image_of(Address address) {
 constexpr uint64_t offset_of(Address address) {
   return address & offset_mask;
 }
-
-// The timing APIs, numbered in the order of data/timing-apis.toml.
-enum class Api : uint16_t {
-#define TIMING_GROUP(group)
-#define TIMING_API(name, group, traits) name,
-#include "protocol/timing_apis.def"
-#undef TIMING_GROUP
-#undef TIMING_API
-  count
-};
-
-enum class Group : uint16_t {
-#define TIMING_GROUP(group) group##_group,
-#define TIMING_API(name, group, traits)
-#include "protocol/timing_apis.def"
-#undef TIMING_GROUP
-#undef TIMING_API
-  count
-};
-
-enum ApiTraits : uint16_t {
-  api_wait = 1,   // may block
-  api_timed = 2,  // takes a time value
-  api_wakes = 4,  // can let another thread or process go on
-};
-
-struct ApiFacts {
-  const char* name;
-  const char* group_name;
-  Group group;
-  uint16_t traits;
-};
-
-inline constexpr ApiFacts api_facts[] = {
-#define TIMING_GROUP(group)
-#define TIMING_API(name, group, traits) {#name, #group, Group::group##_group, traits},
-#include "protocol/timing_apis.def"
-#undef TIMING_GROUP
-#undef TIMING_API
-};
-static_assert(sizeof(api_facts) / sizeof(api_facts[0]) == static_cast<size_t>(Api::count));
-static_assert(static_cast<size_t>(Group::count) <= 32);  // PlanFlags::groups has a bit for each
 
 // --- The plan: written by unflake, mapped read-only by the agent. ---
 

@@ -97,14 +97,14 @@ uint16_t find_plan_site(const LoadedImage* image, uint64_t offset, uint16_t api)
 bool is_due(uint16_t api, uint16_t plan_site) {
   if (plan_site != no_plan_site || (plan().flags & record_events) != 0) return true;
   return api != probe_api && (api_facts[api].traits & api_wait) != 0 &&
-         api_facts[api].group != Group::lock_group;
+         (api_facts[api].group_facts().traits & group_locks) == 0;
 }
 
 // What a wrapper protects for itself is not done on behalf of its caller.
 bool is_own_lock(Api api, const LoadedImage* image) {
-  const Group group = api_facts[static_cast<size_t>(api)].group;
+  const GroupFacts& group = api_facts[static_cast<size_t>(api)].group_facts();
   return image->locks_for_itself && (plan().flags & include_system) == 0 &&
-         (group == Group::lock_group || group == Group::once_group);
+         (group.traits & group_guards) != 0;
 }
 
 struct Place {
