@@ -114,9 +114,9 @@ const Frame* clean_up_frame(const TracedStack& stack) {
   return nullptr;
 }
 
-const Frame* clean_up_of(const Trace& trace, const TracedEvent* event) {
-  if (!event || event->stack >= trace.stacks.size()) return nullptr;
-  return clean_up_frame(trace.stacks[event->stack]);
+const Frame* clean_up_of(const Trace& trace, const TracedCall* call) {
+  if (!call || call->stack >= trace.stacks.size()) return nullptr;
+  return clean_up_frame(trace.stacks[call->stack]);
 }
 
 // Whoever was overtaken, or did the overtaking, in a destructor.
@@ -134,9 +134,9 @@ std::string outlived_main(const Clues& clues) {
   if (!failure || failure->thread >= clues.failing->trace.threads.size()) return "";
   const auto& threads = clues.failing->trace.threads;
   if (threads[failure->thread].parent == no_index) return "";
-  for (const TracedEvent& event : clues.failing->trace.events)
-    if (event.thread < threads.size() && threads[event.thread].parent == no_index &&
-        (event.exit > failure->at || event.unfinished))
+  for (const TracedCall& call : clues.failing->trace.calls)
+    if (call.thread < threads.size() && threads[call.thread].parent == no_index &&
+        (call.exit > failure->at || call.unfinished))
       return "";
   return fmt::format("{} was still at work when main had made its last call",
                      threads[failure->thread].name.text);
@@ -194,9 +194,9 @@ int threads_in_locks(const std::vector<ThreadAtEnd>& threads) {
 }
 
 bool is_stuck_elsewhere(const Trace& trace, uint32_t thread) {
-  return std::ranges::any_of(trace.events, [&](const TracedEvent& event) {
-    return event.thread == thread && event.unfinished && !event.is_intervention &&
-           event.site < trace.sites.size() && trace.sites[event.site].group != "lock";
+  return std::ranges::any_of(trace.calls, [&](const TracedCall& call) {
+    return call.thread == thread && call.unfinished && !call.is_intervention &&
+           call.site < trace.sites.size() && trace.sites[call.site].group != "lock";
   });
 }
 
@@ -229,11 +229,11 @@ class LockGraph {
   explicit LockGraph(const Trace& trace) : trace_(trace) {}
 
   StuckLocks operator()() {
-    std::vector<const TracedEvent*> events;
-    for (const TracedEvent& event : trace_.events)
-      if (!event.is_intervention && group_of(event) == "lock") events.push_back(&event);
-    std::ranges::stable_sort(events, {}, [](const TracedEvent* event) { return event->exit; });
-    for (const TracedEvent* event : events) follow(*event);
+    std::vector<const TracedCall*> calls;
+    for (const TracedCall& call : trace_.calls)
+      if (!call.is_intervention && group_of(call) == "lock") calls.push_back(&call);
+    std::ranges::stable_sort(calls, {}, [](const TracedCall* call) { return call->exit; });
+    for (const TracedCall* call : calls) follow(*call);
     for (StuckLocks::Wait& wait : stuck_.waits) wait.holder = holder_of(wanted_[wait.thread]);
     find_cycle();
     return std::move(stuck_);
@@ -242,26 +242,26 @@ class LockGraph {
  private:
   using Lock = std::pair<uint32_t, uint64_t>;  // process and address
 
-  std::string_view group_of(const TracedEvent& event) const {
-    return event.site < trace_.sites.size() ? std::string_view(trace_.sites[event.site].group)
-                                            : std::string_view();
+  std::string_view group_of(const TracedCall& call) const {
+    return call.site < trace_.sites.size() ? std::string_view(trace_.sites[call.site].group)
+                                           : std::string_view();
   }
 
-  Lock lock_of(const TracedEvent& event) const {
-    const bool known = event.thread < trace_.threads.size();
-    return {known ? trace_.threads[event.thread].process : no_index, event.object};
+  Lock lock_of(const TracedCall& call) const {
+    const bool known = call.thread < trace_.threads.size();
+    return {known ? trace_.threads[call.thread].process : no_index, call.object};
   }
 
   // Of a lock for several readers only the last one is remembered.
-  void follow(const TracedEvent& event) {
-    const std::string& api = trace_.sites[event.site].name.api;
-    if (event.unfinished) {
-      stuck_.waits.push_back({event.thread, event.site, no_index});
-      wanted_[event.thread] = lock_of(event);
+  void follow(const TracedCall& call) {
+    const std::string& api = trace_.sites[call.site].name.api;
+    if (call.unfinished) {
+      stuck_.waits.push_back({call.thread, call.site, no_index});
+      wanted_[call.thread] = lock_of(call);
     } else if (api.find("unlock") != std::string::npos) {
-      holders_.erase(lock_of(event));
-    } else if (event.result == 0) {
-      holders_[lock_of(event)] = event.thread;
+      holders_.erase(lock_of(call));
+    } else if (call.result == 0) {
+      holders_[lock_of(call)] = call.thread;
     }
   }
 

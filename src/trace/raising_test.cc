@@ -93,7 +93,7 @@ TEST_F(Raising, A_stack_tells_more_than_the_agents_own_attribution) {
   const Trace trace = raised();
   EXPECT_THAT(sites_of(trace),
               ElementsAre("queue.cc:57:pthread_cond_wait", "pool.cc:12:pthread_cond_wait"));
-  EXPECT_EQ(trace.events[1].site, 1u);
+  EXPECT_EQ(trace.calls[1].site, 1u);
   ASSERT_EQ(trace.visits.size(), 2u);
   EXPECT_EQ(trace.visits[0].visits, 1u);
   EXPECT_EQ(trace.visits[1].visits, 2u);
