@@ -382,8 +382,7 @@ class Run {
   TracedCall call_of(const Thread& self, const Step& step, uint32_t site, Duration deadline) {
     TracedCall call = told_.call_at(self.number, site, state_.now);
     call.unfinished = true;
-    if (!step.object.empty())
-      call.object = 0x1000 + std::hash<std::string>()(step.object) % 0xf000;
+    if (!step.object.empty()) call.object = 0x1000 + std::hash<std::string>()(step.object) % 0xf000;
     const bool timed = step.kind == Kind::wait_for;
     if (timed || step.kind == Kind::sleep || step.kind == Kind::arm)
       call.value = std::chrono::nanoseconds(timed ? deadline - state_.now : step.duration).count();
