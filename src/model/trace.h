@@ -82,6 +82,7 @@ struct TracedProcess {
   std::string name;
   Duration started{};                 // since the first thing that was reported, as all times here
   std::vector<std::string> degraded;  // what the agent could not do there
+  std::string agent = "native";       // which kind of agent tells of it
 };
 
 struct TracedThread {
