@@ -102,6 +102,15 @@ enum class TableKind : uint32_t {
   tallies = 18,
   chunks = 19,
   names = 20,
+  // Of a controlled run: the plan's, and then what the run tells. See schedule_protocol.h.
+  schedule = 21,
+  decisions = 22,
+  selected = 23,   // uint64_t
+  remaining = 24,  // uint64_t
+  control = 25,
+  switch_points = 26,
+  enabled = 27,  // uint16_t
+  deadlocked = 28,
   count
 };
 inline constexpr size_t table_kinds = static_cast<size_t>(TableKind::count);
@@ -282,7 +291,7 @@ struct Thread {
   uint32_t spawn_stack;  // in stacks; none: unknown
   uint32_t ordinal;      // how many threads this place had spawned before
   uint32_t first_chunk;  // of events
-  uint32_t unused;
+  uint32_t scheduled;    // its number in a controlled run + 1; 0: it has none
   uint64_t handle;  // its pthread_t, as joins name it
   uint64_t started_ns;
   Shared<uint64_t> ended_ns;

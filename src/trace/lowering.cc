@@ -112,6 +112,36 @@ std::optional<Error> why_impossible(const Intervention& what, const unflake::Pla
   return std::nullopt;
 }
 
+SamplerKind lower(unflake::Sampler sampler) {
+  switch (sampler) {
+    case unflake::Sampler::stay:
+      return SamplerKind::stay;
+    case unflake::Sampler::random_walk:
+      return SamplerKind::random_walk;
+    case unflake::Sampler::pct:
+      return SamplerKind::pct;
+    case unflake::Sampler::pos:
+      return SamplerKind::pos;
+    case unflake::Sampler::surw:
+      return SamplerKind::surw;
+  }
+  return SamplerKind::stay;
+}
+
+LoweredSchedule lower_schedule(const Schedule& schedule) {
+  LoweredSchedule lowered;
+  const auto stall = std::chrono::nanoseconds(schedule.stall).count();
+  lowered.plan = {lower(schedule.sampler),
+                  static_cast<uint32_t>(std::clamp<int>(schedule.depth, 1, deepest_pct)),
+                  schedule.seed, schedule.length, static_cast<uint64_t>(std::max<int64_t>(0, stall))};
+  for (const Decision& decision : schedule.decisions)
+    lowered.decisions.push_back({decision.point, decision.thread, 0});
+  std::ranges::stable_sort(lowered.decisions, {}, &PlannedDecision::point);
+  lowered.selected = schedule.selected;
+  lowered.remaining = schedule.remaining;
+  return lowered;
+}
+
 class Lowerer {
  public:
   Lowerer(const unflake::Plan& plan, CodeMap& code, const TestMemory& memory)
@@ -129,6 +159,7 @@ class Lowerer {
       if (auto done = add_extra_function(function); !done) return done.error();
     if (plan_.failures) add_reporters();
     if (plan_.functions) add_functions();
+    if (plan_.schedule) lowered_.schedule = lower_schedule(*plan_.schedule);
     order();
     return std::move(lowered_);
   }
