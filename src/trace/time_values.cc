@@ -260,7 +260,7 @@ struct Collected {
 CallPath call_path(const TimedVisit& visit, const Trace& run) {
   CallPath path;
   if (visit.stack >= run.stacks.size()) return path;
-  for (const Frame* frame : callers_of(run, run.stacks[visit.stack], run.sites[visit.site].name))
+  for (const Frame* frame : callers_of(run.stacks[visit.stack], run.sites[visit.site].name))
     if (path.size() < most_levels) path.push_back(location_of(*frame));
   return path;
 }
