@@ -19,7 +19,7 @@ bool fails_elsewhere(const Clues& clues) {
 
 }  // namespace
 
-CauseEvidence async_wait(const Clues& clues) {
+RootCauseEvidence async_wait(const Clues& clues) {
   const auto& wait = clues.found->wait;
   if (!wait) return {};
   const std::string place = short_place(wait->moment.place);
@@ -56,7 +56,7 @@ const Intervention* delay_at_line(const Clues& clues) {
 
 }  // namespace
 
-CauseEvidence ordering(const Clues& clues) {
+RootCauseEvidence ordering(const Clues& clues) {
   if (const Intervention* line = delay_at_line(clues))
     return {0.91,
             {fmt::format("it fails when a thread is late at {}, between two calls: another one "
@@ -133,7 +133,7 @@ bool signal_overtook_wait(const Clues& clues) {
          clues.order->traits_of(*clues.second()) & protocol::api_wakes;
 }
 
-CauseEvidence lost_wakeup(const Clues& clues) {
+RootCauseEvidence lost_wakeup(const Clues& clues) {
   if (!clues.order) return {};
   for (const Point& point : clues.order->points) {
     if (point.kind != Point::Kind::begin || !point.failing) continue;
@@ -176,7 +176,7 @@ uint32_t process_of(const CallOrder& order, const Point& point) {
 
 }  // namespace
 
-CauseEvidence process_handover(const Clues& clues) {
+RootCauseEvidence process_handover(const Clues& clues) {
   if (!clues.pair) return {};
   const Point &first = *clues.first(), &second = *clues.second();
   const double covered = clues.found->wait ? 0.1 : 0;
@@ -214,7 +214,7 @@ bool others_are_active(const CallOrder& order, const Point& failure) {
 namespace {
 
 // A thread that waited for the late one to its end, and then looked how long that took.
-CauseEvidence measured_another(const CallOrder& order, const Point& failure) {
+RootCauseEvidence measured_another(const CallOrder& order, const Point& failure) {
   std::optional<Duration> from, to;
   for (const TracedCall& call : order.with_plan().calls) {
     if (!call.is_intervention) continue;
@@ -237,14 +237,14 @@ CauseEvidence measured_another(const CallOrder& order, const Point& failure) {
 
 }  // namespace
 
-CauseEvidence exact_timing(const Clues& clues) {
+RootCauseEvidence exact_timing(const Clues& clues) {
   if (!clues.order || !clues.order->failure || clues.crashed()) return {};
   const Point& failure = clues.order->points[*clues.order->failure];
   if (!clues.order->threads[failure.thread].late_from)
     return measured_another(*clues.order, failure);
   const int calls = own_time_calls(*clues.order, failure);
   if (calls == 0) return {};
-  CauseEvidence found{
+  RootCauseEvidence found{
       0.85,
       {fmt::format("the thread that was late is the one that fails, and it looked at the "
                    "clock or gave a time {} in between",
@@ -259,7 +259,7 @@ CauseEvidence exact_timing(const Clues& clues) {
 namespace {
 
 // Somebody got no lock in time, because others kept it.
-CauseEvidence starved_of_lock(const CallOrder& order) {
+RootCauseEvidence starved_of_lock(const CallOrder& order) {
   for (const Point& point : order.points) {
     if (point.kind != Point::Kind::begin || order.group_of(point) != "lock") continue;
     if (!point.failing || !point.failing->timed_out) continue;
@@ -275,9 +275,10 @@ CauseEvidence starved_of_lock(const CallOrder& order) {
 
 }  // namespace
 
-CauseEvidence starvation(const Clues& clues) {
+RootCauseEvidence starvation(const Clues& clues) {
   const Conditions& scarce = clues.repro->conditions;
-  if (scarce == Conditions{}) return clues.order ? starved_of_lock(*clues.order) : CauseEvidence{};
+  if (scarce == Conditions{})
+    return clues.order ? starved_of_lock(*clues.order) : RootCauseEvidence{};
   std::vector<std::string> parts;
   if (scarce.one_core) parts.push_back("all threads share one core");
   if (scarce.cpu_share < 1)
@@ -317,7 +318,7 @@ bool is_refused_when_failing(const CallOrder& order, const Point& point) {
 
 }  // namespace
 
-CauseEvidence resource(const Clues& clues) {
+RootCauseEvidence resource(const Clues& clues) {
   if (const std::string found = scarce_thing(clues); !found.empty())
     return {0.92, {fmt::format("the failure says \"{}\"", found)}};
   if (!clues.order) return {};
