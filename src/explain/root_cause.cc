@@ -7,6 +7,7 @@
 #include <map>
 
 #include "explain/moments.h"
+#include "trace/happens_before.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -196,7 +197,7 @@ int threads_in_locks(const std::vector<ThreadAtEnd>& threads) {
 bool is_stuck_elsewhere(const Trace& trace, uint32_t thread) {
   return std::ranges::any_of(trace.events, [&](const TracedEvent& event) {
     return event.thread == thread && event.unfinished && !event.is_intervention &&
-           event.site < trace.sites.size() && trace.sites[event.site].group != "lock";
+           event.site < trace.sites.size() && !is_lock(trace.sites[event.site]);
   });
 }
 
@@ -231,7 +232,9 @@ class LockGraph {
   StuckLocks operator()() {
     std::vector<const TracedEvent*> events;
     for (const TracedEvent& event : trace_.events)
-      if (!event.is_intervention && group_of(event) == "lock") events.push_back(&event);
+      if (!event.is_intervention && event.site < trace_.sites.size() &&
+          is_lock(trace_.sites[event.site]))
+        events.push_back(&event);
     std::ranges::stable_sort(events, {}, [](const TracedEvent* event) { return event->exit; });
     for (const TracedEvent* event : events) follow(*event);
     for (StuckLocks::Wait& wait : stuck_.waits) wait.holder = holder_of(wanted_[wait.thread]);
@@ -242,11 +245,6 @@ class LockGraph {
  private:
   using Lock = std::pair<uint32_t, uint64_t>;  // process and address
 
-  std::string_view group_of(const TracedEvent& event) const {
-    return event.site < trace_.sites.size() ? std::string_view(trace_.sites[event.site].group)
-                                            : std::string_view();
-  }
-
   Lock lock_of(const TracedEvent& event) const {
     const bool known = event.thread < trace_.threads.size();
     return {known ? trace_.threads[event.thread].process : no_index, event.object};
@@ -254,11 +252,10 @@ class LockGraph {
 
   // Of a lock for several readers only the last one is remembered.
   void follow(const TracedEvent& event) {
-    const std::string& api = trace_.sites[event.site].name.api;
     if (event.unfinished) {
       stuck_.waits.push_back({event.thread, event.site, no_index});
       wanted_[event.thread] = lock_of(event);
-    } else if (api.find("unlock") != std::string::npos) {
+    } else if (is_unlock(trace_.sites[event.site])) {
       holders_.erase(lock_of(event));
     } else if (event.result == 0) {
       holders_[lock_of(event)] = event.thread;

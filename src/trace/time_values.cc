@@ -1,12 +1,12 @@
 #include "trace/time_values.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <map>
 #include <tuple>
 
+#include "protocol/timing_apis.h"
 #include "trace/happens_before.h"
 #include "trace/names.h"
 
@@ -14,30 +14,20 @@ namespace unflake {
 namespace {
 
 using namespace std::chrono_literals;
+using protocol::Timer;
 using std::chrono::nanoseconds;
 using End = TimedVisit::End;
 
 // No test waits so long; a deadline at the end of time looks like this.
 constexpr int64_t forever_ns = nanoseconds(std::chrono::years(1)).count();
 
-template <size_t size>
-bool is_one_of(const std::string& api, const std::array<std::string_view, size>& names) {
-  return std::ranges::find(names, api) != names.end();
+Timer timer_of(const TracedSite& site) {
+  const protocol::ApiFacts* facts = facts_of(site);
+  return facts ? facts->timer : Timer::none;
 }
 
-bool arms_descriptor(const std::string& api) {
-  return api == "setsockopt" || api == "timerfd_settime";
-}
-
-bool arms_signal(const std::string& api) {
-  return is_one_of(
-      api, std::array<std::string_view, 4>{"alarm", "ualarm", "setitimer", "timer_settime"});
-}
-
-bool reads_descriptor(const std::string& api) {
-  return is_one_of(api,
-                   std::array<std::string_view, 8>{"read", "readv", "recv", "recvfrom", "recvmsg",
-                                                   "recvmmsg", "accept", "accept4"});
+bool arms_descriptor(Timer timer) {
+  return timer == Timer::file || timer == Timer::socket;
 }
 
 int64_t ns(Duration time) {
@@ -49,8 +39,9 @@ Duration length_of(const TracedEvent& event) {
 }
 
 bool waits_for_something(const TracedSite& site, const TracedEvent& event) {
-  if (site.group == "sleep" || site.group == "timer") return false;
-  return site.group != "poll" || event.object != 0;
+  const uint16_t group = group_traits(site);
+  if (group & (protocol::group_sleeps | protocol::group_timers)) return false;
+  return !(group & protocol::group_polls) || event.object != 0;
 }
 
 // Most programs poll a timer's file and read it when it is ready: the read itself takes no time,
@@ -86,12 +77,12 @@ class VisitReader {
   std::vector<TimedVisit> operator()() {
     for (const TracedEvent& event : trace_.events) {
       if (event.is_intervention || event.site >= trace_.sites.size()) continue;
-      const std::string& api = trace_.sites[event.site].name.api;
-      if (arms_descriptor(api) || reads_descriptor(api) || api == "close")
+      const Timer timer = timer_of(event);
+      if (arms_descriptor(timer) || timer == Timer::read || timer == Timer::closed)
         by_descriptor_[{process_of(event), event.object}].push_back(&event);
-      if (arms_signal(api))
+      if (timer == Timer::signal)
         add(event, {});
-      else if (takes_time(trace_.sites[event.site]) && !arms_descriptor(api))
+      else if (takes_time(trace_.sites[event.site]) && !arms_descriptor(timer))
         add_wait(event);
     }
     for (auto& [descriptor, events] : by_descriptor_) judge_descriptor(events);
@@ -153,15 +144,15 @@ class VisitReader {
   void judge_descriptor(Events& events) {
     std::ranges::stable_sort(events, {}, [](const TracedEvent* event) { return event->enter; });
     const auto arms = [&](const TracedEvent* event) {
-      return arms_descriptor(api_of(*event)) && event->value >= 0;
+      return arms_descriptor(timer_of(*event)) && event->value >= 0;
     };
     auto begin = std::ranges::find_if(events, arms);
     while (begin != events.end()) {
       const auto end = std::find_if(begin + 1, events.end(), [&](const TracedEvent* event) {
-        return arms(event) || api_of(*event) == "close";
+        return arms(event) || timer_of(*event) == Timer::closed;
       });
       const TracedEvent* const last = end != events.end() ? *end : nullptr;
-      if (api_of(**begin) == "setsockopt")
+      if (timer_of(**begin) == Timer::socket)
         judge_socket(**begin, {begin + 1, end});
       else
         judge_timer(**begin, {begin + 1, end}, last);
@@ -173,7 +164,7 @@ class VisitReader {
   void judge_socket(const TracedEvent& set, const Events& reads) {
     bool judged = false;
     for (const TracedEvent* read : reads) {
-      if (read->unfinished || !reads_descriptor(api_of(*read))) continue;
+      if (read->unfinished || timer_of(*read) != Timer::read) continue;
       TimedVisit* visit = add(set, length_of(*read));
       if (visit == nullptr) return;
       visit->length = length_of(*read);
@@ -203,8 +194,8 @@ class VisitReader {
     visit->length = std::max(Duration{}, last->enter - set.enter);
   }
 
-  const std::string& api_of(const TracedEvent& event) const {
-    return trace_.sites[event.site].name.api;
+  Timer timer_of(const TracedEvent& event) const {
+    return unflake::timer_of(trace_.sites[event.site]);
   }
 
   const Trace& trace_;
