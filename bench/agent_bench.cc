@@ -67,7 +67,7 @@ Plan counting() {
 
 Plan profiling() {
   Plan plan = counting();
-  plan.events = plan.stacks = true;
+  plan.calls = plan.stacks = true;
   return plan;
 }
 

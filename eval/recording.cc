@@ -67,17 +67,17 @@ Json to_json(const TracedSite& site) {
           {"group", text_to_json(site.group)}};
 }
 
-Json to_json(const TracedEvent& event) {
-  return {{"thread", index(event.thread)},
-          {"site", index(event.site)},
-          {"enter_us", event.enter.count()},
-          {"exit_us", event.exit.count()},
-          {"object", static_cast<int64_t>(event.object)},
-          {"value", event.value},
-          {"result", event.result},
-          {"timed_out", event.timed_out},
-          {"unfinished", event.unfinished},
-          {"is_intervention", event.is_intervention}};
+Json to_json(const TracedCall& call) {
+  return {{"thread", index(call.thread)},
+          {"site", index(call.site)},
+          {"enter_us", call.enter.count()},
+          {"exit_us", call.exit.count()},
+          {"object", static_cast<int64_t>(call.object)},
+          {"value", call.value},
+          {"result", call.result},
+          {"timed_out", call.timed_out},
+          {"unfinished", call.unfinished},
+          {"is_intervention", call.is_intervention}};
 }
 
 Json to_json(const Tried& tried) {
@@ -128,17 +128,17 @@ void read(const JsonField& json, TracedSite& site) {
   site.api = api_number(site.name.api);
 }
 
-void read(const JsonField& json, TracedEvent& event) {
-  event.thread = index(json["thread"]);
-  event.site = index(json["site"]);
-  event.enter = time(json["enter_us"]);
-  event.exit = time(json["exit_us"]);
-  event.object = static_cast<uint64_t>(any_number(json["object"]));
-  event.value = any_number(json["value"]);
-  event.result = number(json["result"]);
-  event.timed_out = json["timed_out"].flag();
-  event.unfinished = json["unfinished"].flag();
-  event.is_intervention = json["is_intervention"].flag();
+void read(const JsonField& json, TracedCall& call) {
+  call.thread = index(json["thread"]);
+  call.site = index(json["site"]);
+  call.enter = time(json["enter_us"]);
+  call.exit = time(json["exit_us"]);
+  call.object = static_cast<uint64_t>(any_number(json["object"]));
+  call.value = any_number(json["value"]);
+  call.result = number(json["result"]);
+  call.timed_out = json["timed_out"].flag();
+  call.unfinished = json["unfinished"].flag();
+  call.is_intervention = json["is_intervention"].flag();
 }
 
 void read(const JsonField& json, Tried& tried) {
@@ -169,7 +169,7 @@ Recording read_recording(const JsonField& json) {
   recording.trace.processes = items<TracedProcess>(trace["processes"]);
   recording.trace.threads = items<TracedThread>(trace["threads"]);
   recording.trace.sites = items<TracedSite>(trace["sites"]);
-  recording.trace.events = items<TracedEvent>(trace["events"]);
+  recording.trace.calls = items<TracedCall>(trace["events"]);
   recording.tried = items<Tried>(json["tried"]);
   return recording;
 }
@@ -198,7 +198,7 @@ std::string recording_json(const Recording& recording) {
                        {"processes", list(trace.processes)},
                        {"threads", list(trace.threads)},
                        {"sites", list(trace.sites)},
-                       {"events", list(trace.events)}}}};
+                       {"events", list(trace.calls)}}}};
   return json_text(json, 1) + "\n";
 }
 

@@ -87,8 +87,8 @@ TEST(Recording, Whose_numbers_lead_nowhere_suggests_less_and_does_not_crash) {
   Recording recording = some_recording();
   recording.failure.thread = 77;
   for (TracedThread& thread : recording.trace.threads) thread.parent = thread.process = 99;
-  recording.trace.events.back().site = 1234;
-  recording.trace.events.front().thread = 4321;
+  recording.trace.calls.back().site = 1234;
+  recording.trace.calls.front().thread = 4321;
   const auto read = parse_recording(recording_json(recording), "here");
   ASSERT_TRUE(read) << to_string(read.error());
   EXPECT_LT(candidates_of(*read, Order::turns).size(),

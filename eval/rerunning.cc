@@ -47,7 +47,7 @@ Result<Rerunning> Rerunning::of(const TestWords& words, const std::string& confi
   if (!one) return one.error();
   Rerunning rerunning(std::move(*one));
   Plan plan = agent_plan();
-  plan.events = plan.stacks = true;  // the names of sites come from stacks
+  plan.calls = plan.stacks = true;  // the names of sites come from stacks
   auto profile = rerunning.one_->run(plan);
   if (!profile) return profile.error();
   rerunning.known_ = std::move(profile->trace);

@@ -278,7 +278,7 @@ Result<std::unique_ptr<OneTest>> find_recorded_test(const Project& project, cons
 
 Plan profile_plan(const Repro& repro) {
   Plan plan;
-  plan.agent = plan.events = plan.stacks = true;  // the names of sites come from stacks
+  plan.agent = plan.calls = plan.stacks = true;  // the names of sites come from stacks
   plan.system_calls = repro.plan.system_calls;
   plan.groups_off = repro.plan.groups_off;
   return plan;

@@ -127,7 +127,7 @@ class Balance {
   // What every run has: events, because they measure how long things took.
   Plan plan() const {
     Plan plan = options_.plan;
-    plan.agent = plan.events = true;
+    plan.agent = plan.calls = true;
     plan.system_calls = command_.one.system_calls;
     plan.extra_functions = one_->functions();
     return plan;

@@ -172,7 +172,7 @@ class Explaining {
 
   Result<void> run_with_plan(bool stacks) {
     Plan plan = relocation_.plan;
-    plan.agent = plan.events = true;
+    plan.agent = plan.calls = true;
     plan.stacks = stacks;
     plan.extra_functions.clear();
     for (int i = 0; i < command_.tries && !with_plan(); ++i) {

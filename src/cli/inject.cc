@@ -364,14 +364,14 @@ class Injection {
     if (!off) return off.error();
     Plan plan;
     plan.agent = true;
-    plan.events = plan.stacks = true;  // the names of sites come from stacks
+    plan.calls = plan.stacks = true;  // the names of sites come from stacks
     plan.system_calls = command_.one.system_calls;
     plan.groups_off = std::move(*off);
     return plan;
   }
 
   Result<int> run_all(Plan plan, const std::vector<NamedIntervention>& interventions) {
-    plan.events = plan.stacks = false;  // recording them would make the threads later than asked
+    plan.calls = plan.stacks = false;  // recording them would make the threads later than asked
     InterventionTotals totals;
     std::vector<std::string> texts;
     for (const NamedIntervention& named : interventions) texts.push_back(named.text);

@@ -225,7 +225,7 @@ class Replay {
       if (relocation_.is_complete()) break;
     }
     relocation_.plan.agent = true;
-    relocation_.plan.events = relocation_.plan.stacks = false;
+    relocation_.plan.calls = relocation_.plan.stacks = false;
     relocation_.plan.extra_functions.clear();  // they would only be counted
     return {};
   }

@@ -38,7 +38,7 @@ Result<Plan> plan_of(const TraceCommand& command) {
   if (!off) return off.error();
   Plan plan;
   plan.agent = true;
-  plan.events = true;
+  plan.calls = true;
   plan.stacks = !command.no_stacks;
   plan.functions = command.functions;
   plan.system_calls = command.one.system_calls;

@@ -12,12 +12,12 @@ namespace unflake {
 namespace {
 
 // A thread that is delayed before a line has come there, and has not executed it.
-Duration reached(const Trace& trace, const TracedEvent& event) {
-  const TracedEvent* next = &event + 1;
-  const bool is_last = next == trace.events.data() + trace.events.size();
-  const bool is_line = event.site < trace.sites.size() && trace.sites[event.site].name.api.empty();
-  if (!is_line || is_last || !next->is_intervention) return event.enter;
-  return next->thread == event.thread && next->site == event.site ? next->exit : event.enter;
+Duration reached(const Trace& trace, const TracedCall& call) {
+  const TracedCall* next = &call + 1;
+  const bool is_last = next == trace.calls.data() + trace.calls.size();
+  const bool is_line = call.site < trace.sites.size() && trace.sites[call.site].name.api.empty();
+  if (!is_line || is_last || !next->is_intervention) return call.enter;
+  return next->thread == call.thread && next->site == call.site ? next->exit : call.enter;
 }
 
 class Matcher {
@@ -28,7 +28,7 @@ class Matcher {
     order_.plan_is_passing = plan_is_passing;
   }
 
-  EventOrder operator()() {
+  CallOrder operator()() {
     number_threads(*order_.passing, &OrderedThread::passing, passing_threads_);
     number_threads(*order_.failing, &OrderedThread::failing, failing_threads_);
     add_calls(*order_.passing, passing_threads_, &Call::passing);
@@ -44,8 +44,8 @@ class Matcher {
  private:
   struct Call {
     uint32_t thread = no_index;
-    const TracedEvent* passing = nullptr;
-    const TracedEvent* failing = nullptr;
+    const TracedCall* passing = nullptr;
+    const TracedCall* failing = nullptr;
   };
 
   // Threads of two processes may have the same name: their numbers tell them apart.
@@ -63,20 +63,20 @@ class Matcher {
   }
 
   void add_calls(const Trace& trace, const std::vector<uint32_t>& threads,
-                 const TracedEvent* Call::*side) {
+                 const TracedCall* Call::*side) {
     std::vector<uint32_t> sites;
     for (const TracedSite& site : trace.sites)
       sites.push_back(sites_.try_emplace(to_string(site.name), static_cast<uint32_t>(sites_.size()))
                           .first->second);
     std::map<std::pair<uint32_t, uint32_t>, uint64_t> visits;
-    for (const TracedEvent& event : trace.events) {
-      if (event.is_intervention || event.thread >= threads.size() || event.site >= sites.size())
+    for (const TracedCall& call : trace.calls) {
+      if (call.is_intervention || call.thread >= threads.size() || call.site >= sites.size())
         continue;
-      const uint32_t thread = threads[event.thread], site = sites[event.site];
+      const uint32_t thread = threads[call.thread], site = sites[call.site];
       const auto [known, is_new] =
           numbers_.try_emplace({thread, site, ++visits[{thread, site}]}, calls_.size());
       if (is_new) calls_.push_back({thread, nullptr, nullptr});
-      calls_[known->second].*side = &event;
+      calls_[known->second].*side = &call;
     }
   }
 
@@ -119,11 +119,11 @@ class Matcher {
 
   void find_lateness() {
     const auto& numbers = order_.plan_is_passing ? passing_threads_ : failing_threads_;
-    for (const TracedEvent& event : order_.with_plan().events) {
-      if (!event.is_intervention || event.thread >= numbers.size()) continue;
-      OrderedThread& thread = order_.threads[numbers[event.thread]];
-      thread.late_from = std::min(thread.late_from.value_or(event.enter), event.enter);
-      thread.late_to = std::max(thread.late_to.value_or(event.exit), event.exit);
+    for (const TracedCall& call : order_.with_plan().calls) {
+      if (!call.is_intervention || call.thread >= numbers.size()) continue;
+      OrderedThread& thread = order_.threads[numbers[call.thread]];
+      thread.late_from = std::min(thread.late_from.value_or(call.enter), call.enter);
+      thread.late_to = std::max(thread.late_to.value_or(call.exit), call.exit);
     }
   }
 
@@ -164,7 +164,7 @@ class Matcher {
                             : divergence(passing, thread.passing, failing, thread.failing);
   }
 
-  EventOrder order_;
+  CallOrder order_;
   std::vector<uint32_t> passing_threads_, failing_threads_;  // their numbers in the order
   std::map<std::pair<std::string, int>, uint32_t> names_;
   std::unordered_map<std::string, uint32_t> sites_;
@@ -174,17 +174,17 @@ class Matcher {
 
 }  // namespace
 
-std::optional<uint32_t> EventOrder::failing_thread() const {
+std::optional<uint32_t> CallOrder::failing_thread() const {
   if (failure) return points[*failure].thread;
   return divergence ? std::optional<uint32_t>(0) : std::nullopt;
 }
 
-Duration EventOrder::decided_by() const {
+Duration CallOrder::decided_by() const {
   const Duration failed = failure ? *points[*failure].failing_at : Duration::max();
   return std::min(failed, divergence.value_or(failed));
 }
 
-const TracedSite* EventOrder::site_of(const Point& point) const {
+const TracedSite* CallOrder::site_of(const Point& point) const {
   if (point.passing && point.passing->site < passing->sites.size())
     return &passing->sites[point.passing->site];
   if (point.failing && point.failing->site < failing->sites.size())
@@ -192,17 +192,17 @@ const TracedSite* EventOrder::site_of(const Point& point) const {
   return nullptr;
 }
 
-uint16_t EventOrder::traits_of(const Point& point) const {
+uint16_t CallOrder::traits_of(const Point& point) const {
   const TracedSite* site = site_of(point);
   return site ? api_traits(*site) : 0;
 }
 
-uint16_t EventOrder::group_traits_of(const Point& point) const {
+uint16_t CallOrder::group_traits_of(const Point& point) const {
   const TracedSite* site = site_of(point);
   return site ? group_traits(*site) : 0;
 }
 
-EventOrder order_events(const Trace& passing, const Trace& failing, bool plan_is_passing) {
+CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing) {
   return Matcher(passing, failing, plan_is_passing)();
 }
 
@@ -214,21 +214,21 @@ int sign_of(int32_t result) {
 
 struct Call {
   std::string site;
-  const TracedEvent* event = nullptr;
+  const TracedCall* call = nullptr;
 };
 
 std::vector<Call> calls_of(const Trace& trace, uint32_t thread) {
   std::vector<Call> calls;
-  for (const TracedEvent& event : trace.events)
-    if (event.thread == thread && !event.is_intervention && event.site < trace.sites.size())
-      calls.push_back({to_string(trace.sites[event.site].name), &event});
+  for (const TracedCall& call : trace.calls)
+    if (call.thread == thread && !call.is_intervention && call.site < trace.sites.size())
+      calls.push_back({to_string(trace.sites[call.site].name), &call});
   return calls;
 }
 
 // A loop that goes round more often is no other way: the last visit of a site stands for it.
-std::map<std::string, const TracedEvent*> last_calls(const std::vector<Call>& calls) {
-  std::map<std::string, const TracedEvent*> last;
-  for (const Call& call : calls) last[call.site] = call.event;
+std::map<std::string, const TracedCall*> last_calls(const std::vector<Call>& calls) {
+  std::map<std::string, const TracedCall*> last;
+  for (const Call& call : calls) last[call.site] = call.call;
   return last;
 }
 
@@ -251,16 +251,16 @@ class Divergence {
  private:
   void compare(const Call& call) {
     const auto other = passing_.find(call.site);
-    if (other == passing_.end()) return take(call.event->enter);
-    if (call.event != failing_.at(call.site)) return;
-    if (sign_of(call.event->result) != sign_of(other->second->result) ||
-        call.event->timed_out != other->second->timed_out)
-      take(call.event->exit);
+    if (other == passing_.end()) return take(call.call->enter);
+    if (call.call != failing_.at(call.site)) return;
+    if (sign_of(call.call->result) != sign_of(other->second->result) ||
+        call.call->timed_out != other->second->timed_out)
+      take(call.call->exit);
   }
 
   void take(Duration at) { first_ = std::min(first_.value_or(at), at); }
 
-  std::map<std::string, const TracedEvent*> passing_, failing_;
+  std::map<std::string, const TracedCall*> passing_, failing_;
   std::optional<Duration> first_;
 };
 
@@ -275,10 +275,10 @@ std::optional<Duration> first_error(const Trace& passing, uint32_t passing_threa
                                     const Trace& failing, uint32_t failing_thread) {
   const auto before = last_calls(calls_of(passing, passing_thread));
   std::optional<Duration> first;
-  for (const auto& [site, event] : last_calls(calls_of(failing, failing_thread))) {
+  for (const auto& [site, call] : last_calls(calls_of(failing, failing_thread))) {
     const auto other = before.find(site);
-    if (event->result >= 0 || other == before.end() || other->second->result < 0) continue;
-    first = std::min(first.value_or(event->exit), event->exit);
+    if (call->result >= 0 || other == before.end() || other->second->result < 0) continue;
+    first = std::min(first.value_or(call->exit), call->exit);
   }
   return first;
 }
@@ -290,7 +290,7 @@ constexpr size_t most_other_points = 4000;
 
 class PairSearch {
  public:
-  explicit PairSearch(const EventOrder& order) : order_(order) {
+  explicit PairSearch(const CallOrder& order) : order_(order) {
     for (size_t i = 0; i < order_.points.size(); ++i) sort_in(i);
     keep_earliest(late_, most_late_points);
     keep_latest(others_, most_other_points);
@@ -360,8 +360,8 @@ class PairSearch {
   }
 
   bool are_about_one_object(const Point& a, const Point& b) const {
-    const TracedEvent* one = a.passing ? a.passing : a.failing;
-    const TracedEvent* two = b.passing ? b.passing : b.failing;
+    const TracedCall* one = a.passing ? a.passing : a.failing;
+    const TracedCall* two = b.passing ? b.passing : b.failing;
     if (!one || !two || !a.passing != !b.passing) return false;
     return one->object != 0 && one->object == two->object && process_of(a) == process_of(b);
   }
@@ -440,7 +440,7 @@ class PairSearch {
     best_score_ = points;
   }
 
-  const EventOrder& order_;
+  const CallOrder& order_;
   std::vector<size_t> late_, others_;
   std::vector<std::vector<Duration>> passing_times_, failing_times_;  // by thread
   std::optional<PointPair> best_;
@@ -449,7 +449,7 @@ class PairSearch {
 
 }  // namespace
 
-std::optional<PointPair> flipped_pair(const EventOrder& order) {
+std::optional<PointPair> flipped_pair(const CallOrder& order) {
   return PairSearch(order)();
 }
 

@@ -13,9 +13,9 @@ namespace unflake {
 struct Point {
   enum class Kind { begin, end, thread_end, failure };
   Kind kind = Kind::begin;
-  uint32_t thread = no_index;            // in EventOrder::threads
-  const TracedEvent* passing = nullptr;  // the call; nullptr: not made
-  const TracedEvent* failing = nullptr;
+  uint32_t thread = no_index;           // in CallOrder::threads
+  const TracedCall* passing = nullptr;  // the call; nullptr: not made
+  const TracedCall* failing = nullptr;
   // Only bounds are known of when a passing run was where the other one failed.
   std::optional<Duration> passing_from, passing_to;
   std::optional<Duration> failing_at;
@@ -30,7 +30,7 @@ struct OrderedThread {
 };
 
 // Two runs of one test, point by point.
-struct EventOrder {
+struct CallOrder {
   const Trace* passing = nullptr;
   const Trace* failing = nullptr;
   bool plan_is_passing = false;  // the passing run is the one with interventions
@@ -50,7 +50,7 @@ struct EventOrder {
   uint16_t group_traits_of(const Point& point) const;  // protocol::GroupTraits
 };
 
-EventOrder order_events(const Trace& passing, const Trace& failing, bool plan_is_passing);
+CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing);
 
 // The pair of points that most likely decides: `first` came before `second` in the passing run and
 // not in the failing one, and one of the two is behind a delay of the plan.
@@ -59,7 +59,7 @@ struct PointPair {
   bool same_object = false;
 };
 
-std::optional<PointPair> flipped_pair(const EventOrder& order);
+std::optional<PointPair> flipped_pair(const CallOrder& order);
 
 // When, in the failing run, a thread first did something else than in the passing one: a call that
 // it does not make there, one less, or one that ended differently. What decides came before.

@@ -33,7 +33,7 @@ class Explainer {
 
   Explanation operator()() {
     if (passing_ && failing_)
-      order_ = order_events(passing_->trace, failing_->trace, repro_.passes_under_plan);
+      order_ = order_calls(passing_->trace, failing_->trace, repro_.passes_under_plan);
     find_late_threads();
     find_failure();
     find_pair();
@@ -84,17 +84,16 @@ class Explainer {
     if (late.place.line == 0 && passing_) late.place = place_of(passing_->trace, what.site);
     if (number < trace.interventions.size()) late.times = trace.interventions[number].fired;
     bool first = true;
-    for (const TracedEvent& event : trace.events) {
-      if (!event.is_intervention || event.site >= trace.sites.size()) continue;
-      if (trace.sites[event.site].name != what.site || event.thread >= trace.threads.size())
-        continue;
+    for (const TracedCall& call : trace.calls) {
+      if (!call.is_intervention || call.site >= trace.sites.size()) continue;
+      if (trace.sites[call.site].name != what.site || call.thread >= trace.threads.size()) continue;
       if (first) {
-        late.thread = trace.threads[event.thread].name.text;
-        late.started_by = started_by(trace, event.thread);
+        late.thread = trace.threads[call.thread].name.text;
+        late.started_by = started_by(trace, call.thread);
         late.longest = Duration{};
       }
       first = false;
-      late.longest = std::max(late.longest, event.exit - event.enter);
+      late.longest = std::max(late.longest, call.exit - call.enter);
     }
   }
 
@@ -179,7 +178,7 @@ class Explainer {
   const Repro& repro_;
   const ObservedRun* passing_;
   const ObservedRun* failing_;
-  std::optional<EventOrder> order_;
+  std::optional<CallOrder> order_;
   std::optional<PointPair> pair_;
   Explanation found_;
 };

@@ -532,8 +532,8 @@ TEST(Explanation, Survives_numbers_that_lead_nowhere) {
   TraceBuilder builder = two_threads();
   builder.call("main", "post.cc:30:pthread_mutex_lock", 1, 2).call(worker, "a.cc:1:read", 3, 4);
   ObservedRun run = run_of(builder, OutcomeKind::fail);
-  run.trace.events[0].thread = 77;
-  run.trace.events[1].site = 77;
+  run.trace.calls[0].thread = 77;
+  run.trace.calls[1].site = 77;
   run.trace.threads[1].parent = 99;
   run.trace.failures.push_back({"assertion", 55, 0, {}, "", 0, "", "", {}});
   const Repro repro = repro_at("post.cc:30:pthread_mutex_lock", "main");

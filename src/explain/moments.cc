@@ -39,10 +39,10 @@ CodeSpot place_of(const Trace& trace, const TracedFailure& failure) {
   return place;
 }
 
-// The event's own stack is the surest source for its file.
-CodeSpot place_of(const Trace& trace, const TracedEvent& event, const SiteName& site) {
-  if (event.stack < trace.stacks.size())
-    if (const Frame* frame = frame_at(trace.stacks[event.stack], site))
+// The call's own stack is the surest source for its file.
+CodeSpot place_of(const Trace& trace, const TracedCall& call, const SiteName& site) {
+  if (call.stack < trace.stacks.size())
+    if (const Frame* frame = frame_at(trace.stacks[call.stack], site))
       return {frame->file, frame->line, frame->function};
   return place_of(trace, site);
 }
@@ -59,10 +59,10 @@ const Frame* frame_above(const Trace& trace, const TracedStack& stack, const Cod
   return nullptr;
 }
 
-std::optional<CodeSpot> caller_of(const EventOrder& order, const Trace& trace,
-                                  const TracedEvent& event, const CodeSpot& own) {
-  if (event.stack >= trace.stacks.size()) return std::nullopt;
-  const TracedStack& stack = trace.stacks[event.stack];
+std::optional<CodeSpot> caller_of(const CallOrder& order, const Trace& trace,
+                                  const TracedCall& call, const CodeSpot& own) {
+  if (call.stack >= trace.stacks.size()) return std::nullopt;
+  const TracedStack& stack = trace.stacks[call.stack];
   const TracedFailure* failure = main_failure(*order.failing);
   const Frame* frame =
       failure ? frame_of_function(stack, place_of(*order.failing, *failure)) : nullptr;
@@ -85,14 +85,14 @@ Moment::What what_of(Point::Kind kind) {
   return Moment::What::call;
 }
 
-void describe_call(Moment& moment, const EventOrder& order, const Point& point) {
+void describe_call(Moment& moment, const CallOrder& order, const Point& point) {
   const TracedSite* site = order.site_of(point);
   if (!site) return;
   const Trace& trace = point.passing ? *order.passing : *order.failing;
-  const TracedEvent& event = point.passing ? *point.passing : *point.failing;
+  const TracedCall& call = point.passing ? *point.passing : *point.failing;
   moment.api = site->name.api;
-  moment.place = place_of(trace, event, site->name);
-  moment.caller = caller_of(order, trace, event, moment.place);
+  moment.place = place_of(trace, call, site->name);
+  moment.caller = caller_of(order, trace, call, moment.place);
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ bool has_name(const Trace& trace, const CodeSpot& place) {
   });
 }
 
-Moment moment_of(const EventOrder& order, const Point& point) {
+Moment moment_of(const CallOrder& order, const Point& point) {
   const OrderedThread& thread = order.threads[point.thread];
   Moment moment;
   moment.what = what_of(point.kind);
@@ -158,14 +158,14 @@ struct Waits {
   bool ran_out_passing = false, ran_out_failing = false;
 };
 
-bool is_timed(const EventOrder& order, const Point& point) {
-  const TracedEvent* event = point.failing ? point.failing : point.passing;
+bool is_timed(const CallOrder& order, const Point& point) {
+  const TracedCall* call = point.failing ? point.failing : point.passing;
   return point.kind == Point::Kind::begin && (order.traits_of(point) & timed_wait) == timed_wait &&
-         event->value >= 0;
+         call->value >= 0;
 }
 
 // In a run under the plan a wait that was over before anything was late kept nobody.
-bool stands_between(const EventOrder& order, const PointPair& pair, const Point& wait) {
+bool stands_between(const CallOrder& order, const PointPair& pair, const Point& wait) {
   const Point &first = order.points[pair.first], &second = order.points[pair.second];
   if (!wait.failing || wait.failing->enter >= *second.failing_at) return false;
   if (wait.failing == second.failing && second.kind != Point::Kind::end) return false;
@@ -185,7 +185,7 @@ void add(Waits& waits, const Point& wait) {
   waits.ran_out_passing = waits.ran_out_passing || wait.passing->timed_out;
 }
 
-CoveringWait described(const EventOrder& order, const Waits& waits, const Point& critical) {
+CoveringWait described(const CallOrder& order, const Waits& waits, const Point& critical) {
   CoveringWait wait;
   wait.moment = moment_of(order, *waits.first);
   wait.is_sleep = order.group_traits_of(*waits.first) & protocol::group_sleeps;
@@ -203,7 +203,7 @@ CoveringWait described(const EventOrder& order, const Waits& waits, const Point&
 
 }  // namespace
 
-std::optional<CoveringWait> covering_wait(const EventOrder& order, const PointPair& pair) {
+std::optional<CoveringWait> covering_wait(const CallOrder& order, const PointPair& pair) {
   const Point &first = order.points[pair.first], &second = order.points[pair.second];
   std::map<const TracedSite*, Waits> sites;
   std::vector<const TracedSite*> seen;

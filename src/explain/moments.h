@@ -7,7 +7,7 @@
 namespace unflake {
 
 // The points of an order in the words of an explanation.
-Moment moment_of(const EventOrder& order, const Point& point);
+Moment moment_of(const CallOrder& order, const Point& point);
 
 // "queue.cc:57", else the function.
 std::string short_place(const CodeSpot& place);
@@ -20,6 +20,6 @@ std::string unseen_failing_function(const Trace& trace);
 bool has_name(const Trace& trace, const CodeSpot& place);
 
 // The sleeps and timed waits behind which the second point stands, when there are any.
-std::optional<CoveringWait> covering_wait(const EventOrder& order, const PointPair& pair);
+std::optional<CoveringWait> covering_wait(const CallOrder& order, const PointPair& pair);
 
 }  // namespace unflake

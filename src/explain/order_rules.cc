@@ -77,24 +77,24 @@ CauseEvidence ordering(const Clues& clues) {
 
 namespace {
 
-bool is_signal_for(const Trace& trace, const TracedEvent& wait, const TracedEvent& signal) {
+bool is_signal_for(const Trace& trace, const TracedCall& wait, const TracedCall& signal) {
   if (signal.site >= trace.sites.size() || wait.site >= trace.sites.size()) return false;
   const TracedSite &one = trace.sites[wait.site], &other = trace.sites[signal.site];
   return !signal.is_intervention && signal.thread != wait.thread && one.group == other.group &&
          wait.object == signal.object && can_wake(other);
 }
 
-bool forgets_signals(const EventOrder& order, const Point& point) {
+bool forgets_signals(const CallOrder& order, const Point& point) {
   return order.group_traits_of(point) & protocol::group_forgets;
 }
 
 // A wait that began after the only signal for it, and that no other signal ended.
-const TracedEvent* missed_signal(const Trace& trace, const TracedEvent& wait) {
-  const TracedEvent* missed = nullptr;
-  for (const TracedEvent& event : trace.events) {
-    if (!is_signal_for(trace, wait, event)) continue;
-    if (event.enter >= wait.enter && event.enter <= wait.exit) return nullptr;
-    if (event.enter < wait.enter && (!missed || event.enter > missed->enter)) missed = &event;
+const TracedCall* missed_signal(const Trace& trace, const TracedCall& wait) {
+  const TracedCall* missed = nullptr;
+  for (const TracedCall& call : trace.calls) {
+    if (!is_signal_for(trace, wait, call)) continue;
+    if (call.enter >= wait.enter && call.enter <= wait.exit) return nullptr;
+    if (call.enter < wait.enter && (!missed || call.enter > missed->enter)) missed = &call;
   }
   return missed;
 }
@@ -105,7 +105,7 @@ namespace {
 
 // Those of the standard library's waits that take a predicate look before they wait, and are
 // templates in the program; whether somebody's own loop does so, cannot be seen.
-bool waits_blindly(const Trace& trace, const TracedEvent& wait) {
+bool waits_blindly(const Trace& trace, const TracedCall& wait) {
   if (wait.stack >= trace.stacks.size()) return false;
   bool by_library = false;
   for (const TracedFrame& frame : trace.stacks[wait.stack].frames) {
@@ -137,12 +137,12 @@ CauseEvidence lost_wakeup(const Clues& clues) {
   if (!clues.order) return {};
   for (const Point& point : clues.order->points) {
     if (point.kind != Point::Kind::begin || !point.failing) continue;
-    const TracedEvent& wait = *point.failing;
+    const TracedCall& wait = *point.failing;
     if (!forgets_signals(*clues.order, point) || !(wait.timed_out || wait.unfinished) ||
         !(clues.order->traits_of(point) & protocol::api_wait))
       continue;
     if (point.passing && (point.passing->timed_out || point.passing->unfinished)) continue;
-    const TracedEvent* missed = missed_signal(clues.failing->trace, wait);
+    const TracedCall* missed = missed_signal(clues.failing->trace, wait);
     if (!missed) continue;
     const std::string place = short_place(moment_of(*clues.order, point).place);
     return {point.passing ? 0.95 : 0.9,
@@ -162,11 +162,11 @@ CauseEvidence lost_wakeup(const Clues& clues) {
 
 namespace {
 
-bool is_between_processes(const EventOrder& order, const Point& point) {
+bool is_between_processes(const CallOrder& order, const Point& point) {
   return order.group_traits_of(point) & protocol::group_crosses;
 }
 
-uint32_t process_of(const EventOrder& order, const Point& point) {
+uint32_t process_of(const CallOrder& order, const Point& point) {
   const OrderedThread& thread = order.threads[point.thread];
   const Trace& trace = thread.failing != no_index ? *order.failing : *order.passing;
   const uint32_t number = thread.failing != no_index ? thread.failing : thread.passing;
@@ -189,7 +189,7 @@ CauseEvidence process_handover(const Clues& clues) {
 namespace {
 
 // Clock reads and timed calls of the failing thread itself, from the delay to the failure.
-int own_time_calls(const EventOrder& order, const Point& failure) {
+int own_time_calls(const CallOrder& order, const Point& failure) {
   const auto& from = order.threads[failure.thread].late_from;
   return static_cast<int>(std::ranges::count_if(order.points, [&](const Point& point) {
     if (point.thread != failure.thread || !point.failing || point.kind != Point::Kind::begin)
@@ -202,7 +202,7 @@ int own_time_calls(const EventOrder& order, const Point& failure) {
 
 }  // namespace
 
-bool others_are_active(const EventOrder& order, const Point& failure) {
+bool others_are_active(const CallOrder& order, const Point& failure) {
   return std::ranges::any_of(order.points, [&](const Point& point) {
     return point.thread != failure.thread && point.failing &&
            *point.failing_at <= *failure.failing_at;
@@ -212,12 +212,12 @@ bool others_are_active(const EventOrder& order, const Point& failure) {
 namespace {
 
 // A thread that waited for the late one to its end, and then looked how long that took.
-CauseEvidence measured_another(const EventOrder& order, const Point& failure) {
+CauseEvidence measured_another(const CallOrder& order, const Point& failure) {
   std::optional<Duration> from, to;
-  for (const TracedEvent& event : order.with_plan().events) {
-    if (!event.is_intervention) continue;
-    from = std::min(from.value_or(event.enter), event.enter);
-    to = std::max(to.value_or(event.exit), event.exit);
+  for (const TracedCall& call : order.with_plan().calls) {
+    if (!call.is_intervention) continue;
+    from = std::min(from.value_or(call.enter), call.enter);
+    to = std::max(to.value_or(call.exit), call.exit);
   }
   if (!from || order.plan_is_passing) return {};
   bool before = false, after = false;
@@ -258,7 +258,7 @@ CauseEvidence exact_timing(const Clues& clues) {
 namespace {
 
 // Somebody got no lock in time, because others kept it.
-CauseEvidence starved_of_lock(const EventOrder& order) {
+CauseEvidence starved_of_lock(const CallOrder& order) {
   for (const Point& point : order.points) {
     if (point.kind != Point::Kind::begin || !(order.group_traits_of(point) & protocol::group_locks))
       continue;
@@ -308,7 +308,7 @@ std::string scarce_thing(const Clues& clues) {
 }
 
 // A port that is taken, or that nobody listens at. A connection that only begins is not refused.
-bool is_refused_when_failing(const EventOrder& order, const Point& point) {
+bool is_refused_when_failing(const CallOrder& order, const Point& point) {
   if (!(order.traits_of(point) & protocol::api_claims)) return false;
   return point.kind == Point::Kind::begin && point.failing && point.failing->result < 0 &&
          point.passing && point.passing->result == 0;

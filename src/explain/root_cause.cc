@@ -115,9 +115,9 @@ const Frame* clean_up_frame(const TracedStack& stack) {
   return nullptr;
 }
 
-const Frame* clean_up_of(const Trace& trace, const TracedEvent* event) {
-  if (!event || event->stack >= trace.stacks.size()) return nullptr;
-  return clean_up_frame(trace.stacks[event->stack]);
+const Frame* clean_up_of(const Trace& trace, const TracedCall* call) {
+  if (!call || call->stack >= trace.stacks.size()) return nullptr;
+  return clean_up_frame(trace.stacks[call->stack]);
 }
 
 // Whoever was overtaken, or did the overtaking, in a destructor.
@@ -135,9 +135,9 @@ std::string outlived_main(const Clues& clues) {
   if (!failure || failure->thread >= clues.failing->trace.threads.size()) return "";
   const auto& threads = clues.failing->trace.threads;
   if (threads[failure->thread].parent == no_index) return "";
-  for (const TracedEvent& event : clues.failing->trace.events)
-    if (event.thread < threads.size() && threads[event.thread].parent == no_index &&
-        (event.exit > failure->at || event.unfinished))
+  for (const TracedCall& call : clues.failing->trace.calls)
+    if (call.thread < threads.size() && threads[call.thread].parent == no_index &&
+        (call.exit > failure->at || call.unfinished))
       return "";
   return fmt::format("{} was still at work when main had made its last call",
                      threads[failure->thread].name.text);
@@ -195,9 +195,9 @@ int threads_in_locks(const std::vector<ThreadAtEnd>& threads) {
 }
 
 bool is_stuck_elsewhere(const Trace& trace, uint32_t thread) {
-  return std::ranges::any_of(trace.events, [&](const TracedEvent& event) {
-    return event.thread == thread && event.unfinished && !event.is_intervention &&
-           event.site < trace.sites.size() && !is_lock(trace.sites[event.site]);
+  return std::ranges::any_of(trace.calls, [&](const TracedCall& call) {
+    return call.thread == thread && call.unfinished && !call.is_intervention &&
+           call.site < trace.sites.size() && !is_lock(trace.sites[call.site]);
   });
 }
 
@@ -230,13 +230,13 @@ class LockGraph {
   explicit LockGraph(const Trace& trace) : trace_(trace) {}
 
   StuckLocks operator()() {
-    std::vector<const TracedEvent*> events;
-    for (const TracedEvent& event : trace_.events)
-      if (!event.is_intervention && event.site < trace_.sites.size() &&
-          is_lock(trace_.sites[event.site]))
-        events.push_back(&event);
-    std::ranges::stable_sort(events, {}, [](const TracedEvent* event) { return event->exit; });
-    for (const TracedEvent* event : events) follow(*event);
+    std::vector<const TracedCall*> calls;
+    for (const TracedCall& call : trace_.calls)
+      if (!call.is_intervention && call.site < trace_.sites.size() &&
+          is_lock(trace_.sites[call.site]))
+        calls.push_back(&call);
+    std::ranges::stable_sort(calls, {}, [](const TracedCall* call) { return call->exit; });
+    for (const TracedCall* call : calls) follow(*call);
     for (StuckLocks::Wait& wait : stuck_.waits) wait.holder = holder_of(wanted_[wait.thread]);
     find_cycle();
     return std::move(stuck_);
@@ -245,20 +245,20 @@ class LockGraph {
  private:
   using Lock = std::pair<uint32_t, uint64_t>;  // process and address
 
-  Lock lock_of(const TracedEvent& event) const {
-    const bool known = event.thread < trace_.threads.size();
-    return {known ? trace_.threads[event.thread].process : no_index, event.object};
+  Lock lock_of(const TracedCall& call) const {
+    const bool known = call.thread < trace_.threads.size();
+    return {known ? trace_.threads[call.thread].process : no_index, call.object};
   }
 
   // Of a lock for several readers only the last one is remembered.
-  void follow(const TracedEvent& event) {
-    if (event.unfinished) {
-      stuck_.waits.push_back({event.thread, event.site, no_index});
-      wanted_[event.thread] = lock_of(event);
-    } else if (is_unlock(trace_.sites[event.site])) {
-      holders_.erase(lock_of(event));
-    } else if (event.result == 0) {
-      holders_[lock_of(event)] = event.thread;
+  void follow(const TracedCall& call) {
+    if (call.unfinished) {
+      stuck_.waits.push_back({call.thread, call.site, no_index});
+      wanted_[call.thread] = lock_of(call);
+    } else if (is_unlock(trace_.sites[call.site])) {
+      holders_.erase(lock_of(call));
+    } else if (call.result == 0) {
+      holders_[lock_of(call)] = call.thread;
     }
   }
 

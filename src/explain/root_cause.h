@@ -14,7 +14,7 @@ struct Clues {
   const Repro* repro = nullptr;
   const ObservedRun* passing = nullptr;  // may be missing, as may the other
   const ObservedRun* failing = nullptr;
-  const EventOrder* order = nullptr;  // when both are there
+  const CallOrder* order = nullptr;  // when both are there
   std::optional<PointPair> pair;
   const Explanation* found = nullptr;  // what is known besides the causes
 
@@ -34,7 +34,7 @@ struct CauseEvidence {
 };
 
 // Whether any other thread made calls until the failure.
-bool others_are_active(const EventOrder& order, const Point& failure);
+bool others_are_active(const CallOrder& order, const Point& failure);
 
 // One rule for each root cause; causes.cc has the list of them.
 CauseEvidence async_wait(const Clues& clues);

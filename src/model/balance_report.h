@@ -43,7 +43,7 @@ struct TriedSetting {
 void mark_front(std::vector<TriedSetting>& settings);
 
 // How long what a wait waits for took, measured in every run: the end of the wait when it ended
-// early, else the moment of an event that passing runs had before the wait was over and failing
+// early, else the moment of a call that passing runs had before the wait was over and failing
 // runs had not.
 struct Needed {
   int times = 0;  // that were measured: one in a run, or one at each visit that ended early
@@ -51,9 +51,9 @@ struct Needed {
   Duration at_tolerance{};  // estimated: longer than this is needed as rarely as is tolerated
   // What the wait is really for; without a site the end of the thread, without a thread the wait's
   // own end.
-  SiteName event;
-  std::string event_location;
-  std::string event_thread;
+  SiteName call;
+  std::string call_location;
+  std::string call_thread;
 };
 
 // Where the value stands in the source.

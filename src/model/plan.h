@@ -56,10 +56,10 @@ bool changes_time(const Intervention& intervention);
 
 // What the agent is told to do during a run.
 struct Plan {
-  std::string id;      // empty for the plain run
-  bool agent = false;  // whether the agent is loaded at all; a plain run goes without
-  bool events = false;
-  bool stacks = false;  // of every event
+  std::string id;       // empty for the plain run
+  bool agent = false;   // whether the agent is loaded at all; a plain run goes without
+  bool calls = false;   // record them
+  bool stacks = false;  // of every call
   bool hold_exit = true;
   bool failures = true;       // capture them
   bool system_calls = false;  // sites of calls that system libraries make for themselves

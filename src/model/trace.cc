@@ -59,7 +59,7 @@ TimeUse TimeValue::use() const {
 
 Duration end_of(const Trace& trace) {
   Duration end{};
-  for (const TracedEvent& event : trace.events) end = std::max(end, event.exit);
+  for (const TracedCall& call : trace.calls) end = std::max(end, call.exit);
   for (const TracedThread& thread : trace.threads) end = std::max(end, thread.ended);
   return end;
 }

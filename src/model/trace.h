@@ -95,7 +95,7 @@ struct TracedThread {
   uint32_t spawn_stack = no_index;
   Duration started{};
   Duration ended{};  // zero: it lived as long as its process
-  uint64_t events_dropped = 0;
+  uint64_t calls_dropped = 0;
 };
 
 struct TracedFrame {
@@ -126,7 +126,7 @@ struct TracedVisits {
   Duration waited{};
 };
 
-struct TracedEvent {
+struct TracedCall {
   Duration enter{};
   Duration exit{};
   uint64_t object = 0;
@@ -191,7 +191,7 @@ struct Trace {
   std::vector<TracedSite> sites;
   std::vector<TracedVisits> visits;
   std::vector<TracedStack> stacks;
-  std::vector<TracedEvent> events;                // by thread, each thread's in order of `enter`
+  std::vector<TracedCall> calls;                  // by thread, each thread's in order of `enter`
   std::vector<TracedIntervention> interventions;  // as in the plan
   std::vector<TracedFailure> failures;
   std::vector<TracedFunction> functions;
@@ -200,7 +200,7 @@ struct Trace {
   std::vector<CodeNote> code_notes;   // the same in every run of a program; told once
 };
 
-// When the last event or thread that was traced ended.
+// When the last call or thread that was traced ended.
 Duration end_of(const Trace& trace);
 
 }  // namespace unflake

@@ -140,14 +140,14 @@ Json loads(const std::vector<BalancedValue::AtLoad>& all) {
 
 Json json_of(const std::optional<Needed>& needed) {
   if (!needed) return nullptr;
-  const bool has_no_site = needed->event == SiteName();
+  const bool has_no_site = needed->call == SiteName();
   return {{"times", needed->times},
           {"median_us", needed->median.count()},
           {"longest_us", needed->longest.count()},
           {"at_tolerance_us", needed->at_tolerance.count()},
-          {"event", has_no_site ? Json(nullptr) : Json(text_of(to_string(needed->event)))},
-          {"event_location", text_of(needed->event_location)},
-          {"event_thread", text_of(needed->event_thread)}};
+          {"event", has_no_site ? Json(nullptr) : Json(text_of(to_string(needed->call)))},
+          {"event_location", text_of(needed->call_location)},
+          {"event_thread", text_of(needed->call_thread)}};
 }
 
 Json json_of(const std::optional<ValueInSource>& source) {

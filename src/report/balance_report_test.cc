@@ -89,9 +89,9 @@ Needed delivery() {
   needed.median = 31ms;
   needed.longest = 39ms;
   needed.at_tolerance = 41ms;
-  needed.event = parse_site("post.cc:24:pthread_mutex_lock").value();
-  needed.event_location = "post.cc:24";
-  needed.event_thread = "post.cc:22#1";
+  needed.call = parse_site("post.cc:24:pthread_mutex_lock").value();
+  needed.call_location = "post.cc:24";
+  needed.call_thread = "post.cc:22#1";
   return needed;
 }
 
@@ -693,7 +693,7 @@ BalanceReport hostile() {
   BalancedValue& value = report.values[0];
   value.value.location = value.value.group = value.value.site.api = value.reason = text;
   value.needed = delivery();
-  value.needed->event_location = value.needed->event_thread = text;
+  value.needed->call_location = value.needed->call_thread = text;
   value.source = ValueInSource{text, 1, text, "src", text, ""};
   report.base[0].failures.hits = 1;
   return report;

@@ -156,7 +156,7 @@ class ValueWording {
   }
 
   void tell_needed(const Needed& needed) {
-    const bool is_own_end = needed.event_thread.empty();
+    const bool is_own_end = needed.call_thread.empty();
     std::string text = fmt::format(
         "{} came after {} in the median of {}, after {} at the latest",
         is_own_end ? "what it waits for" : fmt::format("really waits for {}: that", event_text()),
@@ -172,11 +172,10 @@ class ValueWording {
   std::string event_text() const {
     const Needed& needed = *value_.needed;
     const std::string place =
-        needed.event_location.empty() ? to_string(needed.event) : needed.event_location;
-    if (needed.event == SiteName())
-      return fmt::format("the end of thread `{}`", needed.event_thread);
-    std::string text = needed.event.api.empty() ? place : needed.event.api + " at " + place;
-    if (!needed.event_thread.empty()) text += fmt::format(" in thread `{}`", needed.event_thread);
+        needed.call_location.empty() ? to_string(needed.call) : needed.call_location;
+    if (needed.call == SiteName()) return fmt::format("the end of thread `{}`", needed.call_thread);
+    std::string text = needed.call.api.empty() ? place : needed.call.api + " at " + place;
+    if (!needed.call_thread.empty()) text += fmt::format(" in thread `{}`", needed.call_thread);
     return text;
   }
 
@@ -214,7 +213,7 @@ class ValueWording {
   }
 
   void tell_what_to_wait_for() {
-    if (value_.needed && !value_.needed->event_thread.empty()) {
+    if (value_.needed && !value_.needed->call_thread.empty()) {
       words_.advice.push_back(one_line(
           fmt::format("Better than a shorter sleep is none: wait for {} itself, which holds on a "
                       "machine of any speed. `unflake repair` is for such changes; it is not in "

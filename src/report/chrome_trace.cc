@@ -21,17 +21,17 @@ std::string dump(const Json& json) {
   return json_text(json);
 }
 
-// The list of events, whoever adds to it.
-class EventList {
+// The list of calls, whoever adds to it.
+class SpanList {
  public:
-  explicit EventList(Sink& sink) : sink_(sink) {
+  explicit SpanList(Sink& sink) : sink_(sink) {
     sink_.write("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
   }
 
-  void write(const Json& event) {
+  void write(const Json& call) {
     sink_.write(first_ ? "\n" : ",\n");
     first_ = false;
-    sink_.write(dump(event));
+    sink_.write(dump(call));
   }
 
   void end(const Json& other_data) {
@@ -47,12 +47,12 @@ class EventList {
 
 class Writer {
  public:
-  Writer(const Trace& trace, EventList& list, std::string prefix = "", int first_pid = 0)
+  Writer(const Trace& trace, SpanList& list, std::string prefix = "", int first_pid = 0)
       : trace_(trace), list_(list), prefix_(std::move(prefix)), first_pid_(first_pid) {}
 
   void operator()() {
     write_names();
-    for (const TracedEvent& event : trace_.events) list_.write(call(event));
+    for (const TracedCall& call : trace_.calls) list_.write(call_span(call));
     for (const TracedFailure& failure : trace_.failures) list_.write(failure_mark(failure));
   }
 
@@ -71,10 +71,10 @@ class Writer {
   }
 
   // The row of a thread. Thread ids come again, numbers in the trace do not.
-  void add_row(Json& event, uint32_t thread) const {
+  void add_row(Json& call, uint32_t thread) const {
     const bool known = thread < trace_.threads.size();
-    event["pid"] = known ? pid_of(trace_.threads[thread]) : first_pid_;
-    event["tid"] = known ? thread + 1 : 0;
+    call["pid"] = known ? pid_of(trace_.threads[thread]) : first_pid_;
+    call["tid"] = known ? thread + 1 : 0;
   }
 
   void write_names() {
@@ -95,38 +95,38 @@ class Writer {
     }
   }
 
-  Json call(const TracedEvent& event) const {
-    const TracedSite* site = event.site < trace_.sites.size() ? &trace_.sites[event.site] : nullptr;
+  Json call_span(const TracedCall& call) const {
+    const TracedSite* site = call.site < trace_.sites.size() ? &trace_.sites[call.site] : nullptr;
     Json json = {{"ph", "X"},
-                 {"name", name_of(event, site)},
-                 {"cat", event.is_intervention ? "intervention"
-                         : site                ? site->group
-                                               : "?"}};
-    add_row(json, event.thread);
-    json["ts"] = event.enter.count();
-    json["dur"] = (event.exit - event.enter).count();
-    json["args"] = details(event, site);
+                 {"name", name_of(call, site)},
+                 {"cat", call.is_intervention ? "intervention"
+                         : site               ? site->group
+                                              : "?"}};
+    add_row(json, call.thread);
+    json["ts"] = call.enter.count();
+    json["dur"] = (call.exit - call.enter).count();
+    json["args"] = details(call, site);
     return json;
   }
 
-  static std::string name_of(const TracedEvent& event, const TracedSite* site) {
+  static std::string name_of(const TracedCall& call, const TracedSite* site) {
     if (!site) return "?";
     const std::string name = site->name.api.empty() ? to_string(site->name) : site->name.api;
-    return printable(event.is_intervention ? "delay before or after " + name : name);
+    return printable(call.is_intervention ? "delay before or after " + name : name);
   }
 
-  Json details(const TracedEvent& event, const TracedSite* site) const {
+  Json details(const TracedCall& call, const TracedSite* site) const {
     Json args;
     if (site) args["site"] = printable(to_string(site->name));
     if (site) args["location"] = printable(site->location);
-    args["object"] = fmt::format("{:#x}", event.object);
-    if (event.value >= 0) args["value"] = event.value;
-    args["result"] = event.result;
+    args["object"] = fmt::format("{:#x}", call.object);
+    if (call.value >= 0) args["value"] = call.value;
+    args["result"] = call.result;
     for (const auto& [set, name] :
-         {std::pair(event.timed_out, "timed_out"), std::pair(event.delayed, "delayed"),
-          std::pair(event.replaced, "replaced"), std::pair(event.unfinished, "unfinished")})
+         {std::pair(call.timed_out, "timed_out"), std::pair(call.delayed, "delayed"),
+          std::pair(call.replaced, "replaced"), std::pair(call.unfinished, "unfinished")})
       if (set) args[name] = true;
-    if (event.stack < trace_.stacks.size()) args["stack"] = lines_of(trace_.stacks[event.stack]);
+    if (call.stack < trace_.stacks.size()) args["stack"] = lines_of(trace_.stacks[call.stack]);
     return args;
   }
 
@@ -147,7 +147,7 @@ class Writer {
   }
 
   const Trace& trace_;
-  EventList& list_;
+  SpanList& list_;
   const std::string prefix_;
   const int first_pid_;
 };
@@ -155,14 +155,14 @@ class Writer {
 }  // namespace
 
 void write_chrome_trace(const Trace& trace, Sink& sink) {
-  EventList list(sink);
+  SpanList list(sink);
   Writer writer(trace, list);
   writer();
   list.end(writer.losses());
 }
 
 void write_chrome_traces(const std::vector<NamedTrace>& runs, Sink& sink) {
-  EventList list(sink);
+  SpanList list(sink);
   Json losses = {{"format", 1}, {"runs", Json::object()}};
   for (size_t i = 0; i < runs.size(); ++i) {
     Writer writer(*runs[i].trace, list, runs[i].name + ": ", static_cast<int>(i + 1) * most_pids);

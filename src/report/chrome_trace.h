@@ -9,7 +9,7 @@
 namespace unflake {
 
 // Writes the trace in the Chrome trace format, which Perfetto and chrome://tracing open: a row per
-// thread with its calls, failures as marks. Written event by event: a trace may be large.
+// thread with its calls, failures as marks. Written call by call: a trace may be large.
 void write_chrome_trace(const Trace& trace, Sink& sink);
 
 // A run among others in one file.

@@ -13,12 +13,12 @@
 namespace unflake {
 namespace {
 
-constexpr size_t most_events = 1500;
+constexpr size_t most_calls = 1500;
 constexpr double label_width = 190, plot_width = 990, lane_height = 30, axis_height = 26;
 constexpr size_t label_characters = 27;
 
-std::string_view class_of(const TracedEvent& event, const TracedSite& site) {
-  return event.is_intervention ? "delay" : drawn_as(site);
+std::string_view class_of(const TracedCall& call, const TracedSite& site) {
+  return call.is_intervention ? "delay" : drawn_as(site);
 }
 
 class Drawing {
@@ -33,7 +33,7 @@ class Drawing {
     begin();
     draw_axis();
     for (size_t i = 0; i < frame_.lanes.size(); ++i) draw_lane(i);
-    draw_events();
+    draw_calls();
     draw_failures();
     if (report_.explanation.pair) draw_pair(*report_.explanation.pair);
     timeline_.svg += "</svg>\n";
@@ -104,53 +104,53 @@ class Drawing {
 
   Duration last_seen() const {
     Duration last{};
-    for (const TracedEvent& event : trace_.events) last = std::max(last, event.exit);
+    for (const TracedCall& call : trace_.calls) last = std::max(last, call.exit);
     return last;
   }
 
   // Delays always, and the longest calls: short ones would be drawn over each other.
-  std::vector<const TracedEvent*> chosen_events() {
-    std::vector<const TracedEvent*> events;
-    for (const TracedEvent& event : trace_.events)
-      if (event.site < trace_.sites.size() && event.enter <= frame_.to &&
-          event.exit >= frame_.from && lane_of(event.thread))
-        events.push_back(&event);
-    std::ranges::stable_sort(events, [](const TracedEvent* a, const TracedEvent* b) {
+  std::vector<const TracedCall*> chosen_calls() {
+    std::vector<const TracedCall*> calls;
+    for (const TracedCall& call : trace_.calls)
+      if (call.site < trace_.sites.size() && call.enter <= frame_.to && call.exit >= frame_.from &&
+          lane_of(call.thread))
+        calls.push_back(&call);
+    std::ranges::stable_sort(calls, [](const TracedCall* a, const TracedCall* b) {
       if (a->is_intervention != b->is_intervention) return a->is_intervention;
       return a->exit - a->enter > b->exit - b->enter;
     });
-    timeline_.drawn = std::min(events.size(), most_events);
-    timeline_.left_out = events.size() - timeline_.drawn;
-    events.resize(timeline_.drawn);
-    std::ranges::stable_sort(events, {}, [](const TracedEvent* event) { return event->enter; });
-    return events;
+    timeline_.drawn = std::min(calls.size(), most_calls);
+    timeline_.left_out = calls.size() - timeline_.drawn;
+    calls.resize(timeline_.drawn);
+    std::ranges::stable_sort(calls, {}, [](const TracedCall* call) { return call->enter; });
+    return calls;
   }
 
-  void draw_events() {
-    for (const TracedEvent* event : chosen_events()) draw_event(*event);
+  void draw_calls() {
+    for (const TracedCall* call : chosen_calls()) draw_call(*call);
   }
 
-  void draw_event(const TracedEvent& event) {
-    const TracedSite& site = trace_.sites[event.site];
-    const double left = x_of(event.enter);
-    const double width = std::max(2.0, x_of(event.exit) - left);
-    const std::string_view kind = class_of(event, site);
-    const double y = y_of(*lane_of(event.thread)) + 5;
+  void draw_call(const TracedCall& call) {
+    const TracedSite& site = trace_.sites[call.site];
+    const double left = x_of(call.enter);
+    const double width = std::max(2.0, x_of(call.exit) - left);
+    const std::string_view kind = class_of(call, site);
+    const double y = y_of(*lane_of(call.thread)) + 5;
     put("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" "
         "rx=\"2\"><title>{}</title></rect>\n",
-        kind, left, y, width, lane_height - 10, tooltip(event, site));
-    const std::string label = event.is_intervention ? "delay" : site.name.api;
+        kind, left, y, width, lane_height - 10, tooltip(call, site));
+    const std::string label = call.is_intervention ? "delay" : site.name.api;
     if (width > 7.0 * static_cast<double>(label.size()) + 6)
       put("<text class=\"call\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + 4, y + 14,
           html_text(label, 60));
   }
 
-  static std::string tooltip(const TracedEvent& event, const TracedSite& site) {
-    std::string text = event.is_intervention ? "delay of the plan at " : "";
-    text += fmt::format("{}, {} for {}", to_string(site.name), format_duration(event.enter),
-                        format_duration(event.exit - event.enter));
-    if (event.timed_out) text += ", ran out";
-    if (event.unfinished) text += ", never ended";
+  static std::string tooltip(const TracedCall& call, const TracedSite& site) {
+    std::string text = call.is_intervention ? "delay of the plan at " : "";
+    text += fmt::format("{}, {} for {}", to_string(site.name), format_duration(call.enter),
+                        format_duration(call.exit - call.enter));
+    if (call.timed_out) text += ", ran out";
+    if (call.unfinished) text += ", never ended";
     return html_text(text + " (" + site.location + ")");
   }
 
@@ -209,7 +209,7 @@ constexpr size_t most_lanes = 24;
 Duration end_of(const ObservedRun* run) {
   Duration end{};
   if (!run) return end;
-  for (const TracedEvent& event : run->trace.events) end = std::max(end, event.exit);
+  for (const TracedCall& call : run->trace.calls) end = std::max(end, call.exit);
   for (const TracedThread& thread : run->trace.threads) end = std::max(end, thread.ended);
   for (const TracedFailure& failure : run->trace.failures) end = std::max(end, failure.at);
   return end;

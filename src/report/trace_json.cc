@@ -44,7 +44,7 @@ Json threads(const Trace& trace) {
                  {"parent", number_or_null(thread.parent)},
                  {"started_us", thread.started.count()}};
     if (thread.ended != Duration::zero()) json["ended_us"] = thread.ended.count();
-    if (thread.events_dropped > 0) json["events_dropped"] = thread.events_dropped;
+    if (thread.calls_dropped > 0) json["events_dropped"] = thread.calls_dropped;
     all.push_back(std::move(json));
   }
   return all;
@@ -94,21 +94,21 @@ Json stacks(const Trace& trace) {
   return all;
 }
 
-Json events(const Trace& trace) {
+Json calls(const Trace& trace) {
   Json all = Json::array();
-  for (const TracedEvent& event : trace.events) {
-    Json json = {{"thread", event.thread},
-                 {"site", event.site},
-                 {"enter_us", event.enter.count()},
-                 {"exit_us", event.exit.count()},
-                 {"object", fmt::format("{:#x}", event.object)},
-                 {"result", event.result}};
-    if (event.value >= 0) json["value"] = event.value;
-    if (event.stack != no_index) json["stack"] = event.stack;
+  for (const TracedCall& call : trace.calls) {
+    Json json = {{"thread", call.thread},
+                 {"site", call.site},
+                 {"enter_us", call.enter.count()},
+                 {"exit_us", call.exit.count()},
+                 {"object", fmt::format("{:#x}", call.object)},
+                 {"result", call.result}};
+    if (call.value >= 0) json["value"] = call.value;
+    if (call.stack != no_index) json["stack"] = call.stack;
     for (const auto& [set, name] :
-         {std::pair(event.timed_out, "timed_out"), std::pair(event.delayed, "delayed"),
-          std::pair(event.replaced, "replaced"), std::pair(event.unfinished, "unfinished"),
-          std::pair(event.is_intervention, "is_intervention")})
+         {std::pair(call.timed_out, "timed_out"), std::pair(call.delayed, "delayed"),
+          std::pair(call.replaced, "replaced"), std::pair(call.unfinished, "unfinished"),
+          std::pair(call.is_intervention, "is_intervention")})
       if (set) json[name] = true;
     all.push_back(std::move(json));
   }
@@ -170,7 +170,7 @@ std::string trace_json(const Test& test, const ExperimentResult& result) {
   json["sites"] = sites(trace);
   json["visits"] = visits(trace);
   json["stacks"] = stacks(trace);
-  json["events"] = events(trace);
+  json["events"] = calls(trace);
   json["failures"] = failures(trace);
   json["functions"] = functions(trace);
   json.update(losses(trace));

@@ -52,16 +52,16 @@ std::string lifetime_of(const TracedThread& thread) {
 }
 
 std::string threads_text(const Trace& trace, const Style& style, size_t most) {
-  std::map<uint32_t, uint64_t> visits, events;
+  std::map<uint32_t, uint64_t> visits, calls;
   for (const TracedVisits& entry : trace.visits) visits[entry.thread] += entry.visits;
-  for (const TracedEvent& event : trace.events) ++events[event.thread];
+  for (const TracedCall& call : trace.calls) ++calls[call.thread];
   Table table({"THREAD", "STARTED BY", "AFTER", "LIVED", "CALLS", "EVENTS"});
   for (uint32_t i = 0; i < std::min(most, trace.threads.size()); ++i) {
     const TracedThread& thread = trace.threads[i];
     const bool has_parent = thread.parent < trace.threads.size();
     table.add({thread.name.text, has_parent ? thread_name(trace, thread.parent) : "-",
                format_duration(thread.started), lifetime_of(thread), std::to_string(visits[i]),
-               std::to_string(events[i])});
+               std::to_string(calls[i])});
   }
   std::string text =
       heading(style, counted(static_cast<long long>(trace.threads.size()), "thread")) +

@@ -20,7 +20,7 @@ class AgentRuns : public testing::Test {
     test_->id = {"handover", "Uses_a_pool"};
     test_->framework = Framework::gtest;
     test_->command.argv = {UNFLAKE_FIXTURES "/handover", "--gtest_filter=Handover.Uses_a_pool"};
-    profile_.agent = profile_.events = profile_.stacks = true;
+    profile_.agent = profile_.calls = profile_.stacks = true;
   }
 
   ExperimentResult run(const Plan& plan) {

@@ -53,7 +53,7 @@ class ForkServerTest : public testing::Test {
     test->id = {"command", argv[0]};
     test->command.argv = std::move(argv);
     Plan plan;
-    plan.agent = plan.events = true;
+    plan.agent = plan.calls = true;
     auto result = executor_->run(Experiment{test, plan, 1min, false, true});
     EXPECT_TRUE(result && result->process.no_fork_server.empty());
     return result ? result->trace : nullptr;

@@ -25,7 +25,7 @@ Program late_letter() {
 
 Plan watching() {
   Plan plan;
-  plan.agent = plan.events = plan.stacks = true;
+  plan.agent = plan.calls = plan.stacks = true;
   return plan;
 }
 
@@ -49,9 +49,9 @@ ExperimentResult run(const Program& program, const Plan& plan, Duration timeout 
   return simulated::run(program, {nullptr, plan, timeout});
 }
 
-const TracedEvent& event_at(const Trace& trace, const std::string& site) {
-  static const TracedEvent none;
-  for (const TracedEvent& event : trace.events)
+const TracedCall& event_at(const Trace& trace, const std::string& site) {
+  static const TracedCall none;
+  for (const TracedCall& event : trace.calls)
     if (to_string(trace.sites[event.site].name) == site && !event.is_intervention) return event;
   ADD_FAILURE() << "no event at " << site;
   return none;
@@ -71,7 +71,7 @@ TEST(SimulatedTest, Is_the_same_every_time) {
   const Program program = late_letter();
   const auto first = run(program, watching()), second = run(program, watching());
   EXPECT_EQ(first.outcome.duration, second.outcome.duration);
-  EXPECT_EQ(first.trace->events.size(), second.trace->events.size());
+  EXPECT_EQ(first.trace->calls.size(), second.trace->calls.size());
 }
 
 TEST(SimulatedTest, Tells_what_the_agent_would_tell) {
@@ -80,7 +80,7 @@ TEST(SimulatedTest, Tells_what_the_agent_would_tell) {
   ASSERT_EQ(trace.threads.size(), 2u);
   EXPECT_EQ(trace.threads[1].name.text, "post.cc:10#1");
   EXPECT_EQ(trace.threads[1].parent, 0u);
-  const TracedEvent& sleep = event_at(trace, "post.cc:5:nanosleep");
+  const TracedCall& sleep = event_at(trace, "post.cc:5:nanosleep");
   EXPECT_EQ(sleep.thread, 1u);
   EXPECT_EQ(sleep.value, 6'000'000);
   EXPECT_TRUE(sleep.timed_out);

@@ -80,8 +80,8 @@ std::string_view drawn_as(const TracedSite& site) {
   return group ? group->drawn : "other";
 }
 
-bool is_untimed_wait(const TracedSite& site, const TracedEvent& event) {
-  return may_wait(site) && !(takes_time(site) && event.value >= 0);
+bool is_untimed_wait(const TracedSite& site, const TracedCall& call) {
+  return may_wait(site) && !(takes_time(site) && call.value >= 0);
 }
 
 namespace {
@@ -135,16 +135,16 @@ void pair_up(const Trace& trace, KeyOfThread key_of_thread, KeyOfSite key_of_sit
   using Key = std::pair<uint32_t, std::string>;
   std::map<Key, std::vector<size_t>> creations;
   const std::set<size_t> taken(found.begin(), found.end());
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const TracedEvent& event = trace.events[i];
-    if (event.site < trace.sites.size() && begins_somebody(trace.sites[event.site]) &&
+  for (size_t i = 0; i < trace.calls.size(); ++i) {
+    const TracedCall& call = trace.calls[i];
+    if (call.site < trace.sites.size() && begins_somebody(trace.sites[call.site]) &&
         !taken.contains(i))
-      creations[{event.thread, key_of_site(trace.sites[event.site])}].push_back(i);
+      creations[{call.thread, key_of_site(trace.sites[call.site])}].push_back(i);
   }
   std::map<Key, std::vector<std::pair<size_t, size_t>>> children;
   for (size_t i = 0; i < trace.threads.size(); ++i) {
     const TracedThread& thread = trace.threads[i];
-    if (found[i] != no_event || thread.parent >= trace.threads.size()) continue;
+    if (found[i] != no_call || thread.parent >= trace.threads.size()) continue;
     children[{thread.parent, key_of_thread(thread)}].emplace_back(spawn_of(thread.name).ordinal, i);
   }
   for (auto& [key, born] : children) {
@@ -156,12 +156,12 @@ void pair_up(const Trace& trace, KeyOfThread key_of_thread, KeyOfSite key_of_sit
 
 // A process that runs another program is not named after the place that started it.
 void find_by_time(const Trace& trace, std::vector<size_t>& found) {
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const TracedEvent& event = trace.events[i];
-    if (event.site >= trace.sites.size() || !makes_process(trace.sites[event.site])) continue;
+  for (size_t i = 0; i < trace.calls.size(); ++i) {
+    const TracedCall& call = trace.calls[i];
+    if (call.site >= trace.sites.size() || !makes_process(trace.sites[call.site])) continue;
     for (size_t child = 0; child < trace.threads.size(); ++child) {
       const TracedThread& thread = trace.threads[child];
-      if (thread.parent != event.thread || thread.started < event.enter) continue;
+      if (thread.parent != call.thread || thread.started < call.enter) continue;
       if (thread.parent < trace.threads.size() &&
           trace.threads[thread.parent].process != thread.process &&
           thread.name.text.find('#') == std::string::npos)
@@ -173,7 +173,7 @@ void find_by_time(const Trace& trace, std::vector<size_t>& found) {
 }  // namespace
 
 std::vector<size_t> find_creations(const Trace& trace) {
-  std::vector<size_t> found(trace.threads.size(), no_event);
+  std::vector<size_t> found(trace.threads.size(), no_call);
   pair_up(
       trace, [&](const TracedThread& thread) { return spawning_site(trace, thread); },
       [](const TracedSite& site) { return to_string(site.name); }, found);
@@ -194,19 +194,19 @@ namespace {
 
 struct Moment {
   Duration at{};
-  size_t event = no_event;
+  size_t call = no_call;
   bool is_end = false;
 };
 
 }  // namespace
 
-// Goes through the events as they happened, and hands clocks over wherever an edge is.
+// Goes through the calls as they happened, and hands clocks over wherever an edge is.
 class EdgeReplay {
  public:
   EdgeReplay(HappensBefore& result, const Trace& trace) : result_(result), trace_(trace) {
-    result_.ordinal_.resize(trace.events.size());
-    result_.begin_.resize(trace.events.size());
-    result_.end_.resize(trace.events.size());
+    result_.ordinal_.resize(trace.calls.size());
+    result_.begin_.resize(trace.calls.size());
+    result_.end_.resize(trace.calls.size());
     result_.clocks_.emplace_back(trace.threads.size());
     now_.assign(trace.threads.size(), Stamp{0, 0});
     find_children();
@@ -217,9 +217,9 @@ class EdgeReplay {
   void operator()() {
     for (const Moment& moment : moments_) {
       if (moment.is_end)
-        end(moment.event);
+        end(moment.call);
       else
-        begin(moment.event);
+        begin(moment.call);
     }
   }
 
@@ -227,20 +227,18 @@ class EdgeReplay {
   using Clock = HappensBefore::Clock;
   using Stamp = HappensBefore::Stamp;
 
-  bool is_known(const TracedEvent& event) const {
-    return event.thread < trace_.threads.size() && event.site < trace_.sites.size();
+  bool is_known(const TracedCall& call) const {
+    return call.thread < trace_.threads.size() && call.site < trace_.sites.size();
   }
 
-  const TracedSite& site_of(size_t event) const { return trace_.sites[trace_.events[event].site]; }
-  uint32_t process_of(const TracedEvent& event) const {
-    return trace_.threads[event.thread].process;
-  }
+  const TracedSite& site_of(size_t call) const { return trace_.sites[trace_.calls[call].site]; }
+  uint32_t process_of(const TracedCall& call) const { return trace_.threads[call.thread].process; }
 
   void find_moments() {
-    for (size_t i = 0; i < trace_.events.size(); ++i) {
-      if (!is_known(trace_.events[i])) continue;
-      moments_.push_back({trace_.events[i].enter, i, false});
-      moments_.push_back({trace_.events[i].exit, i, true});
+    for (size_t i = 0; i < trace_.calls.size(); ++i) {
+      if (!is_known(trace_.calls[i])) continue;
+      moments_.push_back({trace_.calls[i].enter, i, false});
+      moments_.push_back({trace_.calls[i].exit, i, true});
     }
     std::ranges::stable_sort(moments_, {}, &Moment::at);
   }
@@ -248,8 +246,8 @@ class EdgeReplay {
   void find_children() {
     creation_of_ = find_creations(trace_);
     for (uint32_t child = 0; child < creation_of_.size(); ++child) {
-      if (creation_of_[child] == no_event) continue;
-      const uint64_t handle = trace_.events[creation_of_[child]].object;
+      if (creation_of_[child] == no_call) continue;
+      const uint64_t handle = trace_.calls[creation_of_[child]].object;
       child_of_handle_[{trace_.threads[child].process, handle}].push_back(child);
     }
   }
@@ -257,19 +255,19 @@ class EdgeReplay {
   // The calls of System V take and post at once, which no count can follow: they are neither.
   static bool is_post(const TracedSite& site) { return edge_of(site) == Edge::posts; }
   bool is_take(size_t number) const {
-    const TracedEvent& event = trace_.events[number];
-    return edge_of(site_of(number)) == Edge::takes && !event.is_intervention && !event.unfinished &&
-           !event.timed_out && event.result == 0;
+    const TracedCall& call = trace_.calls[number];
+    return edge_of(site_of(number)) == Edge::takes && !call.is_intervention && !call.unfinished &&
+           !call.timed_out && call.result == 0;
   }
 
   // A semaphore that is taken more often than it was posted began with some.
   void count_semaphores() {
     std::map<uint64_t, std::pair<int64_t, int64_t>> balance;  // object -> taken - posted, the most
     for (const Moment& moment : moments_) {
-      const bool posts = !moment.is_end && is_post(site_of(moment.event));
-      const bool takes = moment.is_end && is_take(moment.event);
+      const bool posts = !moment.is_end && is_post(site_of(moment.call));
+      const bool takes = moment.is_end && is_take(moment.call);
       if (!posts && !takes) continue;
-      auto& [now, most] = balance[trace_.events[moment.event].object];
+      auto& [now, most] = balance[trace_.calls[moment.call].object];
       now += takes ? 1 : -1;
       most = std::max(most, now);
     }
@@ -277,90 +275,90 @@ class EdgeReplay {
   }
 
   void begin(size_t number) {
-    const TracedEvent& event = trace_.events[number];
-    Stamp& now = now_[event.thread];
-    if (now.own == 0) start(event.thread);
+    const TracedCall& call = trace_.calls[number];
+    Stamp& now = now_[call.thread];
+    if (now.own == 0) start(call.thread);
     result_.ordinal_[number] = now.own++;
     result_.begin_[number] = now;
-    if (event.is_intervention) return;
+    if (call.is_intervention) return;
     const TracedSite& site = site_of(number);
     if (edge_of(site) == Edge::meets) {
       auto& [before, latest] =
-          barriers_[event.object].try_emplace(event.thread, no_event, no_event).first->second;
+          barriers_[call.object].try_emplace(call.thread, no_call, no_call).first->second;
       before = std::exchange(latest, number);
     } else if (is_post(site)) {
-      Semaphore& semaphore = semaphores_[event.object];
-      semaphore.posts[event.thread].push_back(number);
+      Semaphore& semaphore = semaphores_[call.object];
+      semaphore.posts[call.thread].push_back(number);
       ++semaphore.posted;
     } else if (can_wake(site)) {
-      wakes_[event.object].push_back(number);
+      wakes_[call.object].push_back(number);
     }
   }
 
   void start(uint32_t thread) {
-    if (creation_of_[thread] != no_event) learn(thread, known_at_begin(creation_of_[thread]));
+    if (creation_of_[thread] != no_call) learn(thread, known_at_begin(creation_of_[thread]));
   }
 
   void end(size_t number) {
-    const TracedEvent& event = trace_.events[number];
-    if (!event.is_intervention) {
-      if (is_take(number)) ++semaphores_[event.object].taken;
-      if (!event.unfinished && !event.timed_out) take_edges(number);
+    const TracedCall& call = trace_.calls[number];
+    if (!call.is_intervention) {
+      if (is_take(number)) ++semaphores_[call.object].taken;
+      if (!call.unfinished && !call.timed_out) take_edges(number);
     }
-    result_.end_[number] = now_[event.thread];
+    result_.end_[number] = now_[call.thread];
   }
 
   void take_edges(size_t number) {
-    const TracedEvent& event = trace_.events[number];
+    const TracedCall& call = trace_.calls[number];
     const TracedSite& site = site_of(number);
     const Edge edge = edge_of(site);
-    if (edge == Edge::joins) return take_thread(event);
-    if (edge == Edge::reaps) return take_process(event);
-    if (!is_untimed_wait(site, event)) return;
-    if (is_take(number)) return take_posts(event);
-    if (edge == Edge::meets) return take_barrier(event);
-    if (edge == Edge::notified) take_wake(event);
+    if (edge == Edge::joins) return take_thread(call);
+    if (edge == Edge::reaps) return take_process(call);
+    if (!is_untimed_wait(site, call)) return;
+    if (is_take(number)) return take_posts(call);
+    if (edge == Edge::meets) return take_barrier(call);
+    if (edge == Edge::notified) take_wake(call);
   }
 
-  void take_thread(const TracedEvent& event) {
-    const auto children = child_of_handle_.find({process_of(event), event.object});
+  void take_thread(const TracedCall& call) {
+    const auto children = child_of_handle_.find({process_of(call), call.object});
     if (children == child_of_handle_.end()) return;
     Clock news = nothing();
     for (const uint32_t child : children->second) add(news, now_[child], child);
-    learn(event.thread, news);
+    learn(call.thread, news);
   }
 
-  void take_process(const TracedEvent& event) {
+  void take_process(const TracedCall& call) {
     Clock news = nothing();
     for (uint32_t i = 0; i < trace_.threads.size(); ++i) {
       const uint32_t process = trace_.threads[i].process;
-      if (process < trace_.processes.size() && trace_.processes[process].pid == event.result)
+      if (process < trace_.processes.size() && trace_.processes[process].pid == call.result)
         add(news, now_[i], i);
     }
-    learn(event.thread, news);
+    learn(call.thread, news);
   }
 
   // Of one thread, the one that came last before the waiter went on: an earlier one would have
   // ended the wait before. Of several threads, any may have been it: only what all of them needed
   // was needed.
-  void take_wake(const TracedEvent& event) {
-    const std::vector<size_t>& wakes = wakes_[event.object];
+  void take_wake(const TracedCall& call) {
+    const std::vector<size_t>& wakes = wakes_[call.object];
     std::set<uint32_t> seen;
     Clock common;
     for (auto wake = wakes.rbegin(); wake != wakes.rend(); ++wake) {
-      const TracedEvent& other = trace_.events[*wake];
-      if (other.enter < event.enter) break;
-      if (other.thread == event.thread || !seen.insert(other.thread).second) continue;
+      const TracedCall& other = trace_.calls[*wake];
+      if (other.enter < call.enter) break;
+      if (other.thread == call.thread || !seen.insert(other.thread).second) continue;
       const Clock one = known_at_begin(*wake);
       if (common.empty()) common = one;
       for (size_t i = 0; i < common.size(); ++i) common[i] = std::min(common[i], one[i]);
     }
-    if (!common.empty()) learn(event.thread, common);
+    if (!common.empty()) learn(call.thread, common);
   }
 
   // Each thread must have posted what all others together had not.
-  void take_posts(const TracedEvent& event) {
-    const Semaphore& semaphore = semaphores_[event.object];
+  void take_posts(const TracedCall& call) {
+    const Semaphore& semaphore = semaphores_[call.object];
     const int64_t needed = semaphore.taken - semaphore.initial;
     Clock news = nothing();
     for (const auto& [thread, posts] : semaphore.posts) {
@@ -368,18 +366,18 @@ class EdgeReplay {
       const int64_t of_it = std::min(needed - (semaphore.posted - own), own);
       if (of_it > 0) add_begin(news, posts[static_cast<size_t>(of_it) - 1]);
     }
-    learn(event.thread, news);
+    learn(call.thread, news);
   }
 
   // All threads were in it together. Who is quick may have come to the next round already.
-  void take_barrier(const TracedEvent& event) {
+  void take_barrier(const TracedCall& call) {
     Clock news = nothing();
-    for (const auto& [thread, waits] : barriers_[event.object]) {
+    for (const auto& [thread, waits] : barriers_[call.object]) {
       const auto& [before, latest] = waits;
-      const bool is_quick = before != no_event && trace_.events[before].exit >= event.enter;
-      if (thread != event.thread) add_begin(news, is_quick ? before : latest);
+      const bool is_quick = before != no_call && trace_.calls[before].exit >= call.enter;
+      if (thread != call.thread) add_begin(news, is_quick ? before : latest);
     }
-    learn(event.thread, news);
+    learn(call.thread, news);
   }
 
   Clock nothing() const { return Clock(trace_.threads.size()); }
@@ -391,14 +389,14 @@ class EdgeReplay {
   }
 
   // Nothing of what is told to have begun later than what it caused.
-  void add_begin(Clock& news, size_t event) const {
-    const Stamp& stamp = result_.begin_[event];
-    if (stamp.clock != no_index) add(news, stamp, trace_.events[event].thread);
+  void add_begin(Clock& news, size_t call) const {
+    const Stamp& stamp = result_.begin_[call];
+    if (stamp.clock != no_index) add(news, stamp, trace_.calls[call].thread);
   }
 
-  Clock known_at_begin(size_t event) const {
+  Clock known_at_begin(size_t call) const {
     Clock news = nothing();
-    add_begin(news, event);
+    add_begin(news, call);
     return news;
   }
 
@@ -431,18 +429,18 @@ HappensBefore::HappensBefore(const Trace& trace) : trace_(trace) {
   EdgeReplay(*this, trace)();
 }
 
-bool HappensBefore::knows(const Stamp& stamp, uint32_t thread, size_t event) const {
-  if (stamp.clock == no_index || begin_[event].clock == no_index) return false;
-  const uint32_t other = trace_.events[event].thread;
-  return (other == thread ? stamp.own : clocks_[stamp.clock][other]) > ordinal_[event];
+bool HappensBefore::knows(const Stamp& stamp, uint32_t thread, size_t call) const {
+  if (stamp.clock == no_index || begin_[call].clock == no_index) return false;
+  const uint32_t other = trace_.calls[call].thread;
+  return (other == thread ? stamp.own : clocks_[stamp.clock][other]) > ordinal_[call];
 }
 
 bool HappensBefore::before_begin(size_t first, size_t second) const {
-  return first != second && knows(begin_[second], trace_.events[second].thread, first);
+  return first != second && knows(begin_[second], trace_.calls[second].thread, first);
 }
 
 bool HappensBefore::before_end(size_t first, size_t second) const {
-  return first != second && knows(end_[second], trace_.events[second].thread, first);
+  return first != second && knows(end_[second], trace_.calls[second].thread, first);
 }
 
 }  // namespace unflake

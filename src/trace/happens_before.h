@@ -31,11 +31,11 @@ bool lets_one_in(const TracedSite& site);  // of several that ask: a lock, or wh
 std::string_view drawn_as(const TracedSite& site);  // in a timeline
 
 // Whether only somebody else could end this wait.
-bool is_untimed_wait(const TracedSite& site, const TracedEvent& event);
+bool is_untimed_wait(const TracedSite& site, const TracedCall& call);
 
-inline constexpr size_t no_event = static_cast<size_t>(-1);
+inline constexpr size_t no_call = static_cast<size_t>(-1);
 
-// For each thread the event of its creator (pthread_create, fork ...) that began it. The stack from
+// For each thread the call of its creator (pthread_create, fork ...) that began it. The stack from
 // which it was created tells the call, or else its name the line; the n-th of a name is of the n-th
 // such call. When it first ran says less, because later ones may have overtaken it.
 std::vector<size_t> find_creations(const Trace& trace);
@@ -43,7 +43,7 @@ std::vector<size_t> find_creations(const Trace& trace);
 // The base name of the program that the thread runs in, as an intervention wants it.
 std::string executable_of(const Trace& trace, const TracedThread& thread);
 
-// Which events of a trace come before which, whoever is late. Only hard edges count: creation,
+// Which calls of a trace come before which, whoever is late. Only hard edges count: creation,
 // join, a signal and the untimed wait that it ended, a post and the untimed acquire, an exit and
 // the wait for it. A sleep or a timed wait orders only as long as nobody is late, and who took a
 // mutex first is no order at all.
@@ -51,24 +51,24 @@ class HappensBefore {
  public:
   explicit HappensBefore(const Trace& trace);
 
-  // Whether `second` cannot begin (or end) unless `first` has begun. Both are numbers of events.
+  // Whether `second` cannot begin (or end) unless `first` has begun. Both are numbers of calls.
   bool before_begin(size_t first, size_t second) const;
   bool before_end(size_t first, size_t second) const;
 
  private:
-  using Clock = std::vector<uint32_t>;  // for each other thread, how many of its events have begun
+  using Clock = std::vector<uint32_t>;  // for each other thread, how many of its calls have begun
 
   // What a thread has learned by some moment. Few moments teach it anything of others, so that all
   // between two such share a clock.
   struct Stamp {
     uint32_t clock = no_index;
-    uint32_t own = 0;  // events of the thread itself that have begun
+    uint32_t own = 0;  // calls of the thread itself that have begun
   };
 
-  bool knows(const Stamp& stamp, uint32_t thread, size_t event) const;
+  bool knows(const Stamp& stamp, uint32_t thread, size_t call) const;
 
   const Trace& trace_;
-  std::vector<uint32_t> ordinal_;  // of an event in its thread
+  std::vector<uint32_t> ordinal_;  // of a call in its thread
   std::vector<Stamp> begin_, end_;
   std::vector<Clock> clocks_;
 

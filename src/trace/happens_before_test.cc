@@ -28,8 +28,8 @@ class Order {
 
  private:
   size_t number_of(const std::string& site) const {
-    for (size_t i = 0; i < trace_.events.size(); ++i)
-      if (to_string(trace_.sites[trace_.events[i].site].name) == site) return i;
+    for (size_t i = 0; i < trace_.calls.size(); ++i)
+      if (to_string(trace_.sites[trace_.calls[i].site].name) == site) return i;
     ADD_FAILURE() << "no event at " << site;
     return 0;
   }
@@ -289,10 +289,10 @@ TEST(HappensBefore, Goes_from_thread_to_thread) {
   EXPECT_TRUE(order.must_begin("a.cc:20:sched_yield", "a.cc:5:sem_wait"));
 }
 
-TEST(HappensBefore, Of_events_that_name_no_thread_or_site_is_not_known) {
+TEST(HappensBefore, Of_calls_that_name_no_thread_or_site_is_not_known) {
   Trace trace = two_threads().call("a.cc:1#1", "a.cc:20:sched_yield", 7, 8).trace();
-  trace.events.back().thread = 77;
-  trace.events.front().site = no_index;
+  trace.calls.back().thread = 77;
+  trace.calls.front().site = no_index;
   const HappensBefore order(trace);
   EXPECT_FALSE(order.before_end(0, 1));
   EXPECT_FALSE(order.before_end(1, 0));
@@ -325,7 +325,7 @@ TEST(ApiTraits, Are_none_of_a_call_that_is_not_known) {
 }
 
 TEST(ApiTraits, A_wait_without_a_time_only_somebody_else_can_end) {
-  TracedEvent forever, timed;
+  TracedCall forever, timed;
   timed.value = 1000;
   EXPECT_TRUE(is_untimed_wait(site_of("poll"), forever));
   EXPECT_FALSE(is_untimed_wait(site_of("poll"), timed));
@@ -350,9 +350,9 @@ TEST(Creations, On_one_line_are_told_apart_by_the_call_and_not_by_who_began_firs
   }
   trace.threads[1].spawn_stack = 1;
   trace.threads[2].spawn_stack = 0;
-  EXPECT_EQ(find_creations(trace), (std::vector<size_t>{no_event, 1, 0}));
+  EXPECT_EQ(find_creations(trace), (std::vector<size_t>{no_call, 1, 0}));
   trace.threads[1].spawn_stack = trace.threads[2].spawn_stack = no_index;
-  EXPECT_EQ(find_creations(trace), (std::vector<size_t>{no_event, 0, 1}));
+  EXPECT_EQ(find_creations(trace), (std::vector<size_t>{no_call, 0, 1}));
 }
 
 std::vector<std::string> apis_where(const std::function<bool(const protocol::ApiFacts&)>& holds) {

@@ -143,8 +143,8 @@ class Lowerer {
 
   Result<void> set_flags() {
     const auto set = [&](bool wanted, uint32_t flag) { lowered_.flags |= wanted ? flag : 0; };
-    set(plan_.events, record_events);
-    set(plan_.events && plan_.stacks, record_stacks);
+    set(plan_.calls, record_events);
+    set(plan_.calls && plan_.stacks, record_stacks);
     set(plan_.hold_exit, hold_exit);
     set(plan_.system_calls, include_system);
     set(plan_.failures, capture_failures);

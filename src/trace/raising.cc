@@ -88,7 +88,7 @@ class Raiser {
     add_stacks();
     add_threads();
     learn_calls();
-    add_events();
+    add_calls();
     add_visits();
     add_interventions();
     add_failures();
@@ -226,7 +226,7 @@ class Raiser {
       const Duration ended = thread.ended_ns == 0 ? Duration{} : since_start(thread.ended_ns);
       trace_.threads.push_back({thread.process, static_cast<int>(thread.tid), thread.parent,
                                 names[i], thread.spawn_stack, since_start(thread.started_ns), ended,
-                                thread.events_dropped});
+                                thread.calls_dropped});
     }
   }
 
@@ -237,16 +237,16 @@ class Raiser {
   }
 
   // In the order of addresses, which is the order of their numbers. A site of the agent that is no
-  // project code is named by the stacks of its events, if it has any.
+  // project code is named by the stacks of its calls, if it has any.
   void learn_calls() {
     std::set<std::pair<RawAddress, uint16_t>> calls;
     std::vector<bool> named(raw_.sites.size());
-    for (const RawEvent& event : raw_.events) {
-      const RawSite& site = raw_.sites[event.site];
+    for (const RawCall& call : raw_.calls) {
+      const RawSite& site = raw_.sites[call.site];
       if (site.probe != no_index) continue;
-      const RawAddress caller = caller_of(event.site, event.stack);
+      const RawAddress caller = caller_of(call.site, call.stack);
       calls.emplace(caller, site.api);
-      if (caller != site.address) named[event.site] = true;
+      if (caller != site.address) named[call.site] = true;
     }
     for (size_t i = 0; i < raw_.sites.size(); ++i) {
       const RawSite& site = raw_.sites[i];
@@ -297,30 +297,30 @@ class Raiser {
     return number_of(site);
   }
 
-  void add_events() {
-    for (const RawEvent& event : raw_.events) {
-      TracedEvent added;
-      added.enter = since_start(event.enter_ns);
-      added.exit = since_start(event.exit_ns);
-      added.object = event.object;
-      added.value = event.value;
-      added.thread = event.thread;
-      added.site = symbolic_site(event.site, event.stack);
-      added.stack = event.stack;
-      added.result = event.result;
-      added.timed_out = event.flags & event_timed_out;
-      added.delayed = event.flags & event_delayed;
-      added.replaced = event.flags & event_replaced;
-      added.unfinished = event.flags & event_unfinished;
-      added.is_intervention = event.is_intervention;
+  void add_calls() {
+    for (const RawCall& call : raw_.calls) {
+      TracedCall added;
+      added.enter = since_start(call.enter_ns);
+      added.exit = since_start(call.exit_ns);
+      added.object = call.object;
+      added.value = call.value;
+      added.thread = call.thread;
+      added.site = symbolic_site(call.site, call.stack);
+      added.stack = call.stack;
+      added.result = call.result;
+      added.timed_out = call.flags & event_timed_out;
+      added.delayed = call.flags & event_delayed;
+      added.replaced = call.flags & event_replaced;
+      added.unfinished = call.flags & event_unfinished;
+      added.is_intervention = call.is_intervention;
       if (added.site == no_index) continue;
-      trace_.events.push_back(added);
-      if (!event.is_intervention) ++seen_[{event.thread, event.site}][added.site];
+      trace_.calls.push_back(added);
+      if (!call.is_intervention) ++seen_[{call.thread, call.site}][added.site];
     }
   }
 
-  // A count of the agent belongs to one site, unless its events show that the agent took several
-  // callers for one: then it is divided as the events were.
+  // A count of the agent belongs to one site, unless its calls show that the agent took several
+  // callers for one: then it is divided as the calls were.
   void add_visits() {
     for (const RawTally& tally : raw_.tallies) {
       const auto seen = seen_.find({tally.thread, tally.site});
@@ -334,18 +334,18 @@ class Raiser {
     for (const auto& [key, visits] : visits_) trace_.visits.push_back(visits);
   }
 
-  void divide(const RawTally& tally, const std::map<uint32_t, uint64_t>& events_of) {
-    uint64_t events_left = 0, visits_left = tally.visits, waited_left = tally.waited_ns;
-    for (const auto& [site, count] : events_of) events_left += count;
-    for (const auto& [site, count] : events_of) {
-      const double part = static_cast<double>(count) / static_cast<double>(events_left);
+  void divide(const RawTally& tally, const std::map<uint32_t, uint64_t>& calls_of) {
+    uint64_t calls_left = 0, visits_left = tally.visits, waited_left = tally.waited_ns;
+    for (const auto& [site, count] : calls_of) calls_left += count;
+    for (const auto& [site, count] : calls_of) {
+      const double part = static_cast<double>(count) / static_cast<double>(calls_left);
       const auto share = [part](uint64_t& left) {
         const auto own = part < 1 ? static_cast<uint64_t>(static_cast<double>(left) * part) : left;
         return left -= own, own;
       };
       const uint64_t visits = share(visits_left);
       add_visits(tally.thread, site, visits, share(waited_left));
-      events_left -= count;
+      calls_left -= count;
     }
   }
 
@@ -446,7 +446,7 @@ class Raiser {
   std::map<std::pair<RawAddress, uint16_t>, uint32_t> calls_;
   std::map<std::string, uint32_t> site_numbers_;
   std::map<std::pair<uint32_t, uint32_t>, TracedVisits> visits_;  // by thread and site
-  // Per thread and site of the agent: how many events belong to which site of the trace.
+  // Per thread and site of the agent: how many calls belong to which site of the trace.
   std::map<std::pair<uint32_t, uint32_t>, std::map<uint32_t, uint64_t>> seen_;
 };
 

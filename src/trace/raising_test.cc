@@ -90,8 +90,8 @@ TEST_F(Raising, Code_that_is_in_no_image_has_the_names_that_its_agent_gave) {
   EXPECT_EQ(trace.processes[0].agent, "python");
   EXPECT_THAT(sites_of(trace), ElementsAre("queue.py:40:sem_wait"));
   EXPECT_EQ(trace.sites[0].location, "app/queue.py:40 in Queue.get");
-  ASSERT_EQ(trace.events.size(), 1u);
-  const std::vector<TracedFrame>& frames = trace.stacks[trace.events[0].stack].frames;
+  ASSERT_EQ(trace.calls.size(), 1u);
+  const std::vector<TracedFrame>& frames = trace.stacks[trace.calls[0].stack].frames;
   ASSERT_EQ(frames.size(), 3u);
   EXPECT_EQ(frames[0].source[0].function, "Condition.wait");
   EXPECT_EQ(frames[0].first_project, no_index);
@@ -152,7 +152,7 @@ TEST_F(Raising, A_stack_tells_more_than_the_agents_own_attribution) {
   const Trace trace = raised();
   EXPECT_THAT(sites_of(trace),
               ElementsAre("queue.cc:57:pthread_cond_wait", "pool.cc:12:pthread_cond_wait"));
-  EXPECT_EQ(trace.events[1].site, 1u);
+  EXPECT_EQ(trace.calls[1].site, 1u);
   ASSERT_EQ(trace.visits.size(), 2u);
   EXPECT_EQ(trace.visits[0].visits, 1u);
   EXPECT_EQ(trace.visits[1].visits, 2u);

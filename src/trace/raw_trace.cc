@@ -16,7 +16,7 @@ enum State : uint32_t { free_slot, being_written, complete, ended };
 constexpr std::pair<Dropped, const char*> drop_names[] = {
     {dropped_images, "images"}, {dropped_processes, "processes"}, {dropped_threads, "threads"},
     {dropped_sites, "sites"},   {dropped_tallies, "counts"},      {dropped_stacks, "stacks"},
-    {dropped_events, "events"}, {dropped_failures, "failures"},   {dropped_names, "names"},
+    {dropped_events, "calls"},  {dropped_failures, "failures"},   {dropped_names, "names"},
 };
 static_assert(std::size(drop_names) == dropped_kinds);
 
@@ -54,7 +54,7 @@ class Reader {
     read_threads();
     read_sites();
     read_tallies();
-    read_events();
+    read_calls();
     read_rules();
     read_failures();
     read_probe_hits();
@@ -201,7 +201,7 @@ class Reader {
     read.ordinal = thread.ordinal;
     read.started_ns = time(thread.started_ns);
     read.ended_ns = time_or_never(thread.ended_ns.load());
-    read.events_dropped = thread.events_dropped.load();
+    read.calls_dropped = thread.events_dropped.load();
     return read;
   }
 
@@ -245,13 +245,13 @@ class Reader {
     }
   }
 
-  void read_events() {
+  void read_calls() {
     for (size_t i = 0; i < used(report_.threads); ++i) {
       const uint32_t thread = threads_[static_cast<uint32_t>(i)];
       if (thread == no_index) continue;
-      const size_t first = raw_.events.size();
+      const size_t first = raw_.calls.size();
       read_chunks(static_cast<uint32_t>(i), thread);
-      std::stable_sort(raw_.events.begin() + static_cast<ptrdiff_t>(first), raw_.events.end(),
+      std::stable_sort(raw_.calls.begin() + static_cast<ptrdiff_t>(first), raw_.calls.end(),
                        [](const auto& a, const auto& b) { return a.enter_ns < b.enter_ns; });
     }
   }
@@ -265,11 +265,11 @@ class Reader {
       if (chunk.thread.load() != number + 1) break;
       overwritten += read_chunk(chunk, thread);
       const uint32_t following = chunk.next.load();
-      if (left == 1 && following != 0) doubt("threads have events in a circle");
+      if (left == 1 && following != 0) doubt("threads have calls in a circle");
       if (following == 0) break;
       next = following - 1;
     }
-    uint64_t& dropped = raw_.threads[thread].events_dropped;
+    uint64_t& dropped = raw_.threads[thread].calls_dropped;
     dropped = std::max(dropped, overwritten);
   }
 
@@ -277,14 +277,14 @@ class Reader {
     const uint64_t written = chunk.written.load();
     const uint64_t kept = std::min<uint64_t>(written, events_per_chunk);
     for (uint64_t i = written - kept; i < written; ++i)
-      read_event(chunk.events[i % events_per_chunk], thread);
+      read_call(chunk.events[i % events_per_chunk], thread);
     return written - kept;
   }
 
-  void read_event(const Event& event, uint32_t thread) {
-    if (raw_.events.size() >= report_.chunks.count * events_per_chunk) return;
-    RawEvent read;
-    read.site = checked(sites_, event.site, "events name no site");
+  void read_call(const Event& event, uint32_t thread) {
+    if (raw_.calls.size() >= report_.chunks.count * events_per_chunk) return;
+    RawCall read;
+    read.site = checked(sites_, event.site, "calls name no site");
     if (read.site == no_index) return;
     read.enter_ns = time(event.enter_ns);
     const bool unfinished = event.flags & event_unfinished || event.exit_ns == 0;
@@ -292,11 +292,11 @@ class Reader {
     read.object = event.object;
     read.value = event.value;
     read.thread = thread;
-    read.stack = checked(stacks_, event.stack, "events name no stack");
+    read.stack = checked(stacks_, event.stack, "calls name no stack");
     read.result = event.result;
     read.flags = static_cast<uint8_t>(event.flags | (unfinished ? event_unfinished : 0));
     read.is_intervention = event.api == delay_api;
-    raw_.events.push_back(read);
+    raw_.calls.push_back(read);
   }
 
   void read_rules() {
@@ -345,7 +345,7 @@ class Reader {
       uint64_t count = report_.dropped[kind].load();
       if (kind == dropped_events) {
         uint64_t of_threads = 0;
-        for (const RawThread& thread : raw_.threads) of_threads += thread.events_dropped;
+        for (const RawThread& thread : raw_.threads) of_threads += thread.calls_dropped;
         count = std::max(count, of_threads);
       }
       if (count > 0) raw_.drops.push_back({what, count});

@@ -40,7 +40,7 @@ struct RawThread {
   uint32_t ordinal = 0;
   uint64_t started_ns = 0;
   uint64_t ended_ns = 0;  // 0: it lived as long as its process
-  uint64_t events_dropped = 0;
+  uint64_t calls_dropped = 0;
 };
 
 // Code that is in no image, as its agent calls it. No two of a report are the same.
@@ -71,7 +71,7 @@ struct RawTally {
   uint64_t waited_ns = 0;
 };
 
-struct RawEvent {
+struct RawCall {
   uint64_t enter_ns = 0;
   uint64_t exit_ns = 0;
   uint64_t object = 0;
@@ -110,8 +110,8 @@ struct RawTrace {
   std::vector<RawSite> sites;
   std::vector<RawTally> tallies;
   std::vector<std::vector<RawAddress>> stacks;
-  std::vector<RawEvent> events;  // by thread, each thread's in order of `enter_ns`
-  std::vector<RawRule> rules;    // as in the plan
+  std::vector<RawCall> calls;  // by thread, each thread's in order of `enter_ns`
+  std::vector<RawRule> rules;  // as in the plan
   std::vector<RawFailure> failures;
   std::vector<uint32_t> probe_hits;  // as in the plan
   std::vector<Drops> drops;

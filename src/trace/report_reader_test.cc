@@ -58,9 +58,9 @@ TEST(ReportReader, Reads_what_an_agent_wrote) {
   EXPECT_EQ(raw.stacks[raw.threads[1].spawn_stack][1].image, no_index);
   ASSERT_THAT(raw.sites, SizeIs(3));
   EXPECT_EQ(raw.sites[2].probe, 2u);
-  ASSERT_THAT(raw.events, SizeIs(201));
-  EXPECT_EQ(raw.events[199].enter_ns, 299u);
-  EXPECT_EQ(raw.events[200].thread, 1u);
+  ASSERT_THAT(raw.calls, SizeIs(201));
+  EXPECT_EQ(raw.calls[199].enter_ns, 299u);
+  EXPECT_EQ(raw.calls[200].thread, 1u);
   EXPECT_EQ(raw.rules[1].fired, 4u);
   EXPECT_EQ(raw.probe_hits[2], 9u);
   ASSERT_THAT(raw.failures, SizeIs(1));
@@ -81,11 +81,11 @@ TEST(ReportReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it
   for (uint64_t i = 0; i < 100; ++i)
     valid.agent.event(valid.worker, valid.sleep, t0 + 100 + i, t0 + 100 + i);
   const RawTrace raw = valid.memory.read();
-  EXPECT_EQ(raw.threads[1].events_dropped, 101 - events_per_chunk);
+  EXPECT_EQ(raw.threads[1].calls_dropped, 101 - events_per_chunk);
   ASSERT_THAT(raw.drops, SizeIs(1));
-  EXPECT_EQ(raw.drops[0].what, "events");
-  EXPECT_EQ(raw.events.back().enter_ns, 199u);
-  EXPECT_EQ(raw.events[raw.events.size() - events_per_chunk].enter_ns, 200 - events_per_chunk);
+  EXPECT_EQ(raw.drops[0].what, "calls");
+  EXPECT_EQ(raw.calls.back().enter_ns, 199u);
+  EXPECT_EQ(raw.calls[raw.calls.size() - events_per_chunk].enter_ns, 200 - events_per_chunk);
 }
 
 TEST(ReportReader, Chunks_in_a_circle_end) {
@@ -98,7 +98,7 @@ TEST(ReportReader, Chunks_in_a_circle_end) {
 TEST(ReportReader, A_chunk_of_another_thread_is_not_read) {
   Valid valid;
   valid.memory.report().threads[valid.worker].first_chunk = 0;
-  EXPECT_THAT(valid.memory.read().events, SizeIs(200));
+  EXPECT_THAT(valid.memory.read().calls, SizeIs(200));
 }
 
 TEST(ReportReader, A_stack_beyond_the_frames_is_left_out) {
@@ -122,8 +122,8 @@ TEST(ReportReader, Times_stay_within_the_run) {
   Valid valid;
   valid.agent.event(valid.main, valid.lock, 5, ~uint64_t{0});
   const RawTrace raw = valid.memory.read();
-  EXPECT_EQ(raw.events[0].enter_ns, 0u);
-  EXPECT_EQ(raw.events[0].exit_ns, valid.memory.shape.read_ns - t0);
+  EXPECT_EQ(raw.calls[0].enter_ns, 0u);
+  EXPECT_EQ(raw.calls[0].exit_ns, valid.memory.shape.read_ns - t0);
   EXPECT_THAT(raw.problems, Contains(HasSubstr("outside of the run")));
 }
 
@@ -131,8 +131,8 @@ TEST(ReportReader, A_call_that_never_returned_lasts_to_the_end) {
   Valid valid;
   valid.agent.event(valid.worker, valid.lock, t0 + 500, 0).flags = event_unfinished;
   const RawTrace raw = valid.memory.read();
-  EXPECT_EQ(raw.events.back().exit_ns, valid.memory.shape.read_ns - t0);
-  EXPECT_TRUE(raw.events.back().flags & event_unfinished);
+  EXPECT_EQ(raw.calls.back().exit_ns, valid.memory.shape.read_ns - t0);
+  EXPECT_TRUE(raw.calls.back().flags & event_unfinished);
 }
 
 TEST(ReportReader, A_text_without_an_end_is_cut) {
@@ -171,7 +171,7 @@ void expect_consistent(const RawTrace& raw) {
   }
   for (const RawTally& tally : raw.tallies)
     ASSERT_TRUE(fits(tally.thread, raw.threads) && tally.site < raw.sites.size());
-  for (const RawEvent& event : raw.events)
+  for (const RawCall& event : raw.calls)
     ASSERT_TRUE(event.thread < raw.threads.size() && event.site < raw.sites.size() &&
                 fits(event.stack, raw.stacks) && event.enter_ns <= event.exit_ns);
   for (const auto& stack : raw.stacks)

@@ -34,19 +34,19 @@ int64_t ns(Duration time) {
   return nanoseconds(time).count();
 }
 
-Duration length_of(const TracedEvent& event) {
-  return event.unfinished ? Duration{} : std::max(Duration{}, event.exit - event.enter);
+Duration length_of(const TracedCall& call) {
+  return call.unfinished ? Duration{} : std::max(Duration{}, call.exit - call.enter);
 }
 
-bool waits_for_something(const TracedSite& site, const TracedEvent& event) {
+bool waits_for_something(const TracedSite& site, const TracedCall& call) {
   const uint16_t group = group_traits(site);
   if (group & (protocol::group_sleeps | protocol::group_timers)) return false;
-  return !(group & protocol::group_polls) || event.object != 0;
+  return !(group & protocol::group_polls) || call.object != 0;
 }
 
 // Most programs poll a timer's file and read it when it is ready: the read itself takes no time,
 // and where they waited is not known.
-Duration spent_on_timer(Duration since, const TracedEvent& read, int64_t asked_ns) {
+Duration spent_on_timer(Duration since, const TracedCall& read, int64_t asked_ns) {
   const Duration blocked = length_of(read);
   const Duration whole = std::max(Duration{}, read.exit - since);
   if (blocked >= whole / 10) return blocked;
@@ -56,18 +56,18 @@ Duration spent_on_timer(Duration since, const TracedEvent& read, int64_t asked_n
 // The waits of one thread at one site until one of them has run out.
 struct OpenWait {
   size_t visit = 0;
-  TracedEvent first, last;
+  TracedCall first, last;
 };
 
 // Whether this is the same wait, made again for what was left: its value is nearer to the rest
 // than to the whole.
-bool goes_on(const OpenWait& wait, const TracedEvent& event) {
-  if (wait.last.timed_out || wait.last.unfinished || wait.last.object != event.object) return false;
-  const int64_t gone = ns(event.enter - wait.first.enter);
-  if (event.value > wait.first.value - gone / 2) return false;
+bool goes_on(const OpenWait& wait, const TracedCall& call) {
+  if (wait.last.timed_out || wait.last.unfinished || wait.last.object != call.object) return false;
+  const int64_t gone = ns(call.enter - wait.first.enter);
+  if (call.value > wait.first.value - gone / 2) return false;
   const int64_t rest = std::max<int64_t>(0, wait.first.value - gone);
   const int64_t tolerance = std::max(ns(2ms), wait.first.value / 50);
-  return std::abs(event.value - rest) <= tolerance;
+  return std::abs(call.value - rest) <= tolerance;
 }
 
 class VisitReader {
@@ -75,58 +75,56 @@ class VisitReader {
   explicit VisitReader(const Trace& trace) : trace_(trace) {}
 
   std::vector<TimedVisit> operator()() {
-    for (const TracedEvent& event : trace_.events) {
-      if (event.is_intervention || event.site >= trace_.sites.size()) continue;
-      const Timer timer = timer_of(event);
+    for (const TracedCall& call : trace_.calls) {
+      if (call.is_intervention || call.site >= trace_.sites.size()) continue;
+      const Timer timer = timer_of(call);
       if (arms_descriptor(timer) || timer == Timer::read || timer == Timer::closed)
-        by_descriptor_[{process_of(event), event.object}].push_back(&event);
+        by_descriptor_[{process_of(call), call.object}].push_back(&call);
       if (timer == Timer::signal)
-        add(event, {});
-      else if (takes_time(trace_.sites[event.site]) && !arms_descriptor(timer))
-        add_wait(event);
+        add(call, {});
+      else if (takes_time(trace_.sites[call.site]) && !arms_descriptor(timer))
+        add_wait(call);
     }
-    for (auto& [descriptor, events] : by_descriptor_) judge_descriptor(events);
+    for (auto& [descriptor, calls] : by_descriptor_) judge_descriptor(calls);
     return std::move(visits_);
   }
 
  private:
-  using Events = std::vector<const TracedEvent*>;
+  using Calls = std::vector<const TracedCall*>;
 
-  static bool is_time(const TracedEvent& event) {
-    return event.value > 0 && event.value < forever_ns;
+  static bool is_time(const TracedCall& call) { return call.value > 0 && call.value < forever_ns; }
+
+  uint32_t process_of(const TracedCall& call) const {
+    return call.thread < trace_.threads.size() ? trace_.threads[call.thread].process : no_index;
   }
 
-  uint32_t process_of(const TracedEvent& event) const {
-    return event.thread < trace_.threads.size() ? trace_.threads[event.thread].process : no_index;
-  }
-
-  TimedVisit* add(const TracedEvent& event, Duration spent) {
-    if (!is_time(event)) return nullptr;
-    visits_.push_back({event.site,
-                       event.thread,
-                       event.value,
+  TimedVisit* add(const TracedCall& call, Duration spent) {
+    if (!is_time(call)) return nullptr;
+    visits_.push_back({call.site,
+                       call.thread,
+                       call.value,
                        End::not_known,
                        {},
                        spent,
-                       event.stack,
-                       waits_for_something(trace_.sites[event.site], event)});
+                       call.stack,
+                       waits_for_something(trace_.sites[call.site], call)});
     return &visits_.back();
   }
 
-  void add_wait(const TracedEvent& event) {
-    if (event.value < 0) return;
-    const auto [found, is_new] = open_.try_emplace({event.thread, event.site});
+  void add_wait(const TracedCall& call) {
+    if (call.value < 0) return;
+    const auto [found, is_new] = open_.try_emplace({call.thread, call.site});
     OpenWait& wait = found->second;
-    if (!is_new && goes_on(wait, event)) {
-      visits_[wait.visit].spent += length_of(event);
-    } else if (add(event, length_of(event))) {
+    if (!is_new && goes_on(wait, call)) {
+      visits_[wait.visit].spent += length_of(call);
+    } else if (add(call, length_of(call))) {
       wait.visit = visits_.size() - 1;
-      wait.first = event;
+      wait.first = call;
     } else {
       open_.erase(found);
       return;
     }
-    wait.last = event;
+    wait.last = call;
     end_wait(wait);
   }
 
@@ -141,29 +139,29 @@ class VisitReader {
     visit.end = wait.last.timed_out || in_full ? End::ran_out : End::early;
   }
 
-  void judge_descriptor(Events& events) {
-    std::ranges::stable_sort(events, {}, [](const TracedEvent* event) { return event->enter; });
-    const auto arms = [&](const TracedEvent* event) {
-      return arms_descriptor(timer_of(*event)) && event->value >= 0;
+  void judge_descriptor(Calls& calls) {
+    std::ranges::stable_sort(calls, {}, [](const TracedCall* call) { return call->enter; });
+    const auto arms = [&](const TracedCall* call) {
+      return arms_descriptor(timer_of(*call)) && call->value >= 0;
     };
-    auto begin = std::ranges::find_if(events, arms);
-    while (begin != events.end()) {
-      const auto end = std::find_if(begin + 1, events.end(), [&](const TracedEvent* event) {
-        return arms(event) || timer_of(*event) == Timer::closed;
+    auto begin = std::ranges::find_if(calls, arms);
+    while (begin != calls.end()) {
+      const auto end = std::find_if(begin + 1, calls.end(), [&](const TracedCall* call) {
+        return arms(call) || timer_of(*call) == Timer::closed;
       });
-      const TracedEvent* const last = end != events.end() ? *end : nullptr;
+      const TracedCall* const last = end != calls.end() ? *end : nullptr;
       if (timer_of(**begin) == Timer::socket)
         judge_socket(**begin, {begin + 1, end});
       else
         judge_timer(**begin, {begin + 1, end}, last);
-      begin = std::find_if(end, events.end(), arms);
+      begin = std::find_if(end, calls.end(), arms);
     }
   }
 
   // Every read has the time-out that was set.
-  void judge_socket(const TracedEvent& set, const Events& reads) {
+  void judge_socket(const TracedCall& set, const Calls& reads) {
     bool judged = false;
-    for (const TracedEvent* read : reads) {
+    for (const TracedCall* read : reads) {
       if (read->unfinished || timer_of(*read) != Timer::read) continue;
       TimedVisit* visit = add(set, length_of(*read));
       if (visit == nullptr) return;
@@ -177,11 +175,11 @@ class VisitReader {
 
   // A timer has run out when it could be read, and one with an interval is read again and again.
   // One that is set again, or closed, before its time has ended early.
-  void judge_timer(const TracedEvent& set, const Events& reads, const TracedEvent* last) {
+  void judge_timer(const TracedCall& set, const Calls& reads, const TracedCall* last) {
     TimedVisit* visit = add(set, {});
     if (visit == nullptr) return;
     Duration since = set.enter;
-    for (const TracedEvent* read : reads) {
+    for (const TracedCall* read : reads) {
       if (read->unfinished || read->result <= 0) continue;
       visit->end = End::ran_out;
       visit->spent += spent_on_timer(since, *read, set.value);
@@ -194,14 +192,14 @@ class VisitReader {
     visit->length = std::max(Duration{}, last->enter - set.enter);
   }
 
-  Timer timer_of(const TracedEvent& event) const {
-    return unflake::timer_of(trace_.sites[event.site]);
+  Timer timer_of(const TracedCall& call) const {
+    return unflake::timer_of(trace_.sites[call.site]);
   }
 
   const Trace& trace_;
   std::vector<TimedVisit> visits_;
-  std::map<std::pair<uint32_t, uint32_t>, OpenWait> open_;         // by thread and site
-  std::map<std::pair<uint32_t, uint64_t>, Events> by_descriptor_;  // by process and number
+  std::map<std::pair<uint32_t, uint32_t>, OpenWait> open_;        // by thread and site
+  std::map<std::pair<uint32_t, uint64_t>, Calls> by_descriptor_;  // by process and number
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ struct TimedVisit {
   enum class End { ran_out, early, not_known };
 
   uint32_t site = no_index;    // valid
-  uint32_t thread = no_index;  // that asked; as the event has it
+  uint32_t thread = no_index;  // that asked; as the call has it
   int64_t asked_ns = 0;        // more than none, less than forever
   End end = End::not_known;
   Duration length{};  // until it was over; of an interval, for the last time
@@ -28,7 +28,7 @@ struct TimedVisit {
 // arms, as a socket's time-out or a timer's file, is judged by what happens to the descriptor.
 std::vector<TimedVisit> timed_visits(const Trace& trace);
 
-// Of runs under the agent with events, most time spent first. A wait that was made again for the
+// Of runs under the agent with calls, most time spent first. A wait that was made again for the
 // rest of its time (a notified condition whose predicate does not hold yet) counts as one.
 std::vector<TimeValue> time_values(std::span<const Trace* const> runs);
 

@@ -412,8 +412,8 @@ TEST(TimeValues, Numbers_that_point_nowhere_are_passed_over) {
   run.call("nobody", receive_site, 1, 2, 5).returns(1);
   run.call("main", wait_site, 20, 10).asks_for(5);
   Trace trace = run.trace();
-  trace.events.push_back(trace.events.back());
-  trace.events.back().site = no_index;
+  trace.calls.push_back(trace.calls.back());
+  trace.calls.back().site = no_index;
   trace.sites[0].image = 77;
   trace.threads[0].process = 55;
   const Trace* const runs[] = {&trace};

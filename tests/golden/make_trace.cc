@@ -9,14 +9,14 @@ TracedFrame frame(const std::string& function, const std::string& file, int line
   return {0, 0x1000 + static_cast<uint64_t>(line), {{function, file, line, 0x1000, false}}, 0};
 }
 
-TracedEvent event(uint32_t thread, uint32_t site, int enter, int exit) {
-  TracedEvent event;
-  event.thread = thread;
-  event.site = site;
-  event.enter = Duration(enter);
-  event.exit = Duration(exit);
-  event.object = 0x7ffe1000;
-  return event;
+TracedCall call(uint32_t thread, uint32_t site, int enter, int exit) {
+  TracedCall call;
+  call.thread = thread;
+  call.site = site;
+  call.enter = Duration(enter);
+  call.exit = Duration(exit);
+  call.object = 0x7ffe1000;
+  return call;
 }
 
 TracedFailure failure() {
@@ -61,11 +61,11 @@ Trace make_trace() {
   trace.sites[2].name.image = "server";
   trace.stacks = {{{frame("Pool::start", "/src/pool.cc", 31)}}};
   add_threads(trace);
-  trace.events = {event(0, 1, 400, 480), event(0, 0, 1'000, 2'500), event(1, 0, 600, 7'600),
-                  event(2, 2, 2'100, 2'112)};
-  trace.events[0].stack = 0;
-  trace.events[2].timed_out = trace.events[2].delayed = true;
-  trace.events[2].value = 5'000'000;
+  trace.calls = {call(0, 1, 400, 480), call(0, 0, 1'000, 2'500), call(1, 0, 600, 7'600),
+                 call(2, 2, 2'100, 2'112)};
+  trace.calls[0].stack = 0;
+  trace.calls[2].timed_out = trace.calls[2].delayed = true;
+  trace.calls[2].value = 5'000'000;
   trace.failures = {failure()};
   trace.functions = {{0, 0x1057, "Queue::pop"}, {0, 0x1031, "Pool::start"}, {0, 0x9, ""}};
   trace.drops = {{"events", 12}};

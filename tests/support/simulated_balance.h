@@ -24,7 +24,7 @@ inline Program sleeper(Duration asked, Duration needs) {
 inline BalanceOptions at_idle() {
   BalanceOptions options;
   options.loads = {LoadLevel::idle};
-  options.plan.agent = options.plan.events = true;
+  options.plan.agent = options.plan.calls = true;
   options.limits.budget = std::chrono::hours(24);
   return options;
 }

@@ -28,7 +28,7 @@ struct Thread {
   SiteName created_at;
   std::map<uint32_t, uint64_t> visits;  // by site
   std::map<std::string, int> created;   // by place
-  std::vector<TracedEvent> events;
+  std::vector<TracedCall> calls;
   bool was_late = false;
   bool has_ended = false;
   bool woken = false;     // by a signal
@@ -202,8 +202,8 @@ class Run {
       const uint64_t visit = self.visits[site]++;
       self.time_scale = 1;
       co_await be_late(self, step.site, Position::before, visit);
-      const size_t number = self.events.size();
-      self.events.push_back(event_of(self, step, site, deadline));
+      const size_t number = self.calls.size();
+      self.calls.push_back(call_of(self, step, site, deadline));
       if (deadline != never) deadline = state_.now + scaled(self, deadline - state_.now);
       co_await perform(self, step, deadline, &number);
       close(self, step, number);
@@ -212,7 +212,7 @@ class Run {
     if (!step.mutex.empty()) co_await take(self, step.mutex);
   }
 
-  Task perform(Thread& self, const Step& step, Duration deadline, const size_t* event) {
+  Task perform(Thread& self, const Step& step, Duration deadline, const size_t* call) {
     uint64_t object = 0;
     switch (step.kind) {
       case Kind::lock:
@@ -257,7 +257,7 @@ class Run {
       default:
         break;
     }
-    if (event && object != 0) self.events[*event].object = object;
+    if (call && object != 0) self.calls[*call].object = object;
     co_await pass(self, call_cost);
   }
 
@@ -353,11 +353,11 @@ class Run {
       TracedIntervention& told = told_.intervention(i);
       told.added += state_.now - began;
       told.let_go += what.action == Action::hold && state_.now >= began + longest;
-      TracedEvent event = told_.event_at(self.number, told_.site_number(site), began);
-      event.exit = state_.now;
-      event.value = std::chrono::nanoseconds(longest).count();
-      event.delayed = event.is_intervention = true;
-      self.events.push_back(event);
+      TracedCall call = told_.call_at(self.number, told_.site_number(site), began);
+      call.exit = state_.now;
+      call.value = std::chrono::nanoseconds(longest).count();
+      call.delayed = call.is_intervention = true;
+      self.calls.push_back(call);
     }
   }
 
@@ -374,27 +374,26 @@ class Run {
     const uint32_t number = told_.site_number(site);
     const uint64_t visit = self.visits[number]++;
     co_await be_late(self, site, Position::before, visit);
-    self.events.push_back(told_.event_at(self.number, number, state_.now));
+    self.calls.push_back(told_.call_at(self.number, number, state_.now));
   }
 
   // What is told of it.
 
-  TracedEvent event_of(const Thread& self, const Step& step, uint32_t site, Duration deadline) {
-    TracedEvent event = told_.event_at(self.number, site, state_.now);
-    event.unfinished = true;
-    if (!step.object.empty())
-      event.object = 0x1000 + std::hash<std::string>()(step.object) % 0xf000;
+  TracedCall call_of(const Thread& self, const Step& step, uint32_t site, Duration deadline) {
+    TracedCall call = told_.call_at(self.number, site, state_.now);
+    call.unfinished = true;
+    if (!step.object.empty()) call.object = 0x1000 + std::hash<std::string>()(step.object) % 0xf000;
     const bool timed = step.kind == Kind::wait_for;
     if (timed || step.kind == Kind::sleep || step.kind == Kind::arm)
-      event.value = std::chrono::nanoseconds(timed ? deadline - state_.now : step.duration).count();
-    return event;
+      call.value = std::chrono::nanoseconds(timed ? deadline - state_.now : step.duration).count();
+    return call;
   }
 
   void close(Thread& self, const Step& step, size_t number) {
-    TracedEvent& event = self.events[number];
-    event.exit = state_.now;
-    event.unfinished = false;
-    event.timed_out = step.kind == Kind::sleep || (step.kind == Kind::wait_for && !self.woken);
+    TracedCall& call = self.calls[number];
+    call.exit = state_.now;
+    call.unfinished = false;
+    call.timed_out = step.kind == Kind::sleep || (step.kind == Kind::wait_for && !self.woken);
   }
 
   static Step plain_failure() {
@@ -453,8 +452,8 @@ class Run {
     result.process.code = crashed_ ? 11 : outcome_.failed();
     result.outcome = outcome_;
     for (const Thread& thread : threads_) {
-      told_.add_visits(thread.number, thread.visits, thread.events);
-      told_.add_events(thread.events);
+      told_.add_visits(thread.number, thread.visits, thread.calls);
+      told_.add_calls(thread.calls);
     }
     if (plan_.agent) result.trace = told_.finish();
     return result;

@@ -78,26 +78,26 @@ void TraceWriter::add_failure(uint32_t thread, const Step& check, Duration now) 
   trace_.failures.push_back(std::move(failure));
 }
 
-TracedEvent TraceWriter::event_at(uint32_t thread, uint32_t site, Duration when) {
-  TracedEvent event;
-  event.enter = event.exit = when;
-  event.thread = thread;
-  event.site = site;
-  if (plan_.stacks && site != no_index) event.stack = stack_at(trace_.sites[site].name);
-  return event;
+TracedCall TraceWriter::call_at(uint32_t thread, uint32_t site, Duration when) {
+  TracedCall call;
+  call.enter = call.exit = when;
+  call.thread = thread;
+  call.site = site;
+  if (plan_.stacks && site != no_index) call.stack = stack_at(trace_.sites[site].name);
+  return call;
 }
 
-void TraceWriter::add_events(std::vector<TracedEvent> events) {
-  if (!plan_.events) return;
-  std::ranges::stable_sort(events, {}, &TracedEvent::enter);
-  trace_.events.insert(trace_.events.end(), events.begin(), events.end());
+void TraceWriter::add_calls(std::vector<TracedCall> calls) {
+  if (!plan_.calls) return;
+  std::ranges::stable_sort(calls, {}, &TracedCall::enter);
+  trace_.calls.insert(trace_.calls.end(), calls.begin(), calls.end());
 }
 
 void TraceWriter::add_visits(uint32_t thread, const std::map<uint32_t, uint64_t>& visits,
-                             const std::vector<TracedEvent>& events) {
+                             const std::vector<TracedCall>& calls) {
   std::map<uint32_t, Duration> waited;
-  for (const TracedEvent& event : events)
-    if (!event.is_intervention) waited[event.site] += event.exit - event.enter;
+  for (const TracedCall& call : calls)
+    if (!call.is_intervention) waited[call.site] += call.exit - call.enter;
   for (const auto& [site, count] : visits)
     trace_.visits.push_back({thread, site, count, waited[site]});
 }

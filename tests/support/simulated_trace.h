@@ -22,10 +22,10 @@ class TraceWriter {
   void add_function(const std::string& name) { entered_.insert(name); }
   void add_failure(uint32_t thread, const Step& check, Duration now);
 
-  TracedEvent event_at(uint32_t thread, uint32_t site, Duration when);
-  void add_events(std::vector<TracedEvent> events);
+  TracedCall call_at(uint32_t thread, uint32_t site, Duration when);
+  void add_calls(std::vector<TracedCall> calls);
   void add_visits(uint32_t thread, const std::map<uint32_t, uint64_t>& visits,
-                  const std::vector<TracedEvent>& events);
+                  const std::vector<TracedCall>& calls);
 
   std::shared_ptr<const Trace> finish();
 

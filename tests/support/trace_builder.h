@@ -35,42 +35,42 @@ class TraceBuilder {
 
   TraceBuilder& call(const std::string& thread, const std::string& site, double enter, double exit,
                      uint64_t object = 0) {
-    TracedEvent event;
-    event.thread = number_of(thread);
-    event.site = site_number(site);
-    event.enter = time(enter);
-    event.exit = time(exit);
-    event.object = object;
-    trace_.events.push_back(event);
+    TracedCall call;
+    call.thread = number_of(thread);
+    call.site = site_number(site);
+    call.enter = time(enter);
+    call.exit = time(exit);
+    call.object = object;
+    trace_.calls.push_back(call);
     return *this;
   }
 
   TraceBuilder& delay(const std::string& thread, const std::string& site, double enter,
                       double exit) {
     call(thread, site, enter, exit);
-    trace_.events.back().is_intervention = true;
+    trace_.calls.back().is_intervention = true;
     return *this;
   }
 
   // These are about the call before them.
   TraceBuilder& asks_for(double milliseconds) {
-    trace_.events.back().value = static_cast<int64_t>(milliseconds * 1e6);
+    trace_.calls.back().value = static_cast<int64_t>(milliseconds * 1e6);
     return *this;
   }
   TraceBuilder& times_out() {
-    trace_.events.back().timed_out = true;
+    trace_.calls.back().timed_out = true;
     return *this;
   }
   TraceBuilder& never_ends() {
-    trace_.events.back().unfinished = true;
+    trace_.calls.back().unfinished = true;
     return *this;
   }
   TraceBuilder& returns(int32_t result) {
-    trace_.events.back().result = result;
+    trace_.calls.back().result = result;
     return *this;
   }
   TraceBuilder& in(const std::string& function, const std::string& file, int line) {
-    trace_.events.back().stack = static_cast<uint32_t>(trace_.stacks.size());
+    trace_.calls.back().stack = static_cast<uint32_t>(trace_.stacks.size());
     trace_.stacks.push_back({{{no_index, 0, {{function, file, line, 0, false}}}}});
     return *this;
   }
@@ -97,7 +97,7 @@ class TraceBuilder {
 
   Trace trace() const {
     Trace sorted = trace_;
-    std::ranges::stable_sort(sorted.events, [](const TracedEvent& a, const TracedEvent& b) {
+    std::ranges::stable_sort(sorted.calls, [](const TracedCall& a, const TracedCall& b) {
       return std::pair(a.thread, a.enter) < std::pair(b.thread, b.enter);
     });
     return sorted;

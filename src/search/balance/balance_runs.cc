@@ -159,7 +159,7 @@ void BalanceRuns::note_used(Tally& tally, const ExperimentResult& result,
 
 void BalanceRuns::keep(const ExperimentResult& result, const Setting& setting, LoadLevel load) {
   if (!result.trace || kept_events_ >= most_kept_events) return;
-  kept_events_ += result.trace->events.size();
+  kept_events_ += result.trace->calls.size();
   kept_.push_back({result.trace, is_bad(result.outcome), load, setting});
   counts_.kept = kept_.size();
 }

@@ -49,8 +49,8 @@ TEST(Balance, Says_what_a_sleep_is_for) {
   const auto report = balanced(sleeper(200ms, 50ms));
   const auto& needed = value_at(*report, "main.cc:11")->needed;
   ASSERT_TRUE(needed);
-  EXPECT_EQ(needed->event_thread, "main.cc:10#1");
-  EXPECT_THAT(to_string(needed->event), testing::StartsWith("worker.cc:"));
+  EXPECT_EQ(needed->call_thread, "main.cc:10#1");
+  EXPECT_THAT(to_string(needed->call), testing::StartsWith("worker.cc:"));
   EXPECT_NEAR(double(needed->median.count()), 50'000, 500);
 }
 

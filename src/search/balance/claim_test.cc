@@ -35,7 +35,7 @@ ClaimOptions claim(Duration from, Duration to) {
   options.from = from;
   options.to = to;
   options.loads = {LoadLevel::idle};
-  options.plan.agent = options.plan.events = true;
+  options.plan.agent = options.plan.calls = true;
   options.limits.budget = 24h;
   return options;
 }

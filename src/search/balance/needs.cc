@@ -13,9 +13,9 @@ using namespace std::chrono_literals;
 
 constexpr int least_failing = 3;
 constexpr int least_passing = 10;
-constexpr size_t most_events = 5000;  // of a run that is looked at
-constexpr int most_visits = 8;        // of the wait in one run
-constexpr int models = 3;             // passing runs whose events are candidates
+constexpr size_t most_calls = 5000;  // of a run that is looked at
+constexpr int most_visits = 8;       // of the wait in one run
+constexpr int models = 3;            // passing runs whose calls are candidates
 constexpr double most_growth = 1.25;
 constexpr double most_errors = 0.03;  // of runs that a candidate explains wrongly
 
@@ -66,19 +66,19 @@ Timed timed(const KeptRun& run, const TimeValue& value, size_t number) {
   std::vector<std::string> names;
   for (const TracedSite& site : run.trace->sites) names.push_back(to_string(site.name));
   std::map<std::pair<uint32_t, uint32_t>, int> visits;
-  for (const TracedEvent& event : run.trace->events) {
-    const std::string* thread = thread_of(*run.trace, event.thread);
-    if (!thread || event.site >= names.size() || event.is_intervention) continue;
-    const int nth = ++visits[{event.thread, event.site}];
-    const std::string& site = names[event.site];
-    result.moments.emplace(MomentName{*thread, site, nth, false}, event.enter);
-    if (event.unfinished) continue;
-    result.moments.emplace(MomentName{*thread, site, nth, true}, event.exit);
+  for (const TracedCall& call : run.trace->calls) {
+    const std::string* thread = thread_of(*run.trace, call.thread);
+    if (!thread || call.site >= names.size() || call.is_intervention) continue;
+    const int nth = ++visits[{call.thread, call.site}];
+    const std::string& site = names[call.site];
+    result.moments.emplace(MomentName{*thread, site, nth, false}, call.enter);
+    if (call.unfinished) continue;
+    result.moments.emplace(MomentName{*thread, site, nth, true}, call.exit);
     if (site != wait_site || nth > most_visits) continue;
-    const Duration asked = asked_in(run, number, value, event.value);
+    const Duration asked = asked_in(run, number, value, call.value);
     // A timer is set at once, and is over when it goes off.
-    const Duration over = value.is_timer() ? event.enter + asked : event.exit;
-    result.waits.emplace(WaitName{*thread, nth}, Waited{event.enter, over, asked});
+    const Duration over = value.is_timer() ? call.enter + asked : call.exit;
+    result.waits.emplace(WaitName{*thread, nth}, Waited{call.enter, over, asked});
   }
   for (const TracedThread& thread : run.trace->threads)
     if (thread.ended > Duration::zero())
@@ -179,14 +179,14 @@ std::optional<Needed> needed_by_itself(const TimeValue& value, double tolerance)
   return described(std::move(needs_ms), tolerance);
 }
 
-void name_event(Needed& needed, const MomentName& moment, std::span<const KeptRun> runs) {
-  needed.event_thread = moment.thread;
+void name_call(Needed& needed, const MomentName& moment, std::span<const KeptRun> runs) {
+  needed.call_thread = moment.thread;
   if (moment.site.empty()) return;
   for (const KeptRun& run : runs)
     for (const TracedSite& site : run.trace->sites)
       if (to_string(site.name) == moment.site) {
-        needed.event = site.name;
-        needed.event_location = site.location;
+        needed.call = site.name;
+        needed.call_location = site.location;
         return;
       }
 }
@@ -198,12 +198,12 @@ std::optional<Needed> needed_time(const TimeValue& value, size_t number,
   if (value.use() == TimeUse::timeout) return needed_by_itself(value, tolerance);
   std::vector<Timed> seen;
   for (const KeptRun& run : runs)
-    if (run.load == LoadLevel::idle && run.trace->events.size() <= most_events)
+    if (run.load == LoadLevel::idle && run.trace->calls.size() <= most_calls)
       seen.push_back(timed(run, value, number));
   const auto best = best_candidate(seen);
   if (!best || depends_on_asked(*best)) return std::nullopt;
   Needed needed = described(best->needs_ms, tolerance);
-  name_event(needed, best->moment, runs);
+  name_call(needed, best->moment, runs);
   return needed;
 }
 

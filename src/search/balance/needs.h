@@ -8,7 +8,7 @@
 namespace unflake {
 
 // How long what a wait waits for takes, when the runs show it. The runs that are near the edge tell
-// what it is: an event of another thread that every passing run had before the wait was over, and
+// what it is: a call of another thread that every passing run had before the wait was over, and
 // every failing run had not. From then on each run measures how long it took, whatever its setting,
 // and a hundred such times say more of the rare ones than a hundred passes do.
 // `number` is the value's place in the settings of the runs.

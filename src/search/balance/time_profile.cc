@@ -53,9 +53,9 @@ void add_files(std::vector<TimeValue>& values, const std::vector<const Trace*>& 
 }
 
 // Where the call that takes the time stands: the innermost code that is no system header's.
-const Frame* passer_of(const Trace& trace, const TracedEvent& event) {
-  if (event.stack >= trace.stacks.size()) return nullptr;
-  for (const TracedFrame& frame : trace.stacks[event.stack].frames)
+const Frame* passer_of(const Trace& trace, const TracedCall& call) {
+  if (call.stack >= trace.stacks.size()) return nullptr;
+  for (const TracedFrame& frame : trace.stacks[call.stack].frames)
     for (const Frame& source : frame.source)
       if (source.line > 0 && !source.file.empty() && !source.file.starts_with("/usr/"))
         return &source;
@@ -71,9 +71,9 @@ void mark_other_code(std::vector<TimeValue>& values, const std::vector<const Tra
       const auto found = std::ranges::find(values, site.name, &TimeValue::site);
       by_site.push_back(found == values.end() ? nullptr : &*found);
     }
-    for (const TracedEvent& event : trace->events) {
-      TimeValue* value = event.site < by_site.size() ? by_site[event.site] : nullptr;
-      const Frame* passer = value && !value->file.empty() ? passer_of(*trace, event) : nullptr;
+    for (const TracedCall& call : trace->calls) {
+      TimeValue* value = call.site < by_site.size() ? by_site[call.site] : nullptr;
+      const Frame* passer = value && !value->file.empty() ? passer_of(*trace, call) : nullptr;
       if (passer && passer->file != value->file) value->is_project = false;
     }
   }
@@ -118,7 +118,7 @@ Result<TimeProfile> profile_times(BalanceRuns& runs, const Plan& plan, int wante
   TimeProfile profile;
   std::vector<ExperimentResult> seen;
   Plan traced = plan;
-  traced.agent = traced.events = traced.stacks = true;
+  traced.agent = traced.calls = traced.stacks = true;
   int failed = 0;
   for (int i = 0; i < wanted; ++i) {
     auto run = runs.look(traced, TrialEnded::Purpose::profile);

@@ -40,11 +40,11 @@ class Finder {
         end_(end_of(trace)) {
     if (failure.thread < trace.threads.size()) failing_ = failure.thread;
     by_thread_.resize(trace.threads.size());
-    for (size_t i = 0; i < trace.events.size(); ++i)
-      if (is_known(trace.events[i])) by_thread_[trace.events[i].thread].push_back(i);
-    place_.resize(trace.events.size());
-    for (const auto& events : by_thread_)
-      for (size_t i = 0; i < events.size(); ++i) place_[events[i]] = i;
+    for (size_t i = 0; i < trace.calls.size(); ++i)
+      if (is_known(trace.calls[i])) by_thread_[trace.calls[i].thread].push_back(i);
+    place_.resize(trace.calls.size());
+    for (const auto& calls : by_thread_)
+      for (size_t i = 0; i < calls.size(); ++i) place_[calls[i]] = i;
     find_longest_times();
   }
 
@@ -57,18 +57,18 @@ class Finder {
   }
 
  private:
-  bool is_known(const TracedEvent& event) const {
-    return event.thread < trace_.threads.size() && event.site < trace_.sites.size() &&
-           !event.is_intervention && !is_watched_line(trace_.sites[event.site].name);
+  bool is_known(const TracedCall& call) const {
+    return call.thread < trace_.threads.size() && call.site < trace_.sites.size() &&
+           !call.is_intervention && !is_watched_line(trace_.sites[call.site].name);
   }
 
-  const TracedEvent& event(size_t number) const { return trace_.events[number]; }
-  const TracedSite& site_of(size_t number) const { return trace_.sites[event(number).site]; }
+  const TracedCall& call(size_t number) const { return trace_.calls[number]; }
+  const TracedSite& site_of(size_t number) const { return trace_.sites[call(number).site]; }
   const TracedThread& thread(uint32_t number) const { return trace_.threads[number]; }
 
   void add_start(uint32_t child) {
     const bool has_start = thread(child).name.text.find('#') != std::string::npos;
-    if (creations_[child] == no_event || !has_start) return;
+    if (creations_[child] == no_call || !has_start) return;
     const Duration at = thread(child).started;
     if (is_too_late(at)) return;
     Candidate candidate = candidate_for(child, site_of(creations_[child]).name, Position::start);
@@ -83,33 +83,33 @@ class Finder {
     std::map<uint32_t, std::vector<size_t>> visited;
     std::vector<uint32_t> in_order;
     for (const size_t number : by_thread_[thread]) {
-      if (is_too_late(event(number).enter)) continue;
-      std::vector<size_t>& here = visited[event(number).site];
-      if (here.empty()) in_order.push_back(event(number).site);
+      if (is_too_late(call(number).enter)) continue;
+      std::vector<size_t>& here = visited[call(number).site];
+      if (here.empty()) in_order.push_back(call(number).site);
       if (here.size() < most_visits_looked_at) here.push_back(number);
     }
     for (const uint32_t site : in_order) add_place(thread, visited[site]);
   }
 
-  void add_place(uint32_t thread, const std::vector<size_t>& events) {
-    const TracedSite& site = site_of(events.front());
-    add_visits(thread, events, Position::before);
+  void add_place(uint32_t thread, const std::vector<size_t>& calls) {
+    const TracedSite& site = site_of(calls.front());
+    add_visits(thread, calls, Position::before);
     if (may_block(site) || makes_thread(site) || makes_process(site))
-      add_visits(thread, events, Position::after);
+      add_visits(thread, calls, Position::after);
   }
 
-  void add_visits(uint32_t thread, const std::vector<size_t>& events, Position position) {
-    const TracedSite& site = site_of(events.front());
+  void add_visits(uint32_t thread, const std::vector<size_t>& calls, Position position) {
+    const TracedSite& site = site_of(calls.front());
     Candidate all = candidate_for(thread, site.name, position);
-    describe(all, events, position);
-    add(all, events.size());
-    if (events.size() < 2) return;
+    describe(all, calls, position);
+    add(all, calls.size());
+    if (calls.size() < 2) return;
     size_t added = 0;
-    for (size_t nth = 0; nth < events.size() && added < most_single_visits; ++nth) {
-      const bool last = nth + 1 == events.size();
-      if (!begins_burst(events[nth], position) && !last) continue;
+    for (size_t nth = 0; nth < calls.size() && added < most_single_visits; ++nth) {
+      const bool last = nth + 1 == calls.size();
+      if (!begins_burst(calls[nth], position) && !last) continue;
       Candidate one = candidate_for(thread, site.name, position);
-      describe(one, {events[nth]}, position);
+      describe(one, {calls[nth]}, position);
       one.single_visit = true;
       one.delay.visits = Visits::only_nth;
       one.delay.nth = nth + 1;
@@ -131,11 +131,11 @@ class Finder {
     return candidate;
   }
 
-  void describe(Candidate& candidate, const std::vector<size_t>& events, Position position) const {
+  void describe(Candidate& candidate, const std::vector<size_t>& calls, Position position) const {
     const bool after = position == Position::after;
-    const size_t first = events.front();
-    candidate.at = after ? event(first).exit : event(first).enter;
-    for (const size_t number : events) {
+    const size_t first = calls.front();
+    candidate.at = after ? call(first).exit : call(first).enter;
+    for (const size_t number : calls) {
       candidate.flips = std::max(candidate.flips, flips_of(number, after));
       candidate.starts_burst = candidate.starts_burst || begins_burst(number, position);
     }
@@ -144,26 +144,26 @@ class Finder {
   }
 
   bool begins_burst(size_t number, Position position) const {
-    const auto& events = by_thread_[event(number).thread];
+    const auto& calls = by_thread_[call(number).thread];
     const TracedSite& site = site_of(number);
     if (position == Position::after)
       return makes_thread(site) || makes_process(site) ||
-             event(number).exit - event(number).enter >= long_wait;
-    return number == events.front();
+             call(number).exit - call(number).enter >= long_wait;
+    return number == calls.front();
   }
 
   bool is_too_late(Duration at) const { return failure_.thread != no_index && at > failure_.at; }
 
   Flips flips_of_start(uint32_t child) const {
-    const auto& events = by_thread_[child];
-    if (!events.empty()) return flips_of(events.front(), false);
+    const auto& calls = by_thread_[child];
+    if (!calls.empty()) return flips_of(calls.front(), false);
     return child == failing_ ? Flips::others : Flips::failure_point;
   }
 
-  // Whether another thread can go on to where it was later without this event.
+  // Whether another thread can go on to where it was later without this call.
   Flips flips_of(size_t number, bool after) const {
-    const uint32_t late = event(number).thread;
-    const Duration at = after ? event(number).exit : event(number).enter;
+    const uint32_t late = call(number).thread;
+    const Duration at = after ? call(number).exit : call(number).enter;
     const size_t needed = after ? next_of(number) : number;
     Flips flips = Flips::own_time;
     for (uint32_t other = 0; other < by_thread_.size(); ++other) {
@@ -176,33 +176,33 @@ class Finder {
     return flips;
   }
 
-  // The next thing that the thread does; the number of events when there is none.
+  // The next thing that the thread does; the number of calls when there is none.
   size_t next_of(size_t number) const {
-    const auto& events = by_thread_[event(number).thread];
+    const auto& calls = by_thread_[call(number).thread];
     const size_t next = place_[number] + 1;
-    return next == events.size() ? trace_.events.size() : events[next];
+    return next == calls.size() ? trace_.calls.size() : calls[next];
   }
 
   bool passes(uint32_t other, Duration at, size_t needed) const {
     if (other == failing_ && failure_.thread != no_index) return reaches_failure(at, needed);
-    const auto& events = by_thread_[other];
-    if (events.empty()) return thread(other).ended == Duration{} || thread(other).ended > at;
-    // What follows an event needs all that the event needs, so that the first one decides.
+    const auto& calls = by_thread_[other];
+    if (calls.empty()) return thread(other).ended == Duration{} || thread(other).ended > at;
+    // What follows a call needs all that the call needs, so that the first one decides.
     const auto next =
-        std::ranges::upper_bound(events, at, {}, [&](size_t number) { return event(number).exit; });
-    return next != events.end() && can_end_without(needed, *next);
+        std::ranges::upper_bound(calls, at, {}, [&](size_t number) { return call(number).exit; });
+    return next != calls.end() && can_end_without(needed, *next);
   }
 
   bool reaches_failure(Duration at, size_t needed) const {
     if (failure_.at < at) return false;
-    const auto& events = by_thread_[failing_];
-    const auto next = std::ranges::upper_bound(events, failure_.at, {},
-                                               [&](size_t number) { return event(number).exit; });
-    return next == events.begin() || can_end_without(needed, *std::prev(next));
+    const auto& calls = by_thread_[failing_];
+    const auto next = std::ranges::upper_bound(calls, failure_.at, {},
+                                               [&](size_t number) { return call(number).exit; });
+    return next == calls.begin() || can_end_without(needed, *std::prev(next));
   }
 
   bool can_end_without(size_t needed, size_t number) const {
-    return needed == trace_.events.size() || !order_.before_end(needed, number);
+    return needed == trace_.calls.size() || !order_.before_end(needed, number);
   }
 
   void add(Candidate candidate, size_t visits) {
@@ -235,8 +235,8 @@ class Finder {
   }
 
   void find_longest_times() {
-    for (const auto& events : by_thread_)
-      for (const size_t number : events) {
+    for (const auto& calls : by_thread_)
+      for (const size_t number : calls) {
         longest_taken_ = std::max(longest_taken_, asked_time(number, false));
         longest_asked_ = std::max(longest_asked_, asked_time(number, true));
       }
@@ -245,7 +245,7 @@ class Finder {
   // What a sleep or a timed wait asked for; a time-out that never came about only on request, and
   // none that no delay may outlast.
   Duration asked_time(size_t number, bool unused_timeouts) const {
-    const TracedEvent& asked = event(number);
+    const TracedCall& asked = call(number);
     if (!takes_time(site_of(number)) || asked.value <= 0) return {};
     const auto value = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(asked.value));
     if (value * 5 / 4 > limits_.most) return {};
@@ -260,8 +260,8 @@ class Finder {
   const std::vector<size_t> creations_;  // per thread
   const Duration end_;
   uint32_t failing_ = 0;                        // the first thread, when it is not known
-  std::vector<std::vector<size_t>> by_thread_;  // numbers of events
-  std::vector<size_t> place_;                   // of an event in its thread
+  std::vector<std::vector<size_t>> by_thread_;  // numbers of calls
+  std::vector<size_t> place_;                   // of a call in its thread
   Duration longest_taken_{}, longest_asked_{};  // by sleeps and time-outs
   std::vector<Candidate> found_;
 };

@@ -8,7 +8,7 @@
 
 namespace unflake {
 
-// One delay that may flip two events of a passing run.
+// One delay that may flip two calls of a passing run.
 struct Candidate {
   // What being late there would flip, most promising last.
   enum class Flips {

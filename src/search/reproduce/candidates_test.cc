@@ -232,8 +232,8 @@ TEST(Candidates, Are_the_beginnings_of_forked_processes) {
 
 TEST(Candidates, Of_a_trace_whose_numbers_refer_to_nothing_are_those_of_the_rest) {
   Trace trace = async_wait().trace();
-  trace.events[0].thread = 99;
-  trace.events[1].site = 99;
+  trace.calls[0].thread = 99;
+  trace.calls[1].site = 99;
   trace.threads[1].parent = 99;
   trace.threads[1].process = 99;
   EXPECT_THAT(candidates_of(trace), Not(IsEmpty()));
@@ -250,18 +250,18 @@ Trace huge_trace() {
                     .call("main", "w.cc:4:sem_wait", 3, 4, 2)
                     .call("main", "w.cc:5:pthread_barrier_wait", 4, 5, 3)
                     .trace();
-  trace.events.clear();
+  trace.calls.clear();
   trace.threads.resize(64, trace.threads.front());
   for (uint32_t thread = 0; thread < 64; ++thread) {
     trace.threads[thread].name.text = "w.cc:9#" + std::to_string(thread);
     for (uint32_t i = 0; i < 1600; ++i) {
-      TracedEvent event;
-      event.thread = thread;
-      event.site = i % 5;
-      event.object = i % 5 / 2;
-      event.enter = Duration(i * 100 + thread);
-      event.exit = event.enter + 50us;
-      trace.events.push_back(event);
+      TracedCall call;
+      call.thread = thread;
+      call.site = i % 5;
+      call.object = i % 5 / 2;
+      call.enter = Duration(i * 100 + thread);
+      call.exit = call.enter + 50us;
+      trace.calls.push_back(call);
     }
   }
   return trace;

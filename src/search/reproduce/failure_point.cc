@@ -24,13 +24,13 @@ double similarity(const std::vector<std::string>& a, const std::vector<std::stri
   return static_cast<double>(end - a.begin()) / static_cast<double>(std::max(a.size(), b.size()));
 }
 
-const TracedStack* stack_of(const Trace& trace, const TracedEvent& event) {
-  return event.stack < trace.stacks.size() ? &trace.stacks[event.stack] : nullptr;
+const TracedStack* stack_of(const Trace& trace, const TracedCall& call) {
+  return call.stack < trace.stacks.size() ? &trace.stacks[call.stack] : nullptr;
 }
 
 template <class Accepts>
-bool has_frame(const Trace& trace, const TracedEvent& event, Accepts accepts) {
-  const TracedStack* stack = stack_of(trace, event);
+bool has_frame(const Trace& trace, const TracedCall& call, Accepts accepts) {
+  const TracedStack* stack = stack_of(trace, call);
   if (stack == nullptr) return false;
   return std::ranges::any_of(stack->frames, [&](const TracedFrame& frame) {
     return std::ranges::any_of(frame.source, accepts);
@@ -38,28 +38,28 @@ bool has_frame(const Trace& trace, const TracedEvent& event, Accepts accepts) {
 }
 
 template <class Accepts>
-const TracedEvent* last_event(const Trace& trace, Accepts accepts) {
-  const TracedEvent* last = nullptr;
-  for (const TracedEvent& event : trace.events)
-    if (event.thread < trace.threads.size() && event.site < trace.sites.size() &&
-        (last == nullptr || event.enter >= last->enter) && accepts(event))
-      last = &event;
+const TracedCall* last_call(const Trace& trace, Accepts accepts) {
+  const TracedCall* last = nullptr;
+  for (const TracedCall& call : trace.calls)
+    if (call.thread < trace.threads.size() && call.site < trace.sites.size() &&
+        (last == nullptr || call.enter >= last->enter) && accepts(call))
+      last = &call;
   return last;
 }
 
-const TracedEvent* most_alike(const Trace& trace, const TracedStack& wanted) {
+const TracedCall* most_alike(const Trace& trace, const TracedStack& wanted) {
   const auto functions = functions_of(wanted);
   std::vector<double> scores;
   for (const TracedStack& stack : trace.stacks)
     scores.push_back(similarity(functions_of(stack), functions));
-  const TracedEvent* best = nullptr;
+  const TracedCall* best = nullptr;
   double best_score = 0;
-  for (const TracedEvent& event : trace.events) {
-    if (event.stack >= scores.size() || event.thread >= trace.threads.size()) continue;
-    const double score = scores[event.stack];
-    if (score > best_score || (score == best_score && best && event.enter > best->enter)) {
+  for (const TracedCall& call : trace.calls) {
+    if (call.stack >= scores.size() || call.thread >= trace.threads.size()) continue;
+    const double score = scores[call.stack];
+    if (score > best_score || (score == best_score && best && call.enter > best->enter)) {
       best_score = score;
-      best = &event;
+      best = &call;
     }
   }
   return best_score >= 0.5 ? best : nullptr;
@@ -79,31 +79,31 @@ FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
                                 const TracedFailure* recorded) {
   if (wanted.failure && wanted.failure->line > 0) {
     const Failure& failure = *wanted.failure;
-    const auto watched = [&](const TracedEvent& event) {
-      const SiteName& site = trace.sites[event.site].name;
+    const auto watched = [&](const TracedCall& call) {
+      const SiteName& site = trace.sites[call.site].name;
       return site.api.empty() && is_same_line(site, failure);
     };
-    if (const TracedEvent* event = last_event(trace, watched))
-      return {event->thread, event->enter,
-              fmt::format("{} reaches {}:{}", trace.threads[event->thread].name.text,
+    if (const TracedCall* call = last_call(trace, watched))
+      return {call->thread, call->enter,
+              fmt::format("{} reaches {}:{}", trace.threads[call->thread].name.text,
                           base_name(failure.file), failure.line)};
-    const auto from_line = [&](const TracedEvent& event) {
-      return has_frame(trace, event,
+    const auto from_line = [&](const TracedCall& call) {
+      return has_frame(trace, call,
                        [&](const Frame& frame) { return is_same_line(frame, failure); });
     };
-    if (const TracedEvent* event = last_event(trace, from_line))
-      return {event->thread, event->exit, "the last call from the failing line"};
-    const auto from_function = [&](const TracedEvent& event) {
-      return !failure.function.empty() && has_frame(trace, event, [&](const Frame& frame) {
+    if (const TracedCall* call = last_call(trace, from_line))
+      return {call->thread, call->exit, "the last call from the failing line"};
+    const auto from_function = [&](const TracedCall& call) {
+      return !failure.function.empty() && has_frame(trace, call, [&](const Frame& frame) {
         return frame.function == failure.function;
       });
     };
-    if (const TracedEvent* event = last_event(trace, from_function))
-      return {event->thread, event->exit, "the last call from the failing function"};
+    if (const TracedCall* call = last_call(trace, from_function))
+      return {call->thread, call->exit, "the last call from the failing function"};
   }
   if (recorded != nullptr)
-    if (const TracedEvent* event = most_alike(trace, recorded->stack))
-      return {event->thread, event->exit, "the call whose stack is most like the failure's"};
+    if (const TracedCall* call = most_alike(trace, recorded->stack))
+      return {call->thread, call->exit, "the call whose stack is most like the failure's"};
   return {no_index, end_of(trace), "not known, so the whole test counts"};
 }
 

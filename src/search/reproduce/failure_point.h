@@ -11,7 +11,7 @@ struct FailurePoint {
   std::string how;             // it was found, in words
 };
 
-// By the wanted line where it was watched, else by stacks: the last event from that line, then from
+// By the wanted line where it was watched, else by stacks: the last call from that line, then from
 // that function, then the one whose stack begins most like that of a recorded failure (the longest
 // common part from the outside, over the length of the longer stack).
 FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,

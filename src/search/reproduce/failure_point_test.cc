@@ -94,7 +94,7 @@ TEST(FailurePoint, Is_else_the_call_whose_stack_begins_most_like_that_of_the_fai
   trace.stacks = {stack_of({"push", "set_up", "run", "main"}),
                   stack_of({"pop", "check", "run", "main"}),
                   stack_of({"pop", "tear_down", "run", "main"})};
-  for (uint32_t i = 0; i < 3; ++i) trace.events[i].stack = i;
+  for (uint32_t i = 0; i < 3; ++i) trace.calls[i].stack = i;
   TracedFailure recorded;
   recorded.stack = stack_of({"fail", "check", "run", "main"});
   const FailurePoint point = find_failure_point(trace, Wanted(), &recorded);
@@ -108,7 +108,7 @@ TEST(FailurePoint, Is_the_last_of_calls_that_are_equally_alike) {
                     .call("main", "a.cc:2:sched_yield", 3, 4)
                     .trace();
   trace.stacks = {stack_of({"pop", "check", "main"})};
-  for (TracedEvent& event : trace.events) event.stack = 0;
+  for (TracedCall& call : trace.calls) call.stack = 0;
   TracedFailure recorded;
   recorded.stack = stack_of({"fail", "check", "main"});
   EXPECT_EQ(find_failure_point(trace, Wanted(), &recorded).at, 4ms);
@@ -117,7 +117,7 @@ TEST(FailurePoint, Is_the_last_of_calls_that_are_equally_alike) {
 TEST(FailurePoint, Is_not_known_when_no_stack_is_half_like_that_of_the_failure) {
   Trace trace = two_threads().call("main", "a.cc:1:sched_yield", 1, 2).trace();
   trace.stacks = {stack_of({"pop", "other", "elsewhere", "main"})};
-  trace.events[0].stack = 0;
+  trace.calls[0].stack = 0;
   TracedFailure recorded;
   recorded.stack = stack_of({"fail", "check", "run", "main"});
   EXPECT_EQ(find_failure_point(trace, Wanted(), &recorded).thread, no_index);
@@ -133,11 +133,11 @@ TEST(FailurePoint, Is_the_end_of_the_run_when_nothing_is_known) {
 
 TEST(FailurePoint, Is_found_in_a_trace_whose_numbers_refer_to_nothing) {
   Trace trace = two_threads().call("main", "queue_test.cc:40", 3, 3).trace();
-  trace.events.push_back(trace.events.front());
-  trace.events.front().thread = 99;
-  trace.events.front().stack = 99;
-  trace.events.push_back(trace.events.back());
-  trace.events.back().site = 99;
+  trace.calls.push_back(trace.calls.front());
+  trace.calls.front().thread = 99;
+  trace.calls.front().stack = 99;
+  trace.calls.push_back(trace.calls.back());
+  trace.calls.back().site = 99;
   TracedFailure recorded;
   EXPECT_EQ(find_failure_point(trace, failure_at(40), &recorded).thread, 0u);
 }

@@ -47,17 +47,17 @@ bool is_alive(const TracedThread& thread, Duration at) {
   return thread.started <= at && (thread.ended == Duration{} || thread.ended > at);
 }
 
-bool has_company(const Trace& trace, const TracedEvent& event) {
+bool has_company(const Trace& trace, const TracedCall& call) {
   for (uint32_t i = 0; i < trace.threads.size(); ++i)
-    if (i != event.thread && is_alive(trace.threads[i], event.enter)) return true;
+    if (i != call.thread && is_alive(trace.threads[i], call.enter)) return true;
   return false;
 }
 
 // What stood on the stack of a call was being executed, however early it was entered.
-std::set<std::string> functions_on_stack(const Trace& trace, const TracedEvent& event) {
+std::set<std::string> functions_on_stack(const Trace& trace, const TracedCall& call) {
   std::set<std::string> names;
-  if (event.stack >= trace.stacks.size()) return names;
-  for (const TracedFrame& frame : trace.stacks[event.stack].frames)
+  if (call.stack >= trace.stacks.size()) return names;
+  for (const TracedFrame& frame : trace.stacks[call.stack].frames)
     if (!frame.source.empty()) names.insert(frame.source.back().function);
   return names;
 }
@@ -82,12 +82,12 @@ class Finder {
 
  private:
   void learn_stacks(const Trace& trace) {
-    for (const TracedEvent& event : trace.events) {
-      if (event.thread >= trace.threads.size() || !has_company(trace, event)) continue;
-      const ThreadName& thread = trace.threads[event.thread].name;
-      for (const std::string& function : functions_on_stack(trace, event))
+    for (const TracedCall& call : trace.calls) {
+      if (call.thread >= trace.threads.size() || !has_company(trace, call)) continue;
+      const ThreadName& thread = trace.threads[call.thread].name;
+      for (const std::string& function : functions_on_stack(trace, call))
         for (const Executed& executed : executed_)
-          if (executed.function.name == function) add_entry(executed.entry, thread, event.enter);
+          if (executed.function.name == function) add_entry(executed.entry, thread, call.enter);
     }
   }
 
@@ -108,7 +108,7 @@ class Finder {
   void watch(size_t first, size_t end) {
     if (first == end || ++looks_ > most_looks) return;
     Plan plan = hunt_.base_plan();
-    plan.events = true;
+    plan.calls = true;
     for (size_t i = first; i < end; ++i) {
       Intervention watched;
       watched.action = Intervention::Action::watch;
@@ -130,12 +130,12 @@ class Finder {
     ExperimentResult run;
     run.trace = std::make_shared<Trace>(trace);
     add(profile, run);
-    for (const TracedEvent& event : trace.events) {
-      if (event.is_intervention || event.site >= trace.sites.size() ||
-          event.thread >= trace.threads.size() || !has_company(trace, event))
+    for (const TracedCall& call : trace.calls) {
+      if (call.is_intervention || call.site >= trace.sites.size() ||
+          call.thread >= trace.threads.size() || !has_company(trace, call))
         continue;
-      const std::string name = to_string(trace.sites[event.site].name);
-      if (by_name_.contains(name)) learn_entry(profile, name, trace.threads[event.thread].name);
+      const std::string name = to_string(trace.sites[call.site].name);
+      if (by_name_.contains(name)) learn_entry(profile, name, trace.threads[call.thread].name);
     }
   }
 

@@ -68,7 +68,7 @@ Plan Hunt::base_plan() const {
 // A wanted line is watched, so that the trace tells when it is reached in a run that passes.
 Plan Hunt::profile_plan() const {
   Plan plan = base_plan();
-  plan.events = plan.stacks = true;
+  plan.calls = plan.stacks = true;
   if (options_.wanted.failure && options_.wanted.failure->line > 0 && !line_is_unknown_) {
     Intervention watch;
     watch.action = Intervention::Action::watch;
@@ -508,7 +508,7 @@ std::optional<bool> Hunt::measure(const Trial& trial, const Found& found) {
 
 std::optional<Duration> Hunt::lateness_under(const Trial& trial, const Found& found) {
   Trial traced = trial;
-  traced.plan.events = true;
+  traced.plan.calls = true;
   for (int i = 0; i < tries_until_it_comes; ++i) {
     if (stopped_ || error_ || expected(trial) > left()) break;
     const auto result = run(traced, found.timeout, Purpose::dose);

@@ -70,7 +70,7 @@ TEST(Hunt, Watches_the_failing_line_while_it_profiles) {
   program.main().work(1ms).check("a.cc:7", [](const auto&) { return true; });
   SimulatedHunt simulated(program, looking_for(failure_at("/ci/a.cc", 7)));
   ASSERT_TRUE(simulated.hunt.prepare());
-  EXPECT_THAT(simulated.hunt.profile().model()->trace->events, SizeIs(1));
+  EXPECT_THAT(simulated.hunt.profile().model()->trace->calls, SizeIs(1));
 }
 
 TEST(Hunt, Goes_on_without_the_failing_line_when_it_is_not_in_the_binary) {

@@ -11,8 +11,8 @@ namespace {
 // When each thread first came to each site.
 std::map<std::pair<uint32_t, uint32_t>, Duration> first_visits(const Trace& trace) {
   std::map<std::pair<uint32_t, uint32_t>, Duration> first;
-  for (const TracedEvent& event : trace.events)
-    if (!event.is_intervention) first.try_emplace({event.thread, event.site}, event.enter);
+  for (const TracedCall& call : trace.calls)
+    if (!call.is_intervention) first.try_emplace({call.thread, call.site}, call.enter);
   return first;
 }
 

@@ -70,10 +70,10 @@ Duration lateness_in(const ExperimentResult& result) {
   for (const TracedFailure& failure : result.trace->failures)
     if (failure.kind != "thrown before") failed = std::min(failed, failure.at);
   std::map<uint32_t, Duration> late;
-  for (const TracedEvent& event : result.trace->events) {
-    if (!event.is_intervention || event.enter >= failed) continue;
-    const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(event.value));
-    late[event.thread] += event.unfinished ? asked : event.exit - event.enter;
+  for (const TracedCall& call : result.trace->calls) {
+    if (!call.is_intervention || call.enter >= failed) continue;
+    const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(call.value));
+    late[call.thread] += call.unfinished ? asked : call.exit - call.enter;
   }
   Duration most{};
   for (const auto& [thread, added] : late) most = std::max(most, added);

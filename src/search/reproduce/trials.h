@@ -19,7 +19,7 @@ bool has_fired(const Plan& plan, const ExperimentResult& result);
 bool was_cut_short(const ExperimentResult& result);
 
 // What all delays of a thread come to that have begun when the test failed, of the thread that was
-// delayed most. The run must have recorded its events.
+// delayed most. The run must have recorded its calls.
 Duration lateness_in(const ExperimentResult& result);
 
 // Whether a stack that was captured when it failed has this file and line.

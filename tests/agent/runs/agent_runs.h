@@ -59,7 +59,7 @@ class AgentRuns {
 
   static Plan recording() {
     Plan plan = watching();
-    plan.events = plan.stacks = true;
+    plan.calls = plan.stacks = true;
     return plan;
   }
 

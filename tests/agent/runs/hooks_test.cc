@@ -24,7 +24,7 @@ TEST(AgentHooks, An_event_tells_what_was_called_how_long_it_took_and_how_it_ende
   const TracedSite* site = find_site(*result.trace, "visit_often", "usleep");
   ASSERT_NE(site, nullptr);
   int sleeps = 0;
-  for (const TracedEvent& event : result.trace->events) {
+  for (const TracedCall& event : result.trace->calls) {
     if (&result.trace->sites[event.site] != site) continue;
     ++sleeps;
     EXPECT_EQ(event.value, 1000);
@@ -53,7 +53,7 @@ TEST(AgentHooks, What_the_standard_library_compiled_into_the_program_is_no_site_
 TEST(AgentHooks, Without_events_visits_and_waits_are_counted_all_the_same) {
   AgentRuns runs({"plans", "visits"});
   const ExperimentResult result = runs.run(AgentRuns::watching());
-  ASSERT_TRUE(result.trace->events.empty());
+  ASSERT_TRUE(result.trace->calls.empty());
   const TracedSite* site = find_site(*result.trace, "visit_often", "usleep");
   ASSERT_NE(site, nullptr);
   const auto visits =

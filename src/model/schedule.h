@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/site.h"
+#include "util/time.h"
+
+namespace unflake {
+
+// Threads of a controlled run are numbered as they were created: under the same decisions that is
+// the same in every run, across processes too.
+using ThreadNumber = uint32_t;
+
+// Who goes on at the next switch points, as far as nobody says otherwise.
+enum class Sampler {
+  stay,         // the running thread, as long as it can; then the one with the lowest number
+  random_walk,  // any enabled thread, all alike
+  pct,          // the highest of random priorities, which fall at `depth` - 1 random points
+  pos,          // the highest of random numbers, drawn anew where two conflict
+  surw,         // uniform over the interleavings of selected accesses
+};
+
+// An exchange: at switch point number `point` of the run, this thread goes on.
+struct Decision {
+  uint64_t point = 0;
+  ThreadNumber thread = 0;
+  bool operator==(const Decision&) const = default;
+};
+
+// How a controlled run is to go. The same schedule gives the same run.
+struct Schedule {
+  Sampler sampler = Sampler::stay;
+  uint64_t seed = 1;
+  int depth = 3;                    // of pct
+  uint64_t length = 0;              // switch points to expect, for pct; 0: not known
+  std::vector<Decision> decisions;  // these first; the sampler decides what they do not
+  std::vector<uint64_t> selected;   // of surw: objects whose accesses count; empty: all
+  std::vector<uint64_t> remaining;  // of surw: how many of those each thread will make
+  Duration stall{};  // for how long a thread that could go on may be passed over while time passes
+  std::vector<SiteName>
+      accesses;  // instructions that touch shared memory and are switch points too
+};
+
+// A moment at which another thread could have gone on.
+struct SwitchPoint {
+  ThreadNumber thread = 0;            // that was about to do this
+  uint32_t site = 0xffffffff;         // of the trace; none at a thread's start and end
+  uint64_t object = 0;                // the same number for the same object under the same schedule
+  bool writes = true;                 // else it only reads: two reads are independent
+  std::vector<ThreadNumber> enabled;  // in ascending order
+  ThreadNumber chosen = 0;            // one of them
+};
+
+// A thread that waits for ever, for an object that another one of them holds, or that nobody is
+// left to give.
+struct DeadlockedThread {
+  ThreadNumber thread = 0;
+  uint32_t site = 0xffffffff;
+  uint64_t object = 0;
+  std::optional<ThreadNumber> held_by;
+};
+
+// What a controlled run says of itself.
+struct ControlledRun {
+  uint64_t digest = 0;              // of all decisions: equal for equal runs
+  std::vector<SwitchPoint> points;  // the first ones of a very long run
+  uint64_t points_in_all = 0;
+  uint64_t switches = 0;
+  std::vector<DeadlockedThread> deadlock;  // empty: none
+  Duration virtual_time{};                 // that the test saw pass
+  // Empty: the same schedule gives the same run. Else the call because of which it may not.
+  std::string not_repeatable;
+};
+
+}  // namespace unflake

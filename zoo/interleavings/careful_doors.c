@@ -1,0 +1,29 @@
+// Two come to a door, and each says that he wants to pass before he lets the other go first.
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+static atomic_int wants[2];
+static atomic_int turn;
+static int passed;
+
+static void* pass(void* who) {
+  const int me = who != NULL, other = 1 - me;
+  wants[me] = 1;
+  turn = other;
+  while (wants[other] && turn == other) continue;
+  passed += 1;
+  wants[me] = 0;
+  return NULL;
+}
+
+int main(void) {
+  pthread_t guests[2];
+  pthread_create(&guests[0], NULL, pass, NULL);
+  pthread_create(&guests[1], NULL, pass, &turn);
+  pthread_join(guests[0], NULL);
+  pthread_join(guests[1], NULL);
+  assert(passed == 2);
+  return 0;
+}
