@@ -188,7 +188,7 @@ void add(Waits& waits, const Point& wait) {
 CoveringWait described(const CallOrder& order, const Waits& waits, const Point& critical) {
   CoveringWait wait;
   wait.moment = moment_of(order, *waits.first);
-  wait.is_sleep = order.group_of(*waits.first) == "sleep";
+  wait.is_sleep = order.group_traits_of(*waits.first) & protocol::group_sleeps;
   wait.times = waits.times;
   wait.asked =
       std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(waits.first->failing->value));

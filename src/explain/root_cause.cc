@@ -7,6 +7,7 @@
 #include <map>
 
 #include "explain/moments.h"
+#include "trace/happens_before.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -197,7 +198,7 @@ int threads_in_locks(const std::vector<ThreadAtEnd>& threads) {
 bool is_stuck_elsewhere(const Trace& trace, uint32_t thread) {
   return std::ranges::any_of(trace.calls, [&](const TracedCall& call) {
     return call.thread == thread && call.unfinished && !call.is_intervention &&
-           call.site < trace.sites.size() && trace.sites[call.site].group != "lock";
+           call.site < trace.sites.size() && !is_lock(trace.sites[call.site]);
   });
 }
 
@@ -232,7 +233,9 @@ class LockGraph {
   StuckLocks operator()() {
     std::vector<const TracedCall*> calls;
     for (const TracedCall& call : trace_.calls)
-      if (!call.is_intervention && group_of(call) == "lock") calls.push_back(&call);
+      if (!call.is_intervention && call.site < trace_.sites.size() &&
+          is_lock(trace_.sites[call.site]))
+        calls.push_back(&call);
     std::ranges::stable_sort(calls, {}, [](const TracedCall* call) { return call->exit; });
     for (const TracedCall* call : calls) follow(*call);
     for (StuckLocks::Wait& wait : stuck_.waits) wait.holder = holder_of(wanted_[wait.thread]);
@@ -243,11 +246,6 @@ class LockGraph {
  private:
   using Lock = std::pair<uint32_t, uint64_t>;  // process and address
 
-  std::string_view group_of(const TracedCall& call) const {
-    return call.site < trace_.sites.size() ? std::string_view(trace_.sites[call.site].group)
-                                           : std::string_view();
-  }
-
   Lock lock_of(const TracedCall& call) const {
     const bool known = call.thread < trace_.threads.size();
     return {known ? trace_.threads[call.thread].process : no_index, call.object};
@@ -255,11 +253,10 @@ class LockGraph {
 
   // Of a lock for several readers only the last one is remembered.
   void follow(const TracedCall& call) {
-    const std::string& api = trace_.sites[call.site].name.api;
     if (call.unfinished) {
       stuck_.waits.push_back({call.thread, call.site, no_index});
       wanted_[call.thread] = lock_of(call);
-    } else if (api.find("unlock") != std::string::npos) {
+    } else if (is_unlock(trace_.sites[call.site])) {
       holders_.erase(lock_of(call));
     } else if (call.result == 0) {
       holders_[lock_of(call)] = call.thread;
