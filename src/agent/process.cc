@@ -237,6 +237,7 @@ void (*end_libraries)();
 // and global objects are gone, so a late thread meets what it would meet in an unlucky run.
 void end_libraries_and_hold() {
   if (end_libraries != nullptr) end_libraries();
+  turn_before_exit();
   hold_exit();
   end_process();
 }

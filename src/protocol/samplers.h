@@ -70,7 +70,8 @@ class Sampler {
     if (plan_.depth > deepest_pct) plan_.depth = deepest_pct;
     const uint64_t length = plan.length > 0 ? plan.length : usual_length;
     for (uint64_t& change : changes_) change = dice_.below(length);
-    exits_late_ = plan.kind == SamplerKind::stay || dice_.below(4) != 0;
+    exits_ = 0;
+    exits_late_ = true;
   }
 
   // To be called for every step of a thread before the choice in which it may take part. Threads
@@ -81,6 +82,13 @@ class Sampler {
     threads_[thread].step = step;
     if (plan_.kind == SamplerKind::pos) threads_[thread].priority = dice_.next();
   }
+
+  // Whether the exit of the process comes when nobody else can go on, as in most runs. As one
+  // choice among others it would cut them short.
+  void announce_exit() {
+    exits_late_ = plan_.kind == SamplerKind::stay || dice_.below(exits_++ == 0 ? 4 : 2) != 0;
+  }
+  bool exits_late() const { return exits_late_; }
 
   // One of `enabled`, which is in ascending order and not empty. `running` has just announced.
   uint32_t choose(const uint32_t* enabled, uint32_t count, uint32_t running) {
@@ -122,10 +130,6 @@ class Sampler {
     if (thread < known_) threads_[thread].ended = true;
     if (thread == intent_) intent_ = no_thread;
   }
-
-  // Whether the exit of the process comes when nobody else can go on. As one choice among others it
-  // would cut most runs short.
-  bool exits_late() const { return exits_late_; }
 
  private:
   static constexpr uint32_t no_thread = 0xffffffff;
@@ -262,6 +266,7 @@ class Sampler {
   uint32_t in_a_row_;
   uint32_t intent_;
   uint32_t since_intent_;
+  uint32_t exits_;  // that were announced: of main, and behind the last destructor
   bool exits_late_;
   Thread threads_[most_scheduled_threads];
 };

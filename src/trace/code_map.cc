@@ -6,6 +6,7 @@
 #include <array>
 
 #include "symbols/lookup.h"
+#include "symbols/probe_plan.h"
 #include "util/paths.h"
 #include "util/text.h"
 
@@ -155,20 +156,73 @@ const std::vector<AssertionReporter>& CodeMap::reporters(const RawImage& image) 
 }
 
 // Those of which at least the entry is not skipped.
+namespace {
+
+const protocol::SkipRange* range_around(const std::vector<protocol::SkipRange>& skips,
+                                        uint64_t address) {
+  const auto next = std::ranges::upper_bound(skips, address, {}, &protocol::SkipRange::start);
+  if (next == skips.begin()) return nullptr;
+  const protocol::SkipRange& range = *std::prev(next);
+  return address - range.start < (range.size & ~protocol::foreign_code) ? &range : nullptr;
+}
+
+}  // namespace
+
 std::vector<Function> CodeMap::project_functions(const RawImage& image) {
   std::vector<Function> functions;
   const auto& skips = skip_ranges(image);
   const Known& code = known(image);
   if (!code.image) return functions;
-  for (const Function& function : code.image->functions()) {
-    const auto next =
-        std::ranges::upper_bound(skips, function.start, {}, &protocol::SkipRange::start);
-    const bool skipped =
-        next != skips.begin() &&
-        function.start - std::prev(next)->start < (std::prev(next)->size & ~protocol::foreign_code);
-    if (!skipped) functions.push_back(function);
-  }
+  for (const Function& function : code.image->functions())
+    if (range_around(skips, function.start) == nullptr) functions.push_back(function);
   return functions;
+}
+
+namespace {
+
+void add_accesses(std::vector<ProbedAccess>& all, const Image& image, const Function& function) {
+  std::map<uint64_t, protocol::PlanAccess> found;
+  std::vector<uint64_t> addresses;
+  for (const MemoryAccess& access : memory_accesses(image, function)) {
+    found[access.address] = access.access;
+    addresses.push_back(access.address);
+  }
+  if (addresses.empty()) return;
+  for (const protocol::Probe& probe :
+       plan_probes(image, addresses, {0, protocol::probe_accesses}).probes) {
+    const auto access = found.find(protocol::offset_of(probe.address));
+    if (access == found.end()) continue;
+    SiteName name;
+    name.function = function.mangled;
+    name.offset = access->first - function.start;
+    all.push_back({probe, access->second, name, to_string(name)});
+  }
+}
+
+}  // namespace
+
+const std::vector<ProbedAccess>& CodeMap::accesses(const RawImage& image) {
+  Known& code = known(image);
+  if (!code.accesses) code.accesses = find_accesses(image);
+  return *code.accesses;
+}
+
+// Functions may share their code.
+std::vector<ProbedAccess> CodeMap::find_accesses(const RawImage& image) {
+  std::vector<ProbedAccess> accesses;
+  const auto& skips = skip_ranges(image);
+  const Known& code = known(image);
+  if (!code.image) return accesses;
+  for (const Function& function : code.image->functions()) {
+    const protocol::SkipRange* range = range_around(skips, function.start);
+    if (range == nullptr || (range->size & protocol::foreign_code) == 0)
+      add_accesses(accesses, *code.image, function);
+  }
+  const auto address = [](const ProbedAccess& access) { return access.probe.address; };
+  std::ranges::stable_sort(accesses, {}, address);
+  const auto same = std::ranges::unique(accesses, {}, address);
+  accesses.erase(same.begin(), same.end());
+  return accesses;
 }
 
 std::optional<CodeNote> CodeMap::missing_debug_information(const RawImage& raw) {

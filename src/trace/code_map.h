@@ -11,7 +11,7 @@
 
 #include "model/site.h"
 #include "model/trace.h"
-#include "protocol/agent_protocol.h"
+#include "protocol/schedule_protocol.h"
 #include "symbols/image.h"
 #include "symbols/project_code.h"
 #include "trace/raw_trace.h"
@@ -41,6 +41,14 @@ struct NamedCode {
   }
 };
 
+// An instruction that touches memory, and the probe that can take its place.
+struct ProbedAccess {
+  protocol::Probe probe;  // its image is to be filled in
+  protocol::PlanAccess access;
+  SiteName name;     // by the function and where in it this is; without the image
+  std::string text;  // of the name
+};
+
 // The code of the images that a test's runs have shown. Every address is looked up once.
 class CodeMap {
  public:
@@ -57,6 +65,9 @@ class CodeMap {
   std::shared_ptr<const Image> image(const RawImage& image) { return known(image).image; }
   std::vector<std::string> project_files(const RawImage& image);
   std::vector<Function> project_functions(const RawImage& image);
+  // By project code and by what system headers have put into the image: project code may be inlined
+  // there.
+  const std::vector<ProbedAccess>& accesses(const RawImage& image);
   // Where the test frameworks in the image report failed checks.
   const std::vector<AssertionReporter>& reporters(const RawImage& image);
   const std::vector<protocol::SkipRange>& skip_ranges(const RawImage& image);
@@ -72,8 +83,10 @@ class CodeMap {
     std::unordered_map<uint64_t, NamedCode> places;
     std::optional<std::vector<protocol::SkipRange>> skips;
     std::optional<std::vector<AssertionReporter>> reporters;
+    std::optional<std::vector<ProbedAccess>> accesses;
   };
   Known& known(const RawImage& image);
+  std::vector<ProbedAccess> find_accesses(const RawImage& image);
   std::vector<CodeNote> notes_about(const std::vector<RawImage>& images);
   std::optional<CodeNote> missing_debug_information(const RawImage& image);
 

@@ -347,46 +347,38 @@ class Lowerer {
     for (uint32_t i = 0; i < images_.size(); ++i) {
       const auto image = images_[i]->is_project ? code_.image(*images_[i]) : nullptr;
       if (!image || !why_never_probed(images_[i]->path).empty()) continue;
-      for (const Function& function : code_.project_functions(*images_[i]))
-        add_accesses(*image, function, i, schedule.find_accesses ? nullptr : &wanted);
+      add_accesses(i, schedule.find_accesses ? nullptr : &wanted);
     }
   }
 
-  // By the function's name and where in it the instruction is.
-  SiteName name_access(const Function& function, uint32_t image, uint64_t address) const {
-    SiteName name;
-    const std::string& path = images_[image]->path;
-    if (path != memory_.sites.own_executable()) name.image = base_name(path);
-    name.function = function.mangled;
-    name.offset = address - function.start;
-    return name;
+  // Which image is the test's own shows only its first run; it may be left out of a name.
+  bool is_wanted(const ProbedAccess& access, const std::string& image,
+                 const std::set<std::string>& wanted) const {
+    const std::string own = base_name(memory_.sites.own_executable());
+    if ((own.empty() || own == image) && wanted.contains(access.text)) return true;
+    return wanted.contains(image + "!" + access.text);
   }
 
   // nullptr: all of them are wanted.
-  void add_accesses(const unflake::Image& image, const Function& function, uint32_t number,
-                    const std::set<std::string>* wanted) {
-    std::vector<uint64_t> addresses;
-    std::map<uint64_t, PlanAccess> found;
-    for (const MemoryAccess& access : memory_accesses(image, function)) {
-      const SiteName name = name_access(function, number, access.address);
-      if (wanted != nullptr && !wanted->contains(to_string(name))) continue;
-      addresses.push_back(access.address);
-      found[access.address] = access.access;
-    }
-    if (addresses.empty()) return;
-    for (Probe probe : plan_probes(image, addresses, {number, probe_accesses}).probes) {
-      const uint64_t address = offset_of(probe.address);
-      if (is_probed(probe.address) || !found.contains(address)) continue;
+  void add_accesses(uint32_t number, const std::set<std::string>* wanted) {
+    const std::string image = base_name(images_[number]->path);
+    for (const ProbedAccess& access : code_.accesses(*images_[number])) {
+      if (wanted != nullptr && !is_wanted(access, image, *wanted)) continue;
+      Probe probe = access.probe;
+      probe.address = make_address(number, offset_of(probe.address));
+      if (is_probed(probe.address)) continue;
       probe.target = static_cast<int32_t>(lowered_.schedule->accesses.size());
-      lowered_.schedule->accesses.push_back(found[address]);
-      lowered_.schedule->access_names.push_back(name_access(function, number, address));
+      SiteName name = access.name;
+      name.image = image;
+      lowered_.schedule->accesses.push_back(access.access);
+      lowered_.schedule->access_names.push_back(name);
       lowered_.probes.push_back(probe);
-      lowered_.probe_names.push_back(lowered_.schedule->access_names.back());
+      lowered_.probe_names.push_back(std::move(name));
       probed_.insert(probe.address);
     }
   }
 
-  // Functions may share their code, and a plan may have a probe there already.
+  // The plan may have a probe there already.
   bool is_probed(Address address) {
     if (probed_.empty())
       for (const Probe& probe : lowered_.probes) probed_.insert(probe.address);

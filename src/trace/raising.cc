@@ -291,8 +291,12 @@ class Raiser {
   uint32_t probe_site(const RawSite& raw) {
     if (raw.probe >= plan_.probe_names.size() || plan_.probe_names[raw.probe] == SiteName())
       return no_index;
-    TracedSite site{plan_.probe_names[raw.probe], "probe",  "", raw.address.image,
-                    raw.address.offset,           probe_api};
+    TracedSite site{as_seen_from_test(plan_.probe_names[raw.probe]),
+                    "probe",
+                    "",
+                    raw.address.image,
+                    raw.address.offset,
+                    probe_api};
     const NamedCode* place = place_of(raw.address, true);
     if (place && !place->frames.empty()) site.location = location_of(place->frames.front());
     return number_of(site);
@@ -400,6 +404,11 @@ class Raiser {
     return threads;
   }
 
+  SiteName as_seen_from_test(SiteName name) const {
+    if (name.image == base_name(memory_.sites.own_executable())) name.image.clear();
+    return name;
+  }
+
   uint32_t site_of_step(uint32_t site) {
     return site == no_index ? no_index : symbolic_site(site, no_index);
   }
@@ -426,7 +435,7 @@ class Raiser {
            stuck.held_by == no_index ? std::nullopt : std::optional(stuck.held_by)});
     for (const uint32_t access : raw.shared_accesses)
       if (access < plan_.schedule->access_names.size())
-        run.shared_accesses.push_back(plan_.schedule->access_names[access]);
+        run.shared_accesses.push_back(as_seen_from_test(plan_.schedule->access_names[access]));
     if (raw.refused) trace_.problems.push_back("the run was not controlled: " + raw.reason);
     trace_.controlled = std::move(run);
   }

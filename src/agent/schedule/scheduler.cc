@@ -366,6 +366,7 @@ void announce(Participant& me, const Step& step) {
   me.waits_since = control().steps.load();
   control().steps.add_alone(1);
   state->exit_decisions = step.exits ? 0 : state->exit_decisions + 1;
+  if (step.exits) state->sampler.announce_exit();
   if (step.yields) {
     me.is_skipped = true;
     if (++me.yields >= yields_until_demoted) state->sampler.demote(me.number);
@@ -595,10 +596,27 @@ bool goes_on(const Step& step) {
   return is_ready(*me);
 }
 
+namespace {
+
+// While there is one thread and no timer, there is nothing to decide.
+bool is_alone(const Participant& me) {
+  return thread_count() == 1 && state->holder.load() == me.number && next_timer() == forever;
+}
+
+void go_on_alone(Participant& me, const Step& step) {
+  pass_virtual_time(step_ns);
+  control().steps.add_alone(1);
+  me.next.api = step.api;
+  me.woken = me.timed_out = me.interrupted = false;
+}
+
+}  // namespace
+
 void take_step(const Step& step) {
   const int error = errno;
   Participant* me = me_or_join();
   if (me == nullptr || is_deciding(*me)) return;
+  if (step.wait == Wait::nothing && is_alone(*me)) return go_on_alone(*me, step);
   enter(*me);
   announce(*me, step);
   pass_baton(*me);
