@@ -56,11 +56,16 @@ void read_gtest_end(TestSection& section, std::string_view line) {
   }
 }
 
-std::vector<TestSection> gtest_sections(std::string_view text) {
+bool is_one_of(const std::vector<std::string>& tests, std::string_view name) {
+  return std::ranges::any_of(tests, [&](const auto& test) { return is_called(test, name); });
+}
+
+std::vector<TestSection> gtest_sections(std::string_view text,
+                                        const std::vector<std::string>& names) {
   constexpr std::string_view begin = "[ RUN      ] ";
   std::vector<TestSection> sections;
   for (const std::string_view line : split_lines(text)) {
-    if (line.starts_with(begin)) {
+    if (line.starts_with(begin) && is_one_of(names, trim(line.substr(begin.size())))) {
       sections.emplace_back().name = trim(line.substr(begin.size()));
     } else if (sections.empty() || sections.back().has_ended) {
       continue;
@@ -94,9 +99,7 @@ std::vector<TestSection> timed_sections(std::string_view text,
   for (const std::string_view line : split_lines(text)) {
     std::string_view rest = line;
     const auto took = number_at(rest);
-    const bool is_end =
-        took && consume(rest, " s: ") &&
-        std::ranges::any_of(names, [&](const auto& name) { return is_called(name, trim(rest)); });
+    const bool is_end = took && consume(rest, " s: ") && is_one_of(names, trim(rest));
     if (!is_end) {
       const bool is_verdict = next.text.empty() && !sections.empty() && is_doctest_verdict(line);
       add_line(is_verdict ? sections.back().text : next.text, line);
@@ -203,7 +206,7 @@ std::vector<TestSection> sections_in(Framework framework, std::string_view text,
                                      const std::vector<std::string>& names) {
   switch (framework) {
     case Framework::gtest:
-      return gtest_sections(text);
+      return gtest_sections(text, names);
     case Framework::catch2:
       return catch2_sections(text, names);
     case Framework::doctest:

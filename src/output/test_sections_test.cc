@@ -8,7 +8,6 @@
 namespace unflake {
 namespace {
 
-using testing::HasSubstr;
 using testing::SizeIs;
 using Kind = OutcomeKind;
 
@@ -63,6 +62,7 @@ TEST(TestSections, A_test_that_plays_another_does_not_take_its_place_in_the_orde
                 "[==========] 2 tests ran.\n[  PASSED  ] 1 test.\n",
                 "", 0},
                1);
+  EXPECT_EQ(seen[0].kind, Kind::pass);
   EXPECT_EQ(seen[1].kind, Kind::fail);
   ASSERT_THAT(seen[1].failures, SizeIs(1));
   EXPECT_EQ(seen[1].failures[0].line, 3);
