@@ -80,6 +80,7 @@ class Balance {
         command_.all ? OneTest::find_each(command_.one, words) : OneTest::find(command_.one, words);
     if (!one) return one.error();
     one_ = std::move(*one);
+    one_->events().add(events_);
     const auto code = command_.all ? balance_all() : is_claim() ? judge_claim() : balance_one();
     if (code && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     return code;
@@ -138,7 +139,7 @@ class Balance {
     BalanceOptions options = options_;
     options.plan = plan();
     options.limits.timeout = one_->timeout();
-    auto report = balance(one_->executor(), one_->shared_test(), options, events_);
+    auto report = balance(one_->executor(), one_->shared_test(), options, one_->events());
     if (!report) return report;
     const SourceOptions sources{command_.compile_commands, !command_.sites.empty()};
     add_sources(*report, one_->project(), sources);
@@ -179,7 +180,7 @@ class Balance {
     options.limits = options_.limits;
     options.limits.at_once = 1;
     options.limits.timeout = one_->timeout();
-    auto report = check_claim(one_->executor(), one_->shared_test(), options, events_);
+    auto report = check_claim(one_->executor(), one_->shared_test(), options, one_->events());
     if (!report) return report.error();
     tell_code_notes(report->notes);
     const int code = tell(command_.json ? claim_json(*report) : claim_text(*report, style_));

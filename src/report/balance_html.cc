@@ -222,7 +222,7 @@ class Plot {
 
   void draw(const TriedSetting& setting) {
     const Count& count = setting.failures;
-    const Interval interval = exact_interval(count.hits, count.runs, report_.confidence);
+    const Interval interval = count.interval(report_.confidence);
     const double x = axis_.x_of(at(setting)) + shift_of(setting.load);
     put("<g class=\"point {0}{1}\"><title>{2}</title><line x1=\"{3:.1f}\" x2=\"{3:.1f}\" "
         "y1=\"{4:.1f}\" "

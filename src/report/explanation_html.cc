@@ -82,7 +82,7 @@ class Chart {
   }
 
   void draw(const Dose& dose) {
-    const Interval interval = exact_interval(dose.failures.hits, dose.failures.runs);
+    const Interval interval = dose.failures.interval();
     put("<g class=\"point\"><title>{0}: {1} of {2} runs failed, 95 % interval {3}</title><line "
         "x1=\"{4:.1f}\" x2=\"{4:.1f}\" y1=\"{5:.1f}\" y2=\"{6:.1f}\"/><circle cx=\"{4:.1f}\" "
         "cy=\"{7:.1f}\" r=\"4\"/></g>\n",
