@@ -13,11 +13,24 @@ namespace unflake {
 namespace {
 
 constexpr int most_nested = 64;
+
 bool names_a_type(CXCursor cursor) {
   const auto inside = children(cursor);
   return std::any_of(inside.begin(), inside.end(), [](CXCursor child) {
     return clang().getCursorKind(child) == CXCursor_TypeRef;
   });
+}
+
+void note_construction(TimeExpression& value, CXCursor cursor) {
+  if (value.numbers.size() != 1 || value.numbers[0].is_in_macro || value.numbers[0].wider) return;
+  const SourceExtent extent = extent_of(cursor);
+  const TimeNumber& number = value.numbers[0];
+  const bool holds = extent.begin.file == number.at.file &&
+                     extent.begin.offset < number.at.offset &&
+                     number.at.offset + number.text.length < extent.end.offset;
+  if (holds)
+    value.numbers[0].wider =
+        WiderText{WiderText::Kind::construction, extent.begin, extent.end, number.unit};
 }
 
 bool is_conversion(CXCursor cursor, const std::string& name) {
@@ -141,18 +154,6 @@ class Evaluator {
       value.amount = std::trunc(value.amount / *unit + 1e-9) * *unit;
     if (names_a_type(cursor)) note_construction(value, cursor);
     return value;
-  }
-
-  void note_construction(TimeExpression& value, CXCursor cursor) const {
-    if (value.numbers.size() != 1 || value.numbers[0].is_in_macro || value.numbers[0].wider) return;
-    const SourceExtent extent = extent_of(cursor);
-    const TimeNumber& number = value.numbers[0];
-    const bool holds = extent.begin.file == number.at.file &&
-                       extent.begin.offset < number.at.offset &&
-                       number.at.offset + number.text.length < extent.end.offset;
-    if (holds)
-      value.numbers[0].wider =
-          WiderText{WiderText::Kind::construction, extent.begin, extent.end, number.unit};
   }
 
   TimeExpression list(CXCursor cursor) {
