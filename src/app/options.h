@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -81,6 +80,6 @@ Result<SelectedTests> select_tests(const TargetOptions& options, const Words& wo
                                    const FindTarget& find_target, Launcher& launcher);
 
 // "2026-03-01", "2026-03-01 12:00", "2026-03-01T12:00:30Z"; always UTC.
-Result<std::chrono::system_clock::time_point> parse_time(std::string_view text);
+Result<TimePoint> parse_time(std::string_view text);
 
 }  // namespace unflake

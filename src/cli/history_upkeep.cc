@@ -278,7 +278,7 @@ int64_t size_of(const std::string& path) {
 void tell_export(const ExportCount& count, const TransferCommand& command,
                  const std::optional<TimePoint>& forgotten_before) {
   fmt::print(stderr, "{} of {}, {} and {} are in {}\n", counted(count.runs, "run"),
-             counted(count.sessions, "session"), counted(count.events, "event"),
+             counted(count.sessions, "session"), counted(count.steps, "lifecycle step"),
              counted(count.causes, "cause"),
              command.file == "-" ? "the export" : printable(command.file));
   if (forgotten_before)
@@ -329,8 +329,8 @@ Result<int> import_from_file(const TransferCommand& command, const StoreAddress&
   if (!imported) return imported.error();
   Page page;
   page.print("{} runs of {} are in the history\n", imported->runs, printable(command.file));
-  if (imported->events + imported->causes > 0)
-    page.print("so are {} and {}\n", counted(imported->events, "event"),
+  if (imported->steps + imported->causes > 0)
+    page.print("so are {} and {}\n", counted(imported->steps, "lifecycle step"),
                counted(imported->causes, "cause"));
   for (const BadLine& bad : imported->first_bad)
     fmt::print(stderr, "unflake: line {} was left out: {}\n", bad.line, printable(bad.why));

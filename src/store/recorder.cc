@@ -104,17 +104,17 @@ json to_json(const SuppressedFailure& failure) {
             {"signature", text_to_json(failure.signature)}}}};
 }
 
-json to_json(const LifecycleEvent& event) {
+json to_json(const LifecycleStep& step) {
   return {{"lifecycle",
-           {{"kind", code_of(event.kind)},
-            {"target", text_to_json(event.test.target)},
-            {"name", text_to_json(event.test.name)},
-            {"signature", text_to_json(event.signature)},
-            {"at_us", to_microseconds(event.at)},
-            {"commit", text_to_json(event.commit)},
-            {"reason", text_to_json(event.reason)},
-            {"owner", text_to_json(event.owner)},
-            {"url", text_to_json(event.url)}}}};
+           {{"kind", code_of(step.kind)},
+            {"target", text_to_json(step.test.target)},
+            {"name", text_to_json(step.test.name)},
+            {"signature", text_to_json(step.signature)},
+            {"at_us", to_microseconds(step.at)},
+            {"commit", text_to_json(step.commit)},
+            {"reason", text_to_json(step.reason)},
+            {"owner", text_to_json(step.owner)},
+            {"url", text_to_json(step.url)}}}};
 }
 
 json to_json(const CauseRecord& cause) {
@@ -143,7 +143,7 @@ SpillLine kind_of(const json& line) {
        {std::pair(format_key, SpillLine::session), {export_key, SpillLine::header}})
     if (const auto found = line.find(key); found != line.end() && found->is_number_integer())
       return found->get<int64_t>() == format_version ? kind : SpillLine::newer;
-  if (line.contains("lifecycle")) return SpillLine::event;
+  if (line.contains("lifecycle")) return SpillLine::step;
   if (line.contains("cause")) return SpillLine::cause;
   if (line.contains("suppressed")) return SpillLine::suppressed;
   return line.contains(end_key) ? SpillLine::end : SpillLine::run;
@@ -154,18 +154,18 @@ SuppressedFailure suppressed_from(const json& line) {
   return {{text_from(value, "target"), text_from(value, "name")}, text_from(value, "signature")};
 }
 
-LifecycleEvent event_from(const json& line) {
+LifecycleStep step_from(const json& line) {
   const json& value = line.at("lifecycle");
-  LifecycleEvent event;
-  event.kind = lifecycle_from_code(value.at("kind").get<int64_t>());
-  event.test = {text_from(value, "target"), text_from(value, "name")};
-  event.signature = text_from(value, "signature");
-  event.at = to_time(value.at("at_us").get<int64_t>());
-  event.commit = text_from(value, "commit");
-  event.reason = text_from(value, "reason");
-  event.owner = text_from(value, "owner");
-  event.url = text_from(value, "url");
-  return event;
+  LifecycleStep step;
+  step.kind = lifecycle_from_code(value.at("kind").get<int64_t>());
+  step.test = {text_from(value, "target"), text_from(value, "name")};
+  step.signature = text_from(value, "signature");
+  step.at = to_time(value.at("at_us").get<int64_t>());
+  step.commit = text_from(value, "commit");
+  step.reason = text_from(value, "reason");
+  step.owner = text_from(value, "owner");
+  step.url = text_from(value, "url");
+  return step;
 }
 
 CauseRecord cause_from(const json& line) {

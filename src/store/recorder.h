@@ -28,17 +28,17 @@ struct SuppressedFailure {
 };
 
 nlohmann::json to_json(const SuppressedFailure& failure);
-nlohmann::json to_json(const LifecycleEvent& event);
+nlohmann::json to_json(const LifecycleStep& step);
 nlohmann::json to_json(const CauseRecord& cause);  // without its id, which is of one store only
 SuppressedFailure suppressed_from(const nlohmann::json& line);
-LifecycleEvent event_from(const nlohmann::json& line);
+LifecycleStep step_from(const nlohmann::json& line);
 CauseRecord cause_from(const nlohmann::json& line);
 
 // An export has these two around it, so that one that is not whole can be told from one that is.
 nlohmann::json export_header(const std::string& project);
 nlohmann::json export_end(int64_t sessions, int64_t runs);
 
-enum class SpillLine { session, run, suppressed, event, cause, header, end, newer };
+enum class SpillLine { session, run, suppressed, step, cause, header, end, newer };
 SpillLine kind_of(const nlohmann::json& line);
 
 // Where runs go that the database does not take: JSON lines, the session first.

@@ -70,8 +70,8 @@ class FailingStore : public Store {
     return full();
   }
   Result<std::vector<Prevalence>> prevalence(const Window&) override { return full(); }
-  Result<void> note(const LifecycleEvent&) override { return full(); }
-  Result<std::vector<LifecycleEvent>> lifecycle(const Window&) override { return full(); }
+  Result<void> note(const LifecycleStep&) override { return full(); }
+  Result<std::vector<LifecycleStep>> lifecycle(const Window&) override { return full(); }
   Result<std::vector<CauseRecord>> causes() override { return full(); }
   Result<int64_t> save_cause(const CauseRecord&) override { return full(); }
   Result<RetentionCount> forget(const Retention&, TimePoint) override { return full(); }

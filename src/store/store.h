@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "model/events.h"
-#include "store/lifecycle_event.h"
+#include "store/lifecycle_step.h"
 #include "util/result.h"
 
 namespace unflake {
@@ -165,9 +165,9 @@ class Store {
   // Of all projects, by name.
   virtual Result<std::vector<Prevalence>> prevalence(const Window& window) = 0;
 
-  // Tells the same event only once.
-  virtual Result<void> note(const LifecycleEvent& event) = 0;
-  virtual Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) = 0;
+  // Tells the same step only once.
+  virtual Result<void> note(const LifecycleStep& step) = 0;
+  virtual Result<std::vector<LifecycleStep>> lifecycle(const Window& window) = 0;
   virtual Result<std::vector<CauseRecord>> causes() = 0;
   // Inserts it, or replaces the one with its id. Gives the id.
   virtual Result<int64_t> save_cause(const CauseRecord& cause) = 0;

@@ -27,7 +27,7 @@ class FakeStore : public Store {
   std::string project;
   std::vector<SessionRecord> sessions;  // a session's id is its place, from 1
   std::vector<KeptRun> runs;
-  std::vector<LifecycleEvent> events;
+  std::vector<LifecycleStep> steps;
   std::vector<CauseRecord> known_causes;
   std::vector<TargetRecord> targets;
   std::set<std::tuple<SessionId, TestId, std::string>> suppressed;
@@ -216,20 +216,20 @@ class FakeStore : public Store {
     return std::vector<Prevalence>{row};
   }
 
-  Result<void> note(const LifecycleEvent& event) override {
-    const auto key = [](const LifecycleEvent& one) {
+  Result<void> note(const LifecycleStep& step) override {
+    const auto key = [](const LifecycleStep& one) {
       return std::tuple(one.test, one.at, one.kind, one.signature);
     };
-    if (std::ranges::none_of(events, [&](const auto& one) { return key(one) == key(event); }))
-      events.push_back(event);
+    if (std::ranges::none_of(steps, [&](const auto& one) { return key(one) == key(step); }))
+      steps.push_back(step);
     return {};
   }
 
-  Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) override {
-    std::vector<LifecycleEvent> found;
-    for (const LifecycleEvent& event : events)
-      if (event.at >= window.from && event.at < window.until) found.push_back(event);
-    std::ranges::stable_sort(found, {}, &LifecycleEvent::at);
+  Result<std::vector<LifecycleStep>> lifecycle(const Window& window) override {
+    std::vector<LifecycleStep> found;
+    for (const LifecycleStep& step : steps)
+      if (step.at >= window.from && step.at < window.until) found.push_back(step);
+    std::ranges::stable_sort(found, {}, &LifecycleStep::at);
     return found;
   }
 

@@ -242,10 +242,10 @@ class PostgresStore : public Store {
     return attempt_again([&] { return unflake::prevalence(*connection_, window); });
   }
 
-  Result<void> note(const LifecycleEvent& event) override {
-    return write([&] { note_event(*connection_, writer_.test_row(event.test), event); });
+  Result<void> note(const LifecycleStep& step) override {
+    return write([&] { note_step(*connection_, writer_.test_row(step.test), step); });
   }
-  Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) override {
+  Result<std::vector<LifecycleStep>> lifecycle(const Window& window) override {
     return attempt_again([&] { return read_lifecycle(*connection_, project_, window); });
   }
   Result<std::vector<CauseRecord>> causes() override {

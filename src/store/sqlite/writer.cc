@@ -279,8 +279,8 @@ void Writer::stop_session(SessionId session) {
   fresh_ = 0;
 }
 
-void Writer::note(const LifecycleEvent& event) {
-  in_transaction([&] { note_event(database_, test_row(event.test), event); });
+void Writer::note(const LifecycleStep& step) {
+  in_transaction([&] { note_step(database_, test_row(step.test), step); });
 }
 
 void Writer::settle_everything() {

@@ -63,7 +63,7 @@ class Writer {
   void end_session(SessionId session);
   void stop_session(SessionId session);
 
-  void note(const LifecycleEvent& event);
+  void note(const LifecycleStep& step);
 
   // Brings every run into the sums and among the runs of its test.
   void settle_everything();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,8 +10,6 @@
 #include "util/time.h"
 
 namespace unflake {
-
-using TimePoint = std::chrono::system_clock::time_point;
 
 struct Window {
   TimePoint from = TimePoint::min();
@@ -60,7 +57,7 @@ struct RunCounts {
 };
 
 // What people and commands did about a flaky test.
-struct LifecycleEvent {
+struct LifecycleStep {
   enum class Kind { quarantined, lifted, expired, report_opened, report_closed, report_reopened };
   Kind kind = Kind::quarantined;
   TestId test;
@@ -72,7 +69,7 @@ struct LifecycleEvent {
   std::string url;
 };
 
-std::string_view to_string(LifecycleEvent::Kind kind);
+std::string_view to_string(LifecycleStep::Kind kind);
 
 // Failures, of one test or of several, that have one cause: what one report is about.
 struct CauseRecord {
