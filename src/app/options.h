@@ -23,7 +23,10 @@ struct StoreOptions {
   std::string url;  // empty: as configured, else the project's own file
   std::string
       project;  // empty: as configured, else none in a file and the repository's on a server
+  bool no_history = false;  // nothing is recorded
   void add_to(CommandLine& line);
+  // For a command that makes runs.
+  void add_recording_to(CommandLine& line);
   StoreAddress address(const Project& project, const Config& config) const;
 };
 

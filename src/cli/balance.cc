@@ -66,6 +66,7 @@ class Balance {
         progress_(sink_, wants_colour(command.one.colour, STDOUT_FILENO),
                   can_be_live(STDOUT_FILENO)),
         style_(style_for(command.one.colour)) {
+    events_.add(history_);
     if (!command.json) events_.add(progress_);
     events_.add(code_notes_);
   }
@@ -80,12 +81,19 @@ class Balance {
         command_.all ? OneTest::find_each(command_.one, words) : OneTest::find(command_.one, words);
     if (!one) return one.error();
     one_ = std::move(*one);
+    history_.open(command_.one.history, *one_, command_line_of("balance", words),
+                  [this](const Note& note) { tell_of_history(note); });
     const auto code = command_.all ? balance_all() : is_claim() ? judge_claim() : balance_one();
     if (code && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     return code;
   }
 
  private:
+  void tell_of_history(const Note& note) {
+    if (command_.json) return warn({note}, command_.one.colour);
+    events_.emit(note);
+  }
+
   bool is_claim() const { return command_.to.has_value(); }
 
   Result<void> read_words() {
@@ -268,6 +276,7 @@ class Balance {
   EventStream events_;
   const Style style_;
   std::unique_ptr<OneTest> one_;
+  TrialHistory history_;
 };
 
 int tell_machine_speed() {

@@ -89,6 +89,7 @@ class Reproduction {
         terminal_(sink_, wants_colour(command.one.colour, STDOUT_FILENO),
                   can_be_live(STDOUT_FILENO)),
         lines_(sink_) {
+    events_.add(history_);
     if (command.json)
       events_.add(lines_);
     else
@@ -109,6 +110,8 @@ class Reproduction {
       if (auto ready = check_repro_folder(one_->project()); !ready) return ready.error();
     const auto wanted = wanted_failures();
     if (!wanted) return of_log(wanted.error());
+    history_.open(command_.one.history, *one_, command_line_of("reproduce", words),
+                  [this](const Note& note) { events_.emit(note); });
     options->extra_functions = one_->functions();
     options->timeout = one_->timeout();
     options->known_signatures = known_signatures(one_->test().id, one_->history());
@@ -381,6 +384,7 @@ class Reproduction {
   std::optional<CiLog> log_;
   std::optional<UnreadLog> unread_log_;
   std::unique_ptr<OneTest> one_;
+  TrialHistory history_;
 };
 
 }  // namespace

@@ -25,6 +25,11 @@ class ExportTest : public testing::Test {
     ASSERT_TRUE(store_.record(*id, passing_run("a", 1)));
     ASSERT_TRUE(store_.record(*id, failing_run("a", 2)));
     ASSERT_TRUE(store_.record(*id, odd));
+    RunRecord trial = failing_run("a", 4);
+    trial.purpose = "candidate";
+    trial.plan = "queue.cc:57=200ms \xff";
+    trial.output.clear();
+    ASSERT_TRUE(store_.record(*id, trial));
     ASSERT_TRUE(store_.suppress(*id, {"suite", "a"}, "00000000000000aa"));
     LifecycleStep step;
     step.kind = LifecycleStep::Kind::report_closed;
@@ -71,7 +76,7 @@ TEST_F(ExportTest, Everything_comes_back_as_it_was) {
   const std::string text = exported(store_);
   const auto imported = import(other, text);
   ASSERT_TRUE(imported) << to_string(imported.error());
-  EXPECT_EQ(imported->runs, 3);
+  EXPECT_EQ(imported->runs, 4);
   EXPECT_EQ(imported->steps, 1);
   EXPECT_EQ(imported->causes, 1);
   EXPECT_EQ(imported->bad_lines, 0);
@@ -144,7 +149,7 @@ TEST_F(ExportTest, Bad_lines_in_between_are_named_and_left_out) {
   ASSERT_TRUE(imported) << to_string(imported.error());
   EXPECT_EQ(imported->bad_lines, 4);
   EXPECT_EQ(imported->first_bad[0].line, 2);
-  EXPECT_EQ(imported->runs, 3);
+  EXPECT_EQ(imported->runs, 4);
 }
 
 TEST_F(ExportTest, Runs_are_imported_in_batches) {

@@ -46,8 +46,7 @@ struct Prevalence {
   int64_t suppressed = 0;      // flaky failures that quarantine kept from failing a build
 };
 
-// How often a test passed and failed in a window. Without plans: an injected delay is no evidence
-// of what a test does by itself.
+// How often a test passed and failed in a window.
 struct RunCounts {
   int64_t passes = 0;
   int64_t failures = 0;
@@ -85,14 +84,18 @@ struct CauseRecord {
   std::string url;       // of the issue that was opened for it
 };
 
-// What is kept for how long; none: for ever. The sums over all runs stay in any case.
+// What is kept for how long; none: for ever. The sums over all runs stay in any case. Trials are in
+// no sum, and go first.
 struct Retention {
+  std::optional<Duration> trials = {};
+  std::optional<int> most_trials = {};  // of each test, the newest
   std::optional<Duration> passing_runs;
   std::optional<Duration> failing_runs;
   std::optional<Duration> outputs;
 };
 
 struct RetentionCount {
+  int64_t trials = 0;
   int64_t runs = 0;
   int64_t outputs = 0;
 };

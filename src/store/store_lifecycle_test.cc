@@ -263,7 +263,7 @@ TEST_P(VisitTest, What_is_recorded_elsewhere_says_the_same) {
   for (int build = 0; build < 3; ++build) {
     const SessionId session = begin(named(std::to_string(build), 100 * build));
     RunRecord planned = failing_run("u", 100 * build);
-    planned.plan_id = "plan";
+    planned.plan = "plan";
     record_all(session, {failing_run("t", 100 * build, fmt::format("sig {}", build)),
                          passing_run("t", 100 * build + 1, 7ms), planned});
     end(session);

@@ -50,6 +50,12 @@ int64_t cut_off(const std::optional<Duration>& kept, TimePoint now) {
   return to_microseconds(now) - std::clamp<int64_t>(kept->count(), 0, INT64_MAX / 2);
 }
 
+TrialBounds trial_bounds(const Retention& retention, TimePoint now) {
+  if (retention.most_trials == 0) return {.before_us = INT64_MAX};
+  return {.before_us = cut_off(retention.trials, now),
+          .newer = retention.most_trials ? *retention.most_trials - 1 : INT64_MAX};
+}
+
 std::string make_session_uuid() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());

@@ -37,6 +37,12 @@ std::vector<std::string> split_argv(std::string_view joined);
 // Runs from before it are not kept; the smallest number when all are.
 int64_t cut_off(const std::optional<Duration>& kept, TimePoint now);
 
+// Which trials of a test are not kept: those from before, and those that have so many newer ones.
+struct TrialBounds {
+  int64_t before_us = INT64_MIN, newer = INT64_MAX;
+};
+TrialBounds trial_bounds(const Retention& retention, TimePoint now);
+
 // A name that no other session has, on any machine.
 std::string make_session_uuid();
 
@@ -84,7 +90,7 @@ auto attempt(Work work) -> Result<decltype(work())> {
 }
 
 // A run as the tables hold it. The first four columns name it: what is recorded twice is there
-// once.
+// once. The plan is that of a trial, and 0 for all others.
 struct RunRow {
   int64_t test = 0, started_us = 0, session = 0, attempt = 0;
   int64_t duration_us = 0, outcome = 0, signature = 0, plan = 0;

@@ -196,6 +196,13 @@ class SqliteStore : public Store {
   Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
     return attempt([&] { return reader_.recent_runs(test, most); });
   }
+  Result<std::vector<RecentRun>> recent_trials(const TestId& test, const std::string& purpose,
+                                               size_t most) override {
+    return attempt([&] { return reader_.recent_trials(test, purpose, most); });
+  }
+  Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) override {
+    return attempt([&] { return reader_.find_tests(pattern, most); });
+  }
   Result<std::optional<std::string>> latest_output(const TestId& test,
                                                    const std::string& signature) override {
     return attempt([&] { return reader_.latest_output(test, signature); });
