@@ -59,9 +59,9 @@ void meet_process() {
   late_threads.store(0);
   delayed_threads.store(0);
   delayed_until.store(0);
-  Report& out = report();
-  number = out.processes_used.add(1);
-  if (number >= max_processes) {
+  const Tables& out = memory();
+  number = out.processes.used->add(1);
+  if (number >= out.processes.count) {
     out.dropped[dropped_processes].add(1);
     number = none;
     return;
@@ -73,6 +73,7 @@ void meet_process() {
   const LoadedImage* executable = executable_image();
   process.executable = executable != nullptr ? executable->number : none;
   process.started_ns = now_ns();
+  process.agent = AgentKind::native;
   raw_syscall(__NR_prctl, PR_GET_NAME, as_word(process.name));
   process.state.store(2);
 }
@@ -83,7 +84,7 @@ uint32_t process_number() {
 
 void process_degraded(Degraded what) {
   if (number == none) return;
-  __atomic_fetch_or(report().processes[number].degraded.raw(), what, __ATOMIC_RELAXED);
+  __atomic_fetch_or(memory().processes[number].degraded.raw(), what, __ATOMIC_RELAXED);
 }
 
 uint64_t next_unknown_thread() {
@@ -113,7 +114,7 @@ void delay_ended() {
 }
 
 void end_process() {
-  if (attached() && number != none) report().processes[number].ended_ns.store(now_ns());
+  if (attached() && number != none) memory().processes[number].ended_ns.store(now_ns());
 }
 
 // Only delays that have begun by now count: a thread that is made late again and again would hold
@@ -137,7 +138,7 @@ namespace {
 constexpr char preload_name[] = "LD_PRELOAD=";
 
 char library[preload_size / 2];
-char memory[256];  // "UNFLAKE_AGENT=..."
+char memory_entry[256];  // "UNFLAKE_AGENT=..."
 
 bool starts_with(const char* text, const char* prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -152,7 +153,7 @@ bool has_both(char* const* environment) {
   bool preload = false, named = false;
   for (; *environment != nullptr; ++environment) {
     preload |= starts_with(*environment, preload_name) && strstr(*environment, library) != nullptr;
-    named |= strcmp(*environment, memory) == 0;
+    named |= strcmp(*environment, memory_entry) == 0;
   }
   return preload && named;
 }
@@ -172,11 +173,12 @@ void write_preload(char* out, const char* own) {
 void remember_inheritance(const char* memory_name) {
   Dl_info info{};
   if (dladdr(library, &info) == 0 || info.dli_fname == nullptr) return;
-  if (strlen(info.dli_fname) >= sizeof library || strlen(memory_name) + 32 > sizeof memory) return;
+  if (strlen(info.dli_fname) >= sizeof library || strlen(memory_name) + 32 > sizeof memory_entry)
+    return;
   strcpy(library, info.dli_fname);
-  strcpy(memory, protocol::memory_variable);
-  strcat(memory, "=");
-  strcat(memory, memory_name);
+  strcpy(memory_entry, protocol::memory_variable);
+  strcat(memory_entry, "=");
+  strcat(memory_entry, memory_name);
 }
 
 size_t followed_size(char* const* environment) {
@@ -198,7 +200,7 @@ char* const* follow_environment(char* const* environment, char** room, char* pre
   }
   write_preload(preload, own);
   room[count++] = preload;
-  room[count++] = memory;
+  room[count++] = memory_entry;
   room[count] = nullptr;
   return room;
 }

@@ -103,9 +103,9 @@ Result<std::vector<std::string>> projects_of(const StatsCommand& command,
 std::map<TestId, std::string> categories_of_repros(const Project& project) {
   std::map<TestId, std::string> categories;
   for (const Repro& repro : load_all_repros(project)) {
-    const CauseKind kind = explain(repro, nullptr, nullptr).causes.front().kind;
+    const RootCauseKind kind = explain(repro, nullptr, nullptr).causes.front().kind;
     std::string& category = categories[repro.test];
-    if (kind != CauseKind::unknown) category = to_string(kind);
+    if (kind != RootCauseKind::unknown) category = to_string(kind);
   }
   return categories;
 }

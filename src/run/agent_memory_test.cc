@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "run/agent_session.h"
+#include "run/agent_loader.h"
 #include "support/fake_agent.h"
 #include "support/temp_folder.h"
 
@@ -38,17 +38,19 @@ class Mapped {
  public:
   explicit Mapped(const AgentMemory& memory) : size_(memory.size()) {
     data_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.file(), 0);
+    EXPECT_TRUE(find_tables(static_cast<char*>(data_), header(), tables_));
   }
   ~Mapped() { ::munmap(data_, size_); }
   const Header& header() const { return *static_cast<const Header*>(data_); }
-  Report& report() { return *reinterpret_cast<Report*>(static_cast<char*>(data_) + report_offset); }
-  template <class T>
-  T* table(const Table& table) {
-    return reinterpret_cast<T*>(static_cast<char*>(data_) + table.offset);
+  const Tables& tables() const { return tables_; }
+  const Table* table(TableKind kind) const {
+    return std::ranges::find(header().tables, static_cast<uint32_t>(kind), &Table::kind);
   }
+  char* at(uint32_t offset) const { return static_cast<char*>(data_) + offset; }
 
  private:
   void* data_;
+  Tables tables_;
   size_t size_;
 };
 
@@ -57,20 +59,38 @@ TEST(AgentMemory, Holds_the_tables_of_a_plan) {
   ASSERT_TRUE(memory);
   Mapped mapped(*memory);
   const Header& header = mapped.header();
-  const protocol::Plan& plan = header.plan;
+  const Tables& plan = mapped.tables();
   EXPECT_EQ(header.magic, magic);
   EXPECT_EQ(header.size, memory->size());
-  EXPECT_EQ(plan.groups, 5u);
-  ASSERT_EQ(plan.images.count, 2u);
-  const PlanImage* images = mapped.table<PlanImage>(plan.images);
-  EXPECT_STREQ(mapped.table<char>(plan.text) + images[1].path, "/build/lib.so");
-  EXPECT_EQ(images[0].build_id_size, 3u);
-  EXPECT_EQ(images[1].first_skip, 2u);
-  EXPECT_EQ(mapped.table<SkipRange>(plan.skips)[2].start, 30u);
-  EXPECT_EQ(mapped.table<PlanSite>(plan.sites)[1].offset, 0x99u);
-  EXPECT_EQ(mapped.table<Rule>(plan.rules)[2].duration_ns, 77u);
-  EXPECT_STREQ(mapped.table<char>(plan.text) + mapped.table<uint32_t>(plan.system_prefixes)[0],
-               "/usr/");
+  EXPECT_EQ(header.plan.groups, 5u);
+  ASSERT_EQ(plan.plan_images.count, 2u);
+  EXPECT_STREQ(&plan.text[plan.plan_images[1].path], "/build/lib.so");
+  EXPECT_EQ(plan.plan_images[0].build_id_size, 3u);
+  EXPECT_EQ(plan.plan_images[1].first_skip, 2u);
+  EXPECT_EQ(plan.skips[2].start, 30u);
+  EXPECT_EQ(plan.plan_sites[1].offset, 0x99u);
+  EXPECT_EQ(plan.rules[2].duration_ns, 77u);
+  EXPECT_STREQ(&plan.text[plan.system_prefixes[0]], "/usr/");
+}
+
+// As an agent of another language finds them, which has none of these structs.
+TEST(AgentMemory, Tells_an_agent_where_every_table_is_and_what_number_an_api_has) {
+  const auto memory = AgentMemory::create(small_plan());
+  ASSERT_TRUE(memory);
+  const Mapped mapped(*memory);
+  const Header& header = mapped.header();
+  EXPECT_EQ(header.table_count, table_kinds);
+  for (uint32_t kind = 0; kind < table_kinds; ++kind)
+    EXPECT_EQ(std::ranges::count(std::span(header.tables, header.table_count), kind, &Table::kind),
+              1)
+        << kind;
+  const Table& names = *mapped.table(TableKind::api_names);
+  const Table& text = *mapped.table(TableKind::text);
+  ASSERT_EQ(names.count, static_cast<uint32_t>(Api::count));
+  const auto api = static_cast<uint32_t>(Api::nanosleep);
+  const auto* offset =
+      reinterpret_cast<uint32_t*>(mapped.at(names.offset + api * names.element_size));
+  EXPECT_STREQ(mapped.at(text.offset + *offset), "nanosleep");
 }
 
 TEST(AgentMemory, Probe_hits_do_not_share_a_page_with_what_must_not_change) {
@@ -79,18 +99,19 @@ TEST(AgentMemory, Probe_hits_do_not_share_a_page_with_what_must_not_change) {
   const Mapped mapped(*memory);
   const Header& header = mapped.header();
   EXPECT_EQ(header.plan_end % page, 0u);
-  EXPECT_GE(header.plan.probe_hits.offset, header.plan_end);
-  EXPECT_EQ(header.plan.probe_hits.count, 5u);
+  EXPECT_EQ(header.plan_begin % page, 0u);
+  EXPECT_GE(mapped.table(TableKind::probe_hits)->offset, header.plan_end);
+  EXPECT_EQ(mapped.tables().probe_hits.count, 5u);
 }
 
 TEST(AgentMemory, Reads_what_was_written_into_it) {
   const auto memory = AgentMemory::create(small_plan());
   ASSERT_TRUE(memory);
   Mapped mapped(*memory);
-  FakeAgent agent(mapped.report());
+  FakeAgent agent(mapped.tables());
   agent.image("/build/test");
-  mapped.table<uint32_t>(mapped.header().plan.probe_hits)[4] = 3;
-  mapped.report().rules[2].fired.store(8);
+  mapped.tables().probe_hits[4].store(3);
+  mapped.tables().rule_states[2].fired.store(8);
   const auto raw = memory->read();
   ASSERT_TRUE(raw);
   EXPECT_EQ(raw->images.size(), 1u);
@@ -150,22 +171,48 @@ std::string value_of(const std::vector<EnvChange>& changes, const std::string& n
   return found == changes.end() ? "" : found->value.value_or("");
 }
 
-TEST(AgentEnvironment, Keeps_what_a_test_preloads_and_asks_of_its_sanitizer) {
+TEST(AgentLoader, Keeps_what_a_test_preloads_and_asks_of_its_sanitizer) {
   Command command;
   command.env = {{"LD_PRELOAD", "/lib/mine.so"}, {"ASAN_OPTIONS", "detect_leaks=0"}};
-  const auto changes = agent_environment(command, "/lib/agent.so", "1:/proc/2/fd/3");
-  EXPECT_EQ(value_of(changes, "LD_PRELOAD"), "/lib/agent.so:/lib/mine.so");
-  EXPECT_EQ(value_of(changes, "ASAN_OPTIONS"), "detect_leaks=0:verify_asan_link_order=0");
-  EXPECT_EQ(value_of(changes, "UNFLAKE_AGENT"), "1:/proc/2/fd/3");
+  const Loading loading = NativeLoader("/lib/agent.so").loading(variables_of(command));
+  EXPECT_EQ(value_of(loading.environment, "LD_PRELOAD"), "/lib/agent.so:/lib/mine.so");
+  EXPECT_EQ(value_of(loading.environment, "ASAN_OPTIONS"),
+            "detect_leaks=0:verify_asan_link_order=0");
+  EXPECT_TRUE(loading.arguments.empty());
 }
 
-TEST(AgentEnvironment, What_a_test_takes_out_stays_out) {
+TEST(AgentLoader, What_a_test_takes_out_stays_out) {
   Command command;
   command.env = {
       {"LD_PRELOAD", "/lib/mine.so"}, {"LD_PRELOAD", std::nullopt}, {"ASAN_OPTIONS", std::nullopt}};
-  const auto changes = agent_environment(command, "/lib/agent.so", "");
-  EXPECT_EQ(value_of(changes, "LD_PRELOAD"), "/lib/agent.so");
-  EXPECT_EQ(value_of(changes, "ASAN_OPTIONS"), "verify_asan_link_order=0");
+  const Loading loading = NativeLoader("/lib/agent.so").loading(variables_of(command));
+  EXPECT_EQ(value_of(loading.environment, "LD_PRELOAD"), "/lib/agent.so");
+  EXPECT_EQ(value_of(loading.environment, "ASAN_OPTIONS"), "verify_asan_link_order=0");
+}
+
+TEST(AgentLoader, What_is_loaded_already_is_not_loaded_again) {
+  Command command;
+  command.env = {{"LD_PRELOAD", "/lib/mine.so:/lib/agent.so"}, {"ASAN_OPTIONS", ""}};
+  const NativeLoader loader("/lib/agent.so");
+  apply(loader.loading(variables_of(command)), command);
+  apply(loader.loading(variables_of(command)), command);
+  EXPECT_EQ(variables_of(command)("LD_PRELOAD"), "/lib/mine.so:/lib/agent.so");
+  EXPECT_EQ(variables_of(command)("ASAN_OPTIONS"), "verify_asan_link_order=0");
+}
+
+TEST(AgentLoader, A_library_whose_name_begins_like_the_agents_is_another_one) {
+  Command command;
+  command.env = {{"LD_PRELOAD", "/lib/agent.so.1"}};
+  const EnvChange joined = preload(variables_of(command), "/lib/agent.so", Preloaded::last);
+  EXPECT_EQ(joined.value, "/lib/agent.so.1:/lib/agent.so");
+}
+
+TEST(AgentLoader, Arguments_of_an_agent_come_right_behind_the_program) {
+  Command command;
+  command.argv = {"python3", "test.py"};
+  apply({{{"A", "1"}}, {"-m", "agent"}}, command);
+  EXPECT_THAT(command.argv, testing::ElementsAre("python3", "-m", "agent", "test.py"));
+  EXPECT_EQ(variables_of(command)("A"), "1");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "protocol/agent_protocol.h"
+#include "run/agent_loader.h"
 #include "run/process_tree.h"
 #include "run/spawn.h"
 #include "symbols/loadable.h"
@@ -264,37 +265,23 @@ constexpr size_t most_entries = 8;
 // turns, making servers would take longer than they save.
 constexpr uint64_t runs_until_old = 100;
 
-constexpr const char* preload_variable = "LD_PRELOAD";
-constexpr const char* asan_variable = "ASAN_OPTIONS";
-
-std::string with_agent(const std::string& preloads, const std::string& library) {
-  if (preloads.find(library) != std::string::npos) return preloads;
-  return preloads.empty() ? library : library + ":" + preloads;
-}
-
-std::string with_agent_allowed(const std::string& options) {
-  constexpr const char* allowed = "verify_asan_link_order=0";
-  if (options.find(allowed) != std::string::npos) return options;
-  return options.empty() ? allowed : options + ":" + allowed;
-}
-
-void load_agent(Environment& environment, const std::string& library) {
-  const std::string preloads = environment.value(preload_variable).value_or("");
-  const std::string options = environment.value(asan_variable).value_or("");
-  environment.apply({preload_variable, with_agent(preloads, library)});
-  environment.apply({asan_variable, with_agent_allowed(options)});
-  environment.apply({protocol::memory_variable, std::nullopt});
-}
-
 std::string as_variable(const char* name, const std::optional<std::string>& value) {
   return value ? std::string(name) + "=" + *value : name;
 }
 
+void load_agent(Environment& environment, const AgentLoader& loader) {
+  for (const EnvChange& change : loader.loading(variables_of(environment)).environment)
+    environment.apply(change);
+  environment.apply({protocol::memory_variable, std::nullopt});
+}
+
 // Where the server's environment has what loads the agent, a run's has this.
-std::vector<std::string> variables_of_runs(const Environment& environment) {
-  std::vector<std::string> variables;
-  for (const char* name : {preload_variable, asan_variable, bind_now_variable})
-    variables.push_back(as_variable(name, environment.value(name)));
+std::vector<std::string> variables_of_runs(const Environment& environment,
+                                           const AgentLoader& loader) {
+  std::vector<std::string> variables{
+      as_variable(bind_now_variable, environment.value(bind_now_variable))};
+  for (const EnvChange& change : loader.loading(variables_of(environment)).environment)
+    variables.push_back(as_variable(change.name.c_str(), environment.value(change.name)));
   return variables;
 }
 
@@ -355,9 +342,10 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   const FileStamp stamp = program ? FileStamp::of(*program) : FileStamp{};
   if (entry.refused == stamp) return;
   Environment environment(launch.command.env);
-  entry.variables = variables_of_runs(environment);
+  const NativeLoader loader(launch.fork_server);
+  entry.variables = variables_of_runs(environment, loader);
   crashes_.load(environment, launch.crash_library);
-  load_agent(environment, launch.fork_server);
+  load_agent(environment, loader);
   ServerStart start{launch.command, environment, launch.timeout, control, crashes_};
   auto server = ForkServer::start(start);
   started.stopped = start.stopped;

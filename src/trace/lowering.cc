@@ -33,18 +33,71 @@ Error about(const Intervention& what, std::string problem, std::string next) {
   return usage_error(std::move(problem), to_string(what.site), std::move(next));
 }
 
+// By name, so that neither side's order matters; one that is forgotten does not compile.
+protocol::Action lowered(Intervention::Action action) {
+  using From = Intervention::Action;
+  switch (action) {
+    case From::delay:
+      return protocol::Action::delay;
+    case From::hold:
+      return protocol::Action::hold;
+    case From::replace_time:
+      return protocol::Action::replace_time;
+    case From::watch:
+      return protocol::Action::watch;
+    case From::scale_time:
+      return protocol::Action::scale_time;
+  }
+  std::abort();
+}
+protocol::Position lowered(Intervention::Position position) {
+  using From = Intervention::Position;
+  switch (position) {
+    case From::before:
+      return protocol::Position::before;
+    case From::after:
+      return protocol::Position::after;
+    case From::start:
+      return protocol::Position::start;
+  }
+  std::abort();
+}
+protocol::Threads lowered(Intervention::Threads threads) {
+  using From = Intervention::Threads;
+  switch (threads) {
+    case From::any:
+      return protocol::Threads::any;
+    case From::named:
+      return protocol::Threads::named;
+    case From::in_class:
+      return protocol::Threads::in_class;
+  }
+  std::abort();
+}
+protocol::Visits lowered(Intervention::Visits visits) {
+  using From = Intervention::Visits;
+  switch (visits) {
+    case From::every:
+      return protocol::Visits::every;
+    case From::only_nth:
+      return protocol::Visits::only_nth;
+    case From::from_nth:
+      return protocol::Visits::from_nth;
+    case From::halving:
+      return protocol::Visits::halving;
+  }
+  std::abort();
+}
+
 // Why this cannot be done to this kind of site; nothing when it can.
 std::optional<Error> why_impossible(const Intervention& what, const unflake::Plan& plan) {
   using Action = Intervention::Action;
   using Position = Intervention::Position;
-  const ApiFacts* api = nullptr;
-  for (const ApiFacts& facts : api_facts)
-    if (facts.name == what.site.api) api = &facts;
+  const ApiFacts* api = find_timing_api(what.site.api);
   if (what.position != Position::before && !api)
     return about(what, "a line or a function has no other side",
                  "leave the position out, or name a call of a timing API");
-  if (what.position == Position::start && api->name != std::string_view("pthread_create") &&
-      api->name != std::string_view("fork") && api->name != std::string_view("thrd_create"))
+  if (what.position == Position::start && api->edge != Edge::creates && api->edge != Edge::forks)
     return about(what, "only the creation of a thread or a process has a start",
                  "name a site of pthread_create or fork");
   if (changes_time(what) && (!api || !(api->traits & api_timed)))
@@ -139,10 +192,10 @@ class Lowerer {
     rule.executable = *executable;
     rule.anchor = what.anchor ? lowered_.rule_of[*what.anchor] : none;
     rule.other = what.until ? lowered_.rule_of[*what.until] : none;
-    rule.action = static_cast<Action>(what.action);
-    rule.position = static_cast<Position>(what.position);
-    rule.threads = static_cast<Threads>(what.threads);
-    rule.visits = static_cast<Visits>(what.visits);
+    rule.action = lowered(what.action);
+    rule.position = lowered(what.position);
+    rule.threads = lowered(what.threads);
+    rule.visits = lowered(what.visits);
     return rule;
   }
 
@@ -165,6 +218,9 @@ class Lowerer {
   Result<void> add_call(const SiteName& name, uint32_t first_rule, uint32_t rule_count) {
     const LearnedSite* site = memory_.sites.find(name);
     if (!site) return unknown_site(name, memory_.sites.names());
+    if (std::ranges::all_of(site->addresses, &std::string::empty, &CodeAddress::image_path))
+      return usage_error("no agent can act there yet: this code is in no program or library file",
+                         to_string(name), "name a site of native code");
     for (const CodeAddress& address : site->addresses) {
       const auto image = std::ranges::find_if(
           images_, [&](const RawImage* one) { return one->path == address.image_path; });

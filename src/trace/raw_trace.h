@@ -26,6 +26,7 @@ struct RawProcess {
   uint32_t executable = no_index;
   uint64_t started_ns = 0;  // since the memory was made, as all times here
   uint32_t degraded = 0;
+  protocol::AgentKind agent = protocol::AgentKind::native;
   std::string name;
 };
 
@@ -42,10 +43,18 @@ struct RawThread {
   uint64_t calls_dropped = 0;
 };
 
-// A place in an image of the report. An image that is not there makes it a plain address.
+// Code that is in no image, as its agent calls it. No two of a report are the same.
+struct RawName {
+  std::string function, file;
+  int line = 0;  // 0: not known
+  auto operator<=>(const RawName&) const = default;
+};
+
+// A place in an image of the report, or a name. Without both it is a plain address.
 struct RawAddress {
   uint32_t image = no_index;
   uint64_t offset = 0;
+  uint32_t name = no_index;
   auto operator<=>(const RawAddress&) const = default;
 };
 
@@ -95,6 +104,7 @@ struct RawFailure {
 
 struct RawTrace {
   std::vector<RawImage> images;
+  std::vector<RawName> names;
   std::vector<RawProcess> processes;
   std::vector<RawThread> threads;
   std::vector<RawSite> sites;
@@ -110,11 +120,8 @@ struct RawTrace {
 
 // What unflake itself knows about the memory, and so need not believe.
 struct MemoryShape {
-  uint64_t generation = 0;
-  size_t rules = 0;
-  size_t probes = 0;
-  size_t probe_hits_offset = 0;
-  uint64_t made_ns = 0;  // CLOCK_MONOTONIC
+  protocol::Header header{};  // as it was written
+  uint64_t made_ns = 0;       // CLOCK_MONOTONIC
   uint64_t read_ns = 0;
 };
 

@@ -35,15 +35,15 @@ struct Valid {
     agent.event(worker, sleep, t0 + 50, t0 + 60);
     agent.failure(protocol::FailureKind::assertion, worker, t0 + 400,
                   {make_address(image, 0x4000), make_address(image, 0x5000)});
-    memory.report().rules[1].fired.store(4);
-    memory.probe_hits()[2] = 9;
+    memory.report().rule_states[1].fired.store(4);
+    memory.report().probe_hits[2].store(9);
   }
   FakeMemory memory;
   FakeAgent agent;
   uint32_t image, process, main, worker, spawn, lock, sleep, probe;
 };
 
-TEST(ReportReader, Reads_what_an_agent_wrote) {
+TEST(RawTraceReader, Reads_what_an_agent_wrote) {
   Valid valid;
   const RawTrace raw = valid.memory.read();
   EXPECT_THAT(raw.problems, IsEmpty());
@@ -67,7 +67,7 @@ TEST(ReportReader, Reads_what_an_agent_wrote) {
   EXPECT_EQ(raw.failures[0].frames[1].offset, 0x5000u);
 }
 
-TEST(ReportReader, Counts_of_living_and_of_ended_threads_are_both_there) {
+TEST(RawTraceReader, Counts_of_living_and_of_ended_threads_are_both_there) {
   Valid valid;
   const RawTrace raw = valid.memory.read();
   ASSERT_THAT(raw.tallies, SizeIs(2));
@@ -75,7 +75,7 @@ TEST(ReportReader, Counts_of_living_and_of_ended_threads_are_both_there) {
   EXPECT_EQ(raw.tallies[1].waited_ns, 900u);
 }
 
-TEST(ReportReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it_lost) {
+TEST(RawTraceReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it_lost) {
   Valid valid;
   valid.agent.most_chunks = 0;
   for (uint64_t i = 0; i < 100; ++i)
@@ -88,20 +88,20 @@ TEST(ReportReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it
   EXPECT_EQ(raw.calls[raw.calls.size() - events_per_chunk].enter_ns, 200 - events_per_chunk);
 }
 
-TEST(ReportReader, Chunks_in_a_circle_end) {
+TEST(RawTraceReader, Chunks_in_a_circle_end) {
   Valid valid;
   valid.memory.report().chunks[2].next.store(1);
   const RawTrace raw = valid.memory.read();
   EXPECT_THAT(raw.problems, Contains(HasSubstr("in a circle")));
 }
 
-TEST(ReportReader, A_chunk_of_another_thread_is_not_read) {
+TEST(RawTraceReader, A_chunk_of_another_thread_is_not_read) {
   Valid valid;
   valid.memory.report().threads[valid.worker].first_chunk = 0;
   EXPECT_THAT(valid.memory.read().calls, SizeIs(200));
 }
 
-TEST(ReportReader, A_stack_beyond_the_frames_is_left_out) {
+TEST(RawTraceReader, A_stack_beyond_the_frames_is_left_out) {
   Valid valid;
   valid.memory.report().stacks[valid.spawn].first = max_frames - 1;
   const RawTrace raw = valid.memory.read();
@@ -109,7 +109,7 @@ TEST(ReportReader, A_stack_beyond_the_frames_is_left_out) {
   EXPECT_THAT(raw.problems, Contains(HasSubstr("stacks lie outside")));
 }
 
-TEST(ReportReader, What_was_not_written_to_the_end_is_left_out_and_told) {
+TEST(RawTraceReader, What_was_not_written_to_the_end_is_left_out_and_told) {
   Valid valid;
   valid.memory.report().threads[valid.worker].state.store(1);
   const RawTrace raw = valid.memory.read();
@@ -118,7 +118,7 @@ TEST(ReportReader, What_was_not_written_to_the_end_is_left_out_and_told) {
   EXPECT_THAT(raw.problems, Contains(HasSubstr("threads were not written")));
 }
 
-TEST(ReportReader, Times_stay_within_the_run) {
+TEST(RawTraceReader, Times_stay_within_the_run) {
   Valid valid;
   valid.agent.event(valid.main, valid.lock, 5, ~uint64_t{0});
   const RawTrace raw = valid.memory.read();
@@ -127,7 +127,7 @@ TEST(ReportReader, Times_stay_within_the_run) {
   EXPECT_THAT(raw.problems, Contains(HasSubstr("outside of the run")));
 }
 
-TEST(ReportReader, A_call_that_never_returned_lasts_to_the_end) {
+TEST(RawTraceReader, A_call_that_never_returned_lasts_to_the_end) {
   Valid valid;
   valid.agent.event(valid.worker, valid.lock, t0 + 500, 0).flags = event_unfinished;
   const RawTrace raw = valid.memory.read();
@@ -135,19 +135,19 @@ TEST(ReportReader, A_call_that_never_returned_lasts_to_the_end) {
   EXPECT_TRUE(raw.calls.back().flags & event_unfinished);
 }
 
-TEST(ReportReader, A_text_without_an_end_is_cut) {
+TEST(RawTraceReader, A_text_without_an_end_is_cut) {
   Valid valid;
   protocol::Failure& failure = valid.memory.report().failures[0];
   std::fill_n(failure.message, sizeof failure.message, 'x');
   EXPECT_EQ(valid.memory.read().failures[0].message.size(), sizeof failure.message);
 }
 
-TEST(ReportReader, Counts_past_the_capacity_are_clamped) {
+TEST(RawTraceReader, Counts_past_the_capacity_are_clamped) {
   Valid valid;
-  Report& report = valid.memory.report();
+  const Tables& report = valid.memory.report();
   for (Shared<uint32_t>* count :
-       {&report.images_used, &report.processes_used, &report.threads_used,
-        &report.past_tallies_used, &report.frames_used, &report.chunks_used, &report.failures_used})
+       {report.images.used, report.names.used, report.processes.used, report.threads.used,
+        report.past_tallies.used, report.frames.used, report.chunks.used, report.failures.used})
     count->store(0xffffffff);
   report.dropped[dropped_threads].store(12);
   const RawTrace raw = valid.memory.read();
@@ -175,7 +175,8 @@ void expect_consistent(const RawTrace& raw) {
     ASSERT_TRUE(event.thread < raw.threads.size() && event.site < raw.sites.size() &&
                 fits(event.stack, raw.stacks) && event.enter_ns <= event.exit_ns);
   for (const auto& stack : raw.stacks)
-    for (const RawAddress& frame : stack) ASSERT_TRUE(fits(frame.image, raw.images));
+    for (const RawAddress& frame : stack)
+      ASSERT_TRUE(fits(frame.image, raw.images) && fits(frame.name, raw.names));
   for (const RawFailure& failure : raw.failures)
     ASSERT_TRUE(fits(failure.thread, raw.threads) && failure.frames.size() <= deepest_stack);
 }
@@ -185,7 +186,7 @@ void fill_randomly(std::span<std::byte> bytes, std::mt19937_64& random) {
     *reinterpret_cast<uint64_t*>(&bytes[at]) = random();
 }
 
-TEST(ReportReader, Survives_random_bytes_everywhere) {
+TEST(RawTraceReader, Survives_random_bytes_everywhere) {
   std::mt19937_64 random(1);
   FakeMemory memory(5, 1000);
   for (int round = 0; round < 3; ++round) {
@@ -194,14 +195,14 @@ TEST(ReportReader, Survives_random_bytes_everywhere) {
   }
 }
 
-TEST(ReportReader, Survives_all_ones) {
+TEST(RawTraceReader, Survives_all_ones) {
   FakeMemory memory(4096, 1000);
   std::ranges::fill(memory.bytes(), std::byte{0xff});
   expect_consistent(memory.read());
 }
 
 // Small numbers look more like the real thing than random ones: states are right by chance.
-TEST(ReportReader, Survives_small_numbers_everywhere) {
+TEST(RawTraceReader, Survives_small_numbers_everywhere) {
   std::mt19937_64 random(2);
   for (const uint64_t mask : {0x0303030303030303u, 0x0000000300000003u, 0x0000000700000001u}) {
     FakeMemory memory(5, 4);
@@ -211,7 +212,7 @@ TEST(ReportReader, Survives_small_numbers_everywhere) {
   }
 }
 
-TEST(ReportReader, Survives_flips_in_a_valid_report) {
+TEST(RawTraceReader, Survives_flips_in_a_valid_report) {
   std::mt19937_64 random(3);
   Valid valid;
   std::vector<size_t> written;
@@ -230,13 +231,95 @@ TEST(ReportReader, Survives_flips_in_a_valid_report) {
   }
 }
 
-TEST(ReportReader, A_memory_that_is_too_small_is_a_problem_and_no_report) {
+TEST(RawTraceReader, A_frame_may_have_a_name_instead_of_an_address) {
+  Valid valid;
+  const Address get = valid.agent.name("Queue.get", "/src/queue.py", 40);
+  const uint32_t stack = valid.agent.stack({get, make_address(valid.image, 0x100)});
+  valid.memory.report().threads[valid.worker].spawn_stack = stack;
+  const RawTrace raw = valid.memory.read();
+  EXPECT_THAT(raw.problems, IsEmpty());
+  ASSERT_THAT(raw.names, SizeIs(1));
+  EXPECT_EQ(raw.names[0], (RawName{"Queue.get", "/src/queue.py", 40}));
+  const std::vector<RawAddress>& frames = raw.stacks[raw.threads[1].spawn_stack];
+  EXPECT_EQ(frames[0].name, 0u);
+  EXPECT_EQ(frames[0].image, no_index);
+  EXPECT_EQ(frames[1].name, no_index);
+}
+
+TEST(RawTraceReader, A_name_that_was_given_twice_is_one) {
+  Valid valid;
+  valid.agent.name("f", "/src/a.py", 1);
+  const Address again = valid.agent.name("f", "/src/a.py", 1);
+  const Address other = valid.agent.name("f", "/src/a.py", 2);
+  const uint32_t stack = valid.agent.stack({again, other});
+  valid.memory.report().threads[valid.worker].spawn_stack = stack;
+  const RawTrace raw = valid.memory.read();
+  const std::vector<RawAddress>& frames = raw.stacks[raw.threads[1].spawn_stack];
+  EXPECT_EQ(frames[0].name, 0u);
+  EXPECT_EQ(frames[1].name, 1u);
+}
+
+TEST(RawTraceReader, A_name_that_is_not_there_is_a_plain_frame_and_told) {
+  Valid valid;
+  const Address half = valid.agent.name("f", "/src/a.py", 1);
+  valid.memory.report().names[0].state.store(1);
+  const uint32_t stack =
+      valid.agent.stack({half, make_address(named_code, 7), make_address(named_code, offset_mask)});
+  valid.memory.report().threads[valid.worker].spawn_stack = stack;
+  const RawTrace raw = valid.memory.read();
+  EXPECT_THAT(raw.names, IsEmpty());
+  for (const RawAddress& frame : raw.stacks[raw.threads[1].spawn_stack])
+    EXPECT_EQ(frame, RawAddress());
+  EXPECT_THAT(raw.problems, Contains(HasSubstr("names were not written")));
+  EXPECT_THAT(raw.problems, Contains(HasSubstr("3 frames have no name")));
+}
+
+TEST(RawTraceReader, An_agent_of_no_known_kind_is_told) {
+  Valid valid;
+  valid.memory.report().processes[0].agent = AgentKind::python;
+  EXPECT_EQ(valid.memory.read().processes[0].agent, AgentKind::python);
+  valid.memory.report().processes[0].agent = static_cast<AgentKind>(77);
+  EXPECT_THAT(valid.memory.read().problems, Contains(HasSubstr("agent of no known kind")));
+}
+
+TEST(Protocol, A_layout_belongs_to_its_version) {
+  EXPECT_EQ(layout_digest(), layout_of_version)
+      << "The layout of the memory has changed. In protocol/agent_protocol.h raise `version`, if "
+         "its rule says so, and write "
+      << std::hex << std::showbase << layout_digest() << " into layout_of_version.";
+}
+
+TEST(Protocol, A_directory_that_leads_out_of_the_memory_is_refused) {
+  FakeMemory memory;
+  Tables tables;
+  auto* base = reinterpret_cast<char*>(memory.bytes().data());
+  ASSERT_TRUE(find_tables(base, memory.shape.header, tables));
+  for (const auto& change :
+       {Table{0, 1, 0, 0}, Table{0, 0, 1, 0}, Table{0, 0, 1u << 31, 0}, Table{0, 0, 0, 0x7fffffff}})
+    for (uint32_t i = 0; i < memory.shape.header.table_count; ++i) {
+      Header header = memory.shape.header;
+      header.tables[i].element_size += change.element_size;
+      header.tables[i].offset += change.offset;
+      header.tables[i].count += change.count;
+      EXPECT_FALSE(find_tables(base, header, tables)) << i;
+    }
+}
+
+TEST(Protocol, A_table_of_a_kind_that_is_not_known_is_passed_over) {
+  FakeMemory memory;
+  Tables tables;
+  Header header = memory.shape.header;
+  header.tables[header.table_count++] = {1000, 3, 5, 7};
+  EXPECT_TRUE(find_tables(reinterpret_cast<char*>(memory.bytes().data()), header, tables));
+}
+
+TEST(RawTraceReader, A_memory_that_is_too_small_is_a_problem_and_no_report) {
   FakeMemory memory;
   const RawTrace raw = read_raw_trace(memory.bytes().first(4096), memory.shape);
   EXPECT_THAT(raw.problems, SizeIs(1));
 }
 
-TEST(ReportReader, A_header_that_was_written_over_is_told) {
+TEST(RawTraceReader, A_header_that_was_written_over_is_told) {
   FakeMemory memory;
   memory.bytes()[0] = std::byte{0};
   EXPECT_THAT(memory.read().problems, Contains(HasSubstr("head of the agent's memory")));
