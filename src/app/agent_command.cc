@@ -150,7 +150,16 @@ Result<ExperimentResult> OneTest::run(std::shared_ptr<const Test> test, const Pl
   Experiment experiment{test, plan, {}, keep};
   experiment.conditions = conditions;
   experiment.timeout = timeout_of(*test);
-  return executor_->run(experiment);
+  auto result = executor_->run(experiment);
+  if (!result) return result;
+  TrialEnded told;
+  told.test = test;
+  told.purpose = TrialEnded::Purpose::look;
+  told.plan = plan;
+  told.conditions = conditions;
+  told.result = *result;
+  events_.emit(told);
+  return result;
 }
 
 Duration OneTest::timeout_of(const Test& test) const {

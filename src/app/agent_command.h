@@ -58,6 +58,8 @@ class OneTest {
   const StoreAddress& history() const { return history_; }
   // For searches, which set their own time limits; after set_up().
   Executor& executor() { return *executor_; }
+  // Where every run is told, of the test and of its fixtures.
+  EventStream& events() { return events_; }
   Result<void> set_up();
   Duration timeout() const { return timeout_of(*test_); }
   // Whose entries are sites too.
@@ -86,6 +88,7 @@ class OneTest {
   std::vector<std::shared_ptr<const Test>> all_, selected_;
   std::shared_ptr<const Test> test_;
   std::vector<PlannedTest> fixtures_;
+  EventStream events_;
   std::vector<std::string> functions_;
   ProjectCodeRules project_code_;
   std::optional<Duration> timeout_;

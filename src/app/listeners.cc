@@ -222,6 +222,12 @@ void TrialHistory::open(const StoreOptions& options, OneTest& one, std::string c
   recorder_->record_trials_in(std::move(session));
 }
 
+void TrialHistory::open(const OneTestOptions& options, OneTest& one, std::string command_line) {
+  one.events().add(*this);
+  open(options.history, one, std::move(command_line),
+       [colour = options.colour](const Note& note) { warn({note}, colour); });
+}
+
 void TrialHistory::on(const Event& event) {
   if (recorder_) recorder_->on(event);
 }

@@ -65,6 +65,7 @@ int terminal_of(const RunCommand& run);
 std::string command_line_of(const std::string& command, const Words& words);
 
 class OneTest;
+struct OneTestOptions;
 
 // Records the trials of a command that looks into tests. They begin a session with the first of
 // them: a command that made no run leaves nothing in the history.
@@ -72,11 +73,17 @@ class TrialHistory : public Consumer {
  public:
   using Tell = HistoryRecorder::Tell;
 
-  // Without it, or with --no-history, nothing is recorded.
+  // Without it, or with --no-history, nothing is recorded. Must outlive the test, whose fixtures
+  // end with it.
   void open(const StoreOptions& options, OneTest& one, std::string command_line, Tell tell);
+  // The same for a command that listens to nothing else: notes go to standard error.
+  void open(const OneTestOptions& options, OneTest& one, std::string command_line);
+  ~TrialHistory() override { close(); }
   void on(const Event& event) override;
 
  private:
+  // What still waits is written, and notes about that may come back here.
+  void close() { recorder_.reset(); }
   Result<Store*> open_store(const StoreAddress& address, const Project& project);
 
   std::unique_ptr<Store> store_;

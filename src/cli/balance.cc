@@ -275,8 +275,8 @@ class Balance {
   CodeNotes code_notes_;
   EventStream events_;
   const Style style_;
-  std::unique_ptr<OneTest> one_;
   TrialHistory history_;
+  std::unique_ptr<OneTest> one_;
 };
 
 int tell_machine_speed() {

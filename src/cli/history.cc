@@ -302,6 +302,11 @@ Result<std::vector<TestSummary>> find(Store& store, const std::string& pattern, 
                                       bool with_trials) {
   auto tests = find_plain(store, pattern, most);
   if (with_trials && tests && tests->empty()) tests = find_tried(store, pattern, most);
+  if (tests && tests->empty() && !with_trials)
+    if (const auto tried = find_tried(store, pattern, 1); tried && !tried->empty())
+      return usage_error(
+          fmt::format("no plain run of a test that matches '{}' is recorded", printable(pattern)),
+          "", "`unflake history TEST --all` shows the runs that searches made");
   if (tests && tests->empty())
     return usage_error(fmt::format("no recorded test matches '{}'", printable(pattern)), "",
                        "`unflake history` lists the recorded tests");

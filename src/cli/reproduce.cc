@@ -383,8 +383,8 @@ class Reproduction {
 
   std::optional<CiLog> log_;
   std::optional<UnreadLog> unread_log_;
-  std::unique_ptr<OneTest> one_;
   TrialHistory history_;
+  std::unique_ptr<OneTest> one_;
 };
 
 }  // namespace

@@ -83,7 +83,8 @@ void add_words(const Conditions& conditions, std::vector<std::string>& words) {
 std::string to_string(const Plan& plan, const Conditions& conditions) {
   std::vector<std::string> words;
   for (const Intervention& intervention : plan.interventions)
-    words.push_back(to_string(intervention, plan.interventions));
+    words.push_back((intervention.action == Action::watch ? "watch " : "") +
+                    to_string(intervention, plan.interventions));
   if (plan.agent && words.empty()) words.push_back(plan.calls ? "calls recorded" : "agent only");
   add_words(conditions, words);
   return join(words, "; ");
