@@ -120,7 +120,7 @@ std::string last_line(const std::string& text) {
 Result<void> check_rr(const std::string& rr, Launcher& launcher) {
   std::string folder = std::filesystem::temp_directory_path() / "unflake-rr-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr)
-    return internal_error("no folder can be made for a trial of rr", folder);
+    return internal_error("cannot make a folder to try rr in", folder);
   Command trial;
   trial.argv = {rr, "record", "/bin/true"};
   trial.env = {{"_RR_TRACE_DIR", folder}};

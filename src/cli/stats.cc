@@ -21,7 +21,7 @@ namespace unflake {
 namespace {
 
 constexpr const char* help =
-    R"(A study of flaky tests on your own data: how prevalent they are, how often they fail, how long until they
+    R"(A study of flaky tests on your own data: how common they are, how often they fail, how long until they
 are fixed, what fixes do, and which claimed fixes changed nothing.
 
   unflake stats                       everything, of the last 30 days where a time matters

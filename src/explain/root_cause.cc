@@ -48,7 +48,7 @@ constexpr Rule rules[] = {
      deadlock},
     {RootCauseKind::starvation, "starvation",
      "Do not rely on getting the processor or a lock in time: block instead of spinning, hold "
-     "locks shortly, and let time-outs be generous where they only guard against hanging.",
+     "locks briefly, and let time-outs be generous where they only guard against hanging.",
      starvation},
     {RootCauseKind::process_handover, "process hand-over",
      "Let the other side say that it is ready (a line on a pipe, a connection that is retried, a "

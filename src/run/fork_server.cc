@@ -106,13 +106,13 @@ Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
   if (!program) return program.error();
   int ends[2], pipe[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return refuse(fmt::format("no socket can be made: {}", std::strerror(errno)));
+    return refuse(fmt::format("cannot make a socket: {}", std::strerror(errno)));
   std::unique_ptr<ForkServer> server(new ForkServer);
   server->socket_.reset(ends[0]);
   ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &longest_send, sizeof longest_send);
   UniqueFd theirs(ends[1]);
   if (::pipe2(pipe, O_CLOEXEC) != 0)
-    return refuse(fmt::format("no pipe can be made: {}", std::strerror(errno)));
+    return refuse(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   server->output_.reset(pipe[0]);
   const UniqueFd output(pipe[1]);
 
@@ -147,7 +147,7 @@ Result<void> ForkServer::wait_for_hello(ServerStart& start) {
   while (watched[0].revents == 0) {
     const auto left = std::chrono::duration_cast<Duration>(deadline - Clock::now());
     if (left <= Duration::zero())
-      return refuse(fmt::format("its main was not reached within {}", format_duration(bound)));
+      return refuse(fmt::format("it did not reach main within {}", format_duration(bound)));
     ::poll(watched, std::size(watched), to_poll_time(left));
     start.stopped = watched[1].revents != 0 && start.control.read_word_to_stop();
     if (start.stopped) return refuse("it was stopped");
@@ -159,7 +159,7 @@ Result<void> ForkServer::wait_for_hello(ServerStart& start) {
 Result<void> ForkServer::read_hello(ServerStart& start) {
   ServerHello hello{};
   start.ended_early = ::recv(socket_.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello;
-  if (start.ended_early) return refuse("it ended before its main");
+  if (start.ended_early) return refuse("it ended before main");
   if (hello.magic != protocol::magic || hello.version != protocol::version)
     return refuse("the agent in it belongs to another unflake");
   hello.refusal[sizeof hello.refusal - 1] = '\0';
@@ -376,7 +376,7 @@ ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Con
     others.merge(pids());
     kill_all_descendants(others);  // what may be left of it
   }
-  started.refusal = "its server answers no request";
+  started.refusal = "its server does not answer";
   return started;
 }
 
