@@ -194,7 +194,7 @@ std::vector<RunRecord> trials_of(const TestId& test, TimePoint start, int count,
     trial.started = start + i * std::chrono::milliseconds(21);
     trial.duration = std::chrono::microseconds(20'000 + i % 977);
     trial.purpose = "candidate";
-    trial.plan = fmt::format("server_queue.cc:{}:pthread_cond_wait:after@worker.cc:31#2={}ms",
+    trial.plan = fmt::format("queue_{}.cc:{}:pthread_cond_wait:after@worker.cc:31#2={}ms", per_plan,
                              i / per_plan, 100 + i / per_plan % 7);
     trials.push_back(std::move(trial));
   }

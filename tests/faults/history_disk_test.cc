@@ -146,8 +146,10 @@ TEST_P(DiskFaultTest, The_recorder_brings_every_trial_to_the_history_or_to_the_s
     }
     failed = vfs.has_failed();
     vfs.heal();
-    if (const std::string spill = spill_file_in(folder.file("state")); !spill.empty())
+    const std::string spill = spill_file_in(folder.file("state"));
+    if (!spill.empty()) {
       ASSERT_TRUE(import_history(**store, spill));
+    }
     size_t trials = 0;
     for (const char* name : {"odd", "even"})
       trials += (*store)->recent_trials({"suite", name}, "candidate", 100)->size();

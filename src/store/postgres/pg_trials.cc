@@ -26,10 +26,10 @@ PlanRows make_plans(PgConnection& connection, std::span<const RunRecord> trials)
       " ON CONFLICT DO NOTHING",
       purposes, plans);
   const PgRows found = connection.run(R"sql(
-      SELECT number, id FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted
-             (purpose, plan, number)
-      JOIN trial_plans AS known ON md5(known.purpose) = md5(wanted.purpose)
-        AND md5(known.plan) = md5(wanted.plan))sql",
+      SELECT number, known.id
+      FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS wanted (purpose, plan, number),
+      LATERAL (SELECT id FROM trial_plans AS one WHERE md5(one.purpose) = md5(wanted.purpose)
+                 AND md5(one.plan) = md5(wanted.plan) LIMIT 1) AS known)sql",
                                       purposes, plans);
   for (int row = 0; row < found.size(); ++row) {
     const auto number = static_cast<size_t>(found.integer(row, 0) - 1);
