@@ -208,6 +208,7 @@ std::string command_line_of(const std::string& command, const Words& words) {
 void TrialHistory::open(const StoreOptions& options, OneTest& one, std::string command_line,
                         Tell tell) {
   if (options.no_history) return;
+  one.events().add(*this);
   SessionStarted session;
   session.at = std::chrono::system_clock::now();
   session.command_line = std::move(command_line);
@@ -223,7 +224,6 @@ void TrialHistory::open(const StoreOptions& options, OneTest& one, std::string c
 }
 
 void TrialHistory::open(const OneTestOptions& options, OneTest& one, std::string command_line) {
-  one.events().add(*this);
   open(options.history, one, std::move(command_line),
        [colour = options.colour](const Note& note) { warn({note}, colour); });
 }

@@ -66,7 +66,6 @@ class Balance {
         progress_(sink_, wants_colour(command.one.colour, STDOUT_FILENO),
                   can_be_live(STDOUT_FILENO)),
         style_(style_for(command.one.colour)) {
-    events_.add(history_);
     if (!command.json) events_.add(progress_);
     events_.add(code_notes_);
   }
@@ -83,6 +82,7 @@ class Balance {
     one_ = std::move(*one);
     history_.open(command_.one.history, *one_, command_line_of("balance", words),
                   [this](const Note& note) { tell_of_history(note); });
+    one_->events().add(events_);
     const auto code = command_.all ? balance_all() : is_claim() ? judge_claim() : balance_one();
     if (code && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     return code;
@@ -146,7 +146,7 @@ class Balance {
     BalanceOptions options = options_;
     options.plan = plan();
     options.limits.timeout = one_->timeout();
-    auto report = balance(one_->executor(), one_->shared_test(), options, events_);
+    auto report = balance(one_->executor(), one_->shared_test(), options, one_->events());
     if (!report) return report;
     const SourceOptions sources{command_.compile_commands, !command_.sites.empty()};
     add_sources(*report, one_->project(), sources);
@@ -187,7 +187,7 @@ class Balance {
     options.limits = options_.limits;
     options.limits.at_once = 1;
     options.limits.timeout = one_->timeout();
-    auto report = check_claim(one_->executor(), one_->shared_test(), options, events_);
+    auto report = check_claim(one_->executor(), one_->shared_test(), options, one_->events());
     if (!report) return report.error();
     tell_code_notes(report->notes);
     const int code = tell(command_.json ? claim_json(*report) : claim_text(*report, style_));

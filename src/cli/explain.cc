@@ -138,7 +138,7 @@ class Explaining {
     Trace seen;
     Plan plan = profile_plan(repro_);
     for (int i = 0; i < command_.tries; ++i) {
-      const auto result = one_->run(plan);
+      const auto result = one_->run({plan, {}, "without the plan"}, TrialEnded::Purpose::explain);
       if (one_->stop_signal() != 0) return {};
       if (!result) return result.error();
       if (i == 0) {
@@ -178,7 +178,8 @@ class Explaining {
     plan.stacks = stacks;
     plan.extra_functions.clear();
     for (int i = 0; i < command_.tries && !with_plan(); ++i) {
-      const auto result = one_->run(plan, repro_.conditions);
+      const auto result =
+          one_->run({plan, repro_.conditions, "with the plan"}, TrialEnded::Purpose::explain);
       if (one_->stop_signal() != 0) return {};
       if (!result) return result.error();
       if (is_wanted(*result, !repro_.passes_under_plan)) with_plan() = observed(*result);

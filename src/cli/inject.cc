@@ -318,6 +318,8 @@ Behind a hold's second site
 Exit code 0: all runs passed; 1: all failed; 2: bad usage; 3: some failed; 4: unflake itself failed;
 128 + N: stopped by signal N.)";
 
+using Purpose = TrialEnded::Purpose;
+
 struct InjectCommand {
   OneTestOptions one;
   InjectWords words;
@@ -340,7 +342,7 @@ class Injection {
     if (!one) return one.error();
     one_ = std::move(*one);
     history_.open(command_.one, *one_, command_line_of("inject", words));
-    const auto profile = one_->run(*plan);
+    const auto profile = one_->run({*plan, {}, "without interventions"}, Purpose::profile);
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     if (!profile) return profile.error();
     auto interventions = parse_interventions(command_.words, *profile->trace);
@@ -378,7 +380,7 @@ class Injection {
     std::vector<std::string> texts;
     for (const NamedIntervention& named : interventions) texts.push_back(named.text);
     for (int i = 0; i < command_.runs; ++i) {
-      const auto result = one_->run(plan);
+      const auto result = one_->run({plan, {}, "with the interventions"}, Purpose::inject);
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
       if (!result) return result.error();
       if (i == 0) tell("with interventions:\n");
@@ -386,11 +388,12 @@ class Injection {
       tell(texts_.text_of(one_->test(), *result));
     }
     tell("\n" + totals.table(plan.interventions, texts) +
-         fmt::format("\n{} of {} failed\n", totals.failed(), counted(totals.runs(), "run")) +
+         fmt::format("\n{} of {} failed\n", totals.failed().hits,
+                     counted(totals.failed().runs, "run")) +
          totals.doubts(plan.interventions, texts, style_));
-    if (totals.failed() == 0) return static_cast<int>(ExitCode::success);
-    return static_cast<int>(totals.failed() == totals.runs() ? ExitCode::test_failed
-                                                             : ExitCode::flaky_only);
+    if (totals.failed().hits == 0) return static_cast<int>(ExitCode::success);
+    return static_cast<int>(totals.failed().misses() == 0 ? ExitCode::test_failed
+                                                          : ExitCode::flaky_only);
   }
 
   static void tell(const std::string& text) {

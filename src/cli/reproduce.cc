@@ -89,7 +89,6 @@ class Reproduction {
         terminal_(sink_, wants_colour(command.one.colour, STDOUT_FILENO),
                   can_be_live(STDOUT_FILENO)),
         lines_(sink_) {
-    events_.add(history_);
     if (command.json)
       events_.add(lines_);
     else
@@ -117,6 +116,7 @@ class Reproduction {
     options->known_signatures = known_signatures(one_->test().id, one_->history());
     options->measure_lateness = [this] { return machine_lateness(); };
     if (auto done = one_->set_up(); !done) return done.error();
+    one_->events().add(events_);
     return hunt_all(*wanted, *options, *chosen);
   }
 
@@ -235,24 +235,25 @@ class Reproduction {
   }
 
   Result<int> hunt(const HuntOptions& options, const std::vector<const Strategy*>& chosen) {
-    Hunt hunt(one_->executor(), one_->shared_test(), options, events_);
+    Hunt hunt(one_->executor(), one_->shared_test(), options, one_->events());
     events_.emit(started(options));
     const bool is_prepared = hunt.prepare();
     for (const Note& note : code_notes_.take()) events_.emit(note);
     if (is_prepared) search(hunt, chosen, [&] { (void)keep_all(hunt, false); });
     const auto kept = keep_all(hunt, true);
-    if (!hunt.has_flaw() && !hunt.error()) tell_nothing_found(hunt);
+    if (!hunt.findings().has_flaw() && !hunt.runner().error()) tell_nothing_found(hunt);
     events_.emit(ended(hunt));
-    if (hunt.error()) return *hunt.error();
+    if (hunt.runner().error()) return *hunt.runner().error();
     if (!kept) return kept.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
-    if (hunt.has_flaw()) return static_cast<int>(ExitCode::success);
+    if (hunt.findings().has_flaw()) return static_cast<int>(ExitCode::success);
     return static_cast<int>(hunt.found().empty() ? ExitCode::test_failed : ExitCode::only_margin);
   }
 
   static SearchEnded ended(Hunt& hunt) {
     const auto margins = std::ranges::count_if(hunt.found(), &Found::is_margin);
-    SearchEnded event{hunt.elapsed(), hunt.stopped(), hunt.coverage().search_runs};
+    SearchEnded event{hunt.runner().elapsed(), hunt.runner().stopped(),
+                      hunt.coverage().search_runs};
     event.reproduced = static_cast<int>(hunt.found().size()) - static_cast<int>(margins);
     event.margins = static_cast<int>(margins);
     return event;

@@ -80,7 +80,7 @@ Result<int> trace(const TraceCommand& command, const Words& words) {
   if (!one) return one.error();
   history.open(command.one, **one, command_line_of("trace", words));
   plan->extra_functions = (*one)->functions();
-  const auto result = (*one)->run(*plan);
+  const auto result = (*one)->run({*plan, {}, ""}, TrialEnded::Purpose::trace);
   if ((*one)->stop_signal() != 0) return exit_code_of_signal((*one)->stop_signal());
   if (!result) return result.error();
   if (const auto written = write_out(command, *result->trace); !written) return written.error();

@@ -279,12 +279,7 @@ RootCauseEvidence starvation(const Clues& clues) {
   const Conditions& scarce = clues.repro->conditions;
   if (scarce == Conditions{})
     return clues.order ? starved_of_lock(*clues.order) : RootCauseEvidence{};
-  std::vector<std::string> parts;
-  if (scarce.one_core) parts.push_back("all threads share one core");
-  if (scarce.cpu_share < 1)
-    parts.push_back(fmt::format("it may run for {:.0f} % of the time", scarce.cpu_share * 100));
-  if (scarce.competitors > 0)
-    parts.push_back(fmt::format("{} busy processes compete with it", scarce.competitors));
+  const auto parts = scarcity_words(scarce, &ConditionField::as_a_clause);
   const bool alone = clues.repro->plan.interventions.empty();
   return {alone ? 0.9 : 0.55, {"it fails when " + join(parts, " and ")}};
 }

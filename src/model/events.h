@@ -175,7 +175,20 @@ struct SearchStep {
 };
 
 struct TrialEnded {
-  enum class Purpose { profile, candidate, confirm, baseline, dose, look, setting };
+  enum class Purpose {
+    profile,    // what the test does when nobody interferes
+    candidate,  // of a search
+    confirm,
+    baseline,  // how often it fails without a plan
+    dose,
+    look,     // for a strategy's own information
+    setting,  // with other time values
+    inject,
+    replay,
+    trace,
+    explain,
+    fixture,  // sets up, or cleans up, what the test needs
+  };
   std::shared_ptr<const Test> test;
   Purpose purpose = Purpose::candidate;
   std::string strategy;
@@ -216,12 +229,14 @@ class Consumer {
 };
 
 // The one stream: everything that a session has to tell goes to every consumer, in order.
-class EventStream {
+class EventStream : public Consumer {
  public:
   void add(Consumer& consumer) { consumers_.push_back(&consumer); }
   void emit(const Event& event) {
     for (Consumer* consumer : consumers_) consumer->on(event);
   }
+  // A stream may flow into another one.
+  void on(const Event& event) override { emit(event); }
 
  private:
   std::vector<Consumer*> consumers_;

@@ -67,26 +67,14 @@ std::string to_string(const Intervention& intervention, const std::vector<Interv
   return text;
 }
 
-namespace {
-
-void add_words(const Conditions& conditions, std::vector<std::string>& words) {
-  if (conditions.one_core) words.push_back("one core");
-  if (conditions.cpu_share < 1)
-    words.push_back(fmt::format("{:.0f} % of the time", conditions.cpu_share * 100));
-  if (conditions.competitors > 0)
-    words.push_back(fmt::format("{} busy neighbour{}", conditions.competitors,
-                                conditions.competitors == 1 ? "" : "s"));
-}
-
-}  // namespace
-
 std::string to_string(const Plan& plan, const Conditions& conditions) {
   std::vector<std::string> words;
   for (const Intervention& intervention : plan.interventions)
     words.push_back((intervention.action == Action::watch ? "watch " : "") +
                     to_string(intervention, plan.interventions));
   if (plan.agent && words.empty()) words.push_back(plan.calls ? "calls recorded" : "agent only");
-  add_words(conditions, words);
+  for (std::string& scarce : scarcity_words(conditions, &ConditionField::in_short))
+    words.push_back(std::move(scarce));
   return join(words, "; ");
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "model/conditions.h"
 #include "model/outcome.h"
 #include "model/site.h"
 #include "model/test.h"
@@ -13,16 +15,6 @@
 #include "util/time.h"
 
 namespace unflake {
-
-// The machine as a run finds it: what can be made scarce without touching the test.
-struct Conditions {
-  bool one_core = false;  // all threads share one core
-  double cpu_share =
-      1;                // the part of the time in which the test may run; in the rest it is stopped
-  int competitors = 0;  // busy processes on the cores that the test may use
-
-  bool operator==(const Conditions&) const = default;
-};
 
 // What happens at a site in a thread.
 struct Intervention {
@@ -76,8 +68,26 @@ std::string to_string(const Plan& plan, const Conditions& conditions);
 // Zero when it has none.
 Duration longest_delay(const Plan& plan);
 
+// The tests that one process runs one after the other. Nearly all lists have one. Of several, the
+// last is the one that the run is about: the others come before it.
+struct TestOrder {
+  std::vector<std::shared_ptr<const Test>> all;
+  std::optional<Command> command;  // that runs several; of a single one, its own
+
+  TestOrder() = default;
+  template <class Pointer>
+  requires std::convertible_to<Pointer, std::shared_ptr<const Test>> TestOrder(Pointer only)
+      : all{std::move(only)} {}
+  TestOrder(std::vector<std::shared_ptr<const Test>> tests, Command together)
+      : all(std::move(tests)), command(std::move(together)) {}
+
+  const Test& last() const { return *all.back(); }
+  bool is_single() const { return all.size() == 1; }
+  const Command& how() const { return command ? *command : last().command; }
+};
+
 struct Experiment {
-  std::shared_ptr<const Test> test;
+  TestOrder tests;
   Plan plan;
   Duration timeout{std::chrono::seconds(60)};
   bool keep_leftovers = false;  // a CTest fixture's set-up may leave a server running
@@ -87,9 +97,11 @@ struct Experiment {
 
 struct ExperimentResult {
   std::chrono::system_clock::time_point started;
-  Outcome outcome;
+  Outcome outcome;  // of the last test
   ProcessResult process;
   std::shared_ptr<const Trace> trace;  // when the plan has the agent
+  // Of each test in their order, when there are several. What was not reached is skipped.
+  std::vector<Outcome> outcomes{};
 };
 
 }  // namespace unflake

@@ -9,16 +9,10 @@
 #include "model/outcome.h"
 #include "model/plan.h"
 #include "model/test.h"
+#include "stats/count.h"
 #include "stats/plausibility.h"
 
 namespace unflake {
-
-// Runs, and how many of them showed something.
-struct Count {
-  int hits = 0;
-  int runs = 0;
-  bool operator==(const Count&) const = default;
-};
 
 // How often the test fails when the plan makes it this late in all.
 struct Dose {

@@ -9,6 +9,7 @@
 
 #include "output/output_parsers.h"
 #include "output/pass_rule.h"
+#include "output/test_sections.h"
 #include "suite/boost.h"
 #include "util/scan.h"
 #include "util/system.h"
@@ -381,6 +382,103 @@ Outcome read_outcome(const Test& test, const ProcessResult& process) {
       break;
   }
   return exited(reading);
+}
+
+namespace {
+
+// The sections of a process that ran several tests, each with the number of its test.
+class SharedProcess {
+ public:
+  SharedProcess(const TestOrder& tests, const ProcessResult& process)
+      : tests_(tests), process_(process), sections_(tests.all.size()) {
+    for (const TextPiece& piece : pieces_of(process)) take(readable_lines(piece));
+  }
+
+  Outcome outcome_of(size_t number) const {
+    const Test& test = *tests_.all[number];
+    const bool was_made = process_.end != ProcessResult::End::not_started &&
+                          process_.end != ProcessResult::End::cancelled;
+    if (!was_made) return read_outcome(test, process_);
+    if (!sections_[number]) return skipped_because(why_not_seen(number));
+    const TestSection& section = *sections_[number];
+    if (number != last_ && !section.has_ended) return skipped_because("its output was not kept");
+    return read_outcome(test, alone(section, number));
+  }
+
+ private:
+  void take(const std::string& text) {
+    std::vector<std::string> names;
+    for (const auto& test : tests_.all) names.push_back(test->id.name);
+    for (TestSection& section : sections_in(tests_.last().framework, text, names)) {
+      const auto number = number_of(section.name);
+      if (!number) continue;
+      last_ = std::max(last_.value_or(0), *number);
+      sections_[*number] = std::move(section);
+    }
+    if (const FrameworkOutput* output = own_output(tests_.last()))
+      has_finished_ = has_finished_ || output->finished(text);
+  }
+
+  // Whoever has no name is the one behind the last.
+  std::optional<size_t> number_of(const std::string& name) const {
+    const size_t next = last_ ? *last_ + 1 : 0;
+    if (name.empty()) return next < tests_.all.size() ? std::optional(next) : std::nullopt;
+    for (size_t i = 0; i < tests_.all.size(); ++i)
+      if (!sections_[i] && is_called(tests_.all[i]->id.name, name)) return i;
+    return std::nullopt;
+  }
+
+  // Where the process did not come to its end, the last test is the one that ended it.
+  ProcessResult alone(const TestSection& section, size_t number) const {
+    ProcessResult process = process_;
+    const bool is_blamed = number == last_ && (process.end != ProcessResult::End::exited ||
+                                               !section.has_ended || ends_by_signal(section));
+    if (!is_blamed) {
+      process.end = ProcessResult::End::exited;
+      process.code = section.has_failed ? 1 : 0;
+      process.thread_stacks.clear();
+    }
+    if (section.has_ended) process.duration = section.duration;
+    process.output = {section.text, "", section.text.size()};
+    return process;
+  }
+
+  static bool ends_by_signal(const TestSection& section) {
+    const std::vector<Failure> checks = parse_boost_failures(section.text);
+    return std::ranges::any_of(checks, is_signal);
+  }
+
+  static Outcome skipped_because(std::string reason) {
+    Outcome outcome;
+    outcome.kind = OutcomeKind::skipped;
+    outcome.reason = std::move(reason);
+    return outcome;
+  }
+
+  std::string why_not_seen(size_t number) const {
+    if (last_ && number > *last_ && !has_finished_)
+      return fmt::format("not reached: {} ended the process",
+                         printable(to_string(tests_.all[*last_]->id)));
+    return "its framework told nothing of it";
+  }
+
+  const TestOrder& tests_;
+  const ProcessResult& process_;
+  std::vector<std::optional<TestSection>> sections_;
+  std::optional<size_t> last_;  // that something was told of
+  bool has_finished_ = false;
+};
+
+}  // namespace
+
+void read_outcomes(const TestOrder& tests, ExperimentResult& result) {
+  if (tests.is_single()) {
+    result.outcome = read_outcome(tests.last(), result.process);
+    return;
+  }
+  const SharedProcess shared(tests, result.process);
+  for (size_t i = 0; i < tests.all.size(); ++i) result.outcomes.push_back(shared.outcome_of(i));
+  result.outcome = result.outcomes.back();
 }
 
 }  // namespace unflake

@@ -294,11 +294,10 @@ std::string failures_text(const Count& failures, double confidence) {
     return text + fmt::format(" (rate below {} with {} confidence)",
                               percent_at_most(upper_bound_zero_failures(failures.runs, confidence)),
                               confidence_text(confidence));
-  return text +
-         fmt::format(" ({}, {} interval {})",
-                     percent(static_cast<double>(failures.hits) / failures.runs),
-                     confidence_text(confidence),
-                     interval_text(exact_interval(failures.hits, failures.runs, confidence)));
+  return text + fmt::format(" ({}, {} interval {})",
+                            percent(static_cast<double>(failures.hits) / failures.runs),
+                            confidence_text(confidence),
+                            interval_text(failures.interval(confidence)));
 }
 
 BalanceWords words_of(const BalanceReport& report) {

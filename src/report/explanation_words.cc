@@ -154,7 +154,7 @@ class ExplanationWording {
       if (count.runs <= 0) return;
       words_.figures.push_back(fmt::format("{}: {} of {} (95 % interval {})", what, count.hits,
                                            counted(count.runs, "run"),
-                                           interval_text(exact_interval(count.hits, count.runs))));
+                                           interval_text(count.interval())));
     };
     add(repro_.with_plan, "this failure under the plan");
     add(repro_.without_plan, "this failure without it");

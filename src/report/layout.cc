@@ -335,4 +335,15 @@ std::string markdown_block(std::string_view text, size_t most) {
   return fence + "text\n" + safe + (safe.ends_with('\n') ? "" : "\n") + fence + "\n";
 }
 
+std::string html_list(const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = "<ul>\n";
+  for (const std::string& line : lines) text += "<li>" + html_prose(line) + "</li>\n";
+  return text + "</ul>\n";
+}
+
+std::string html_list(const char* heading, const std::vector<std::string>& lines) {
+  return lines.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", heading, html_list(lines));
+}
+
 }  // namespace unflake

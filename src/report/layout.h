@@ -95,6 +95,10 @@ std::string html_text(std::string_view text, size_t most = 500);
 // The same of a sentence: what stands between backticks is shown as code.
 std::string html_prose(std::string_view text, size_t most = 500);
 
+// As a list; empty when there is nothing in it.
+std::string html_list(const std::vector<std::string>& lines);
+std::string html_list(const char* heading, const std::vector<std::string>& lines);
+
 // The same of what stands in a column of a table: a name or a path may go on in the next line
 // behind a mark, so that a narrow column does not cut words, and a number keeps its unit.
 std::string html_cell(std::string_view text, size_t most = 500);

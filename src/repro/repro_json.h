@@ -30,7 +30,7 @@ class JsonField {
   JsonField operator[](const char* key) const;  // wrong when it is missing
   bool has(const char* key) const;
   // Other members than these are wrong: what would be left out could be what matters.
-  void allow_only(std::initializer_list<std::string_view> keys) const;
+  void allow_only(const std::vector<std::string_view>& keys) const;
 
   std::string text(size_t most) const;
   bool flag() const;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "model/outcome.h"
@@ -42,6 +43,7 @@ ProcessResult decode_process_result(std::string_view bytes);
 class WireWriter {
  public:
   void add(std::integral auto value) { append(&value, sizeof value); }
+  void add(double value) { append(&value, sizeof value); }
   void add(Duration value) { add(value.count()); }
   void add(std::string_view text) {
     add(text.size());
@@ -65,8 +67,8 @@ class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
 
-  template <std::integral T>
-  T number() {
+  template <class T>
+  requires std::is_arithmetic_v<T> T number() {
     T value{};
     if (const auto bytes = take(sizeof value)) std::memcpy(&value, bytes->data(), sizeof value);
     return value;

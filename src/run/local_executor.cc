@@ -121,7 +121,7 @@ size_t LocalExecutor::queue_room() const {
 Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
   const Experiment& experiment = ordered.experiment;
   Launch launch;
-  launch.command = experiment.test->command;
+  launch.command = experiment.tests.how();
   if (ordered.agent) apply(ordered.agent->loading, launch.command);
   launch.timeout = experiment.timeout;
   launch.grace = options_.grace;
@@ -155,19 +155,20 @@ void LocalExecutor::refuse(Ticket ticket, const Experiment& experiment, std::str
   process.error = std::move(why);
   process.started = std::chrono::system_clock::now();
   Finished finished{ticket, {process.started, {}, std::move(process), nullptr}, 0};
-  finished.result.outcome = read_outcome(*experiment.test, finished.result.process);
+  read_outcomes(experiment.tests, finished.result);
   refused_.push_back(std::move(finished));
 }
 
 Ticket LocalExecutor::start(const Experiment& experiment) {
   const Ticket ticket = ++last_ticket_;
-  if (std::string missing = what_is_missing(*experiment.test); !missing.empty()) {
-    refuse(ticket, experiment, std::move(missing), ENOENT);
-    return ticket;
-  }
+  for (const auto& test : experiment.tests.all)
+    if (std::string missing = what_is_missing(*test); !missing.empty()) {
+      refuse(ticket, experiment, std::move(missing), ENOENT);
+      return ticket;
+    }
   std::unique_ptr<AgentRun> agent;
   if (experiment.plan.agent) {
-    auto prepared = agents_.prepare(*experiment.test, experiment.plan);
+    auto prepared = agents_.prepare(experiment.tests.last(), experiment.plan);
     if (!prepared) {
       refuse(ticket, experiment, to_string(prepared.error()), EINVAL);
       return ticket;
@@ -220,7 +221,7 @@ std::optional<Wakeup> LocalExecutor::ready_interrupt() {
 
 void LocalExecutor::read_trace(const Ordered& done, ExperimentResult& result) {
   auto trace = std::make_shared<const Trace>(
-      agents_.read(*done.experiment.test, *done.agent, result.process));
+      agents_.read(done.experiment.tests.last(), *done.agent, result.process));
   if (result.process.thread_stacks.empty())
     result.process.thread_stacks = agents_.stack_at_crash(*trace, result.process);
   result.trace = std::move(trace);
@@ -242,8 +243,8 @@ Wakeup LocalExecutor::finish(Slot& slot) {
     if (const auto library = agents_.library(); !library)
       finished.result.process.no_fork_server = to_string(library.error());
   if (done.agent) read_trace(done, finished.result);
-  finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
-  if (logs_progress(*done.experiment.test)) forget_progress(finished.result.process.output);
+  read_outcomes(done.experiment.tests, finished.result);
+  if (logs_progress(done.experiment.tests.last())) forget_progress(finished.result.process.output);
   return finished;
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "stats/count.h"
+
 namespace unflake {
 
 // How likely it is that a would hit at least as often as it did if both had the same rate: Fisher's
@@ -12,10 +14,16 @@ namespace unflake {
 // runs, few ones too, where a normal approximation would promise too much. Without runs of both
 // there is nothing to compare: 1.
 double fisher_more_often(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b);
+inline double fisher_more_often(const Count& a, const Count& b) {
+  return fisher_more_often(a.hits, a.runs, b.hits, b.runs);
+}
 
 // How likely it is that two rates which are the same would look at least as different as this: both
 // sides of the test above, doubled.
 double fisher_differs(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b);
+inline double fisher_differs(const Count& a, const Count& b) {
+  return fisher_differs(a.hits, a.runs, b.hits, b.runs);
+}
 
 // How many more runs of b, all without a hit, would show at this `error` that a's rate is the
 // higher one. None when no number would: a has no hits.

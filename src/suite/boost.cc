@@ -135,8 +135,30 @@ std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& 
   return tests;
 }
 
+constexpr std::string_view run_option = "--run_test=";
+
 class BoostTestAdapter : public Adapter {
  public:
+  // In the order of the listing; the log tells them apart in the output.
+  Result<Command> in_order(const std::vector<const Test*>& order,
+                           const std::vector<const Test*>& listed) const override {
+    const auto positions = positions_in(listed, order);
+    if (!positions) return positions.error();
+    if (!std::ranges::is_sorted(*positions))
+      return cannot_share(*order.front(), "Boost.Test runs tests in the order of its listing");
+    std::vector<std::string> filters;
+    for (const Test* test : order) {
+      const auto words = selection_from(*test, run_option);
+      if (words.empty() || words.back() != boost_progress_log)
+        return cannot_share(*test,
+                            "its log is needed, and the program's arguments send it elsewhere");
+      filters.push_back(words.front().substr(run_option.size()));
+    }
+    std::vector<std::string> words = selection_from(*order.front(), run_option);
+    words.front() = std::string(run_option) + join(filters, ":");
+    return with_selection(*order.front(), run_option, std::move(words));
+  }
+
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     const Command command = target_command(target, {"--list_content=DOT"});

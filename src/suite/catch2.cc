@@ -240,6 +240,30 @@ Result<std::vector<ListedCase>> list_version_2(const Target& target, const ListO
 
 class Catch2Adapter : public Adapter {
  public:
+  // In the order of declaration, or by name; the duration of each test, when it has ended, is what
+  // tells them apart in the output.
+  Result<Command> in_order(const std::vector<const Test*>& order,
+                           const std::vector<const Test*>& listed) const override {
+    const auto positions = positions_in(listed, order);
+    if (!positions) return positions.error();
+    std::vector<std::string> specs;
+    for (const Test* test : order) {
+      if (test->id.name.find('\n') != std::string::npos)
+        return cannot_share(*test, "a name of several lines cannot be found in Catch2's output");
+      specs.push_back(test->command.argv.back());
+    }
+    const bool by_name =
+        std::ranges::is_sorted(order, {}, [](const Test* t) { return t->id.name; });
+    if (!std::ranges::is_sorted(*positions) && !by_name)
+      return cannot_share(*order.front(),
+                          "Catch2 runs tests in the order of their declaration or of their names");
+    const char* how = std::ranges::is_sorted(*positions) ? "decl" : "lex";
+    Command command = order.front()->command;
+    command.argv.back() = join(specs, ",");
+    command.argv.insert(command.argv.end(), {"--order", how, "--durations", "yes"});
+    return command;
+  }
+
   // Version 2 knows the options too, and lists for people whatever the reporter: the answer tells
   // the versions apart better than a version number would.
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,

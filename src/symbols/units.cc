@@ -303,31 +303,15 @@ bool is_compiled_source(std::string_view name) {
          std::ranges::none_of(others, [&](const char* end) { return name.ends_with(end); });
 }
 
-void read_files(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
-                std::vector<FileSymbol>& files) {
-  Elf_Data* data = ::elf_getdata(section, nullptr);
-  if (data == nullptr || header.sh_entsize == 0) return;
-  const size_t count = data->d_size / sizeof(Elf64_Sym);
-  for (size_t i = 0; i < count; ++i) {
-    GElf_Sym symbol;
-    if (::gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) return;
-    if (GELF_ST_BIND(symbol.st_info) != STB_LOCAL) continue;
-    const int type = GELF_ST_TYPE(symbol.st_info);
-    const char* name = ::elf_strptr(elf, header.sh_link, symbol.st_name);
-    if (type == STT_FILE) files.push_back({name != nullptr ? name : "", {}, false});
-    if (type == STT_FUNC && symbol.st_shndx != SHN_UNDEF && !files.empty())
-      files.back().functions.push_back(symbol.st_value);
-  }
-}
-
 std::vector<FileSymbol> read_files(const ElfFile& file) {
   std::vector<FileSymbol> files;
-  Elf_Scn* section = nullptr;
-  while ((section = ::elf_nextscn(file.elf(), section)) != nullptr) {
-    GElf_Shdr header;
-    if (::gelf_getshdr(section, &header) != nullptr && header.sh_type == SHT_SYMTAB)
-      read_files(file.elf(), section, header, files);
-  }
+  visit_symbols(file, SHT_SYMTAB, [&](const GElf_Sym& symbol, const char* name) {
+    if (GELF_ST_BIND(symbol.st_info) != STB_LOCAL) return;
+    const int type = GELF_ST_TYPE(symbol.st_info);
+    if (type == STT_FILE) files.push_back({name, {}, false});
+    if (type == STT_FUNC && symbol.st_shndx != SHN_UNDEF && !files.empty())
+      files.back().functions.push_back(symbol.st_value);
+  });
   return files;
 }
 

@@ -46,7 +46,7 @@ class Balancing {
     profile_ = std::move(*profile);
     if (auto chosen = choose(); !chosen) return chosen.error();
     if (can_search()) search();
-    if (runs_.error()) return *runs_.error();
+    if (runs_.runner().error()) return *runs_.runner().error();
     finish();
     return std::move(report_);
   }
@@ -87,10 +87,11 @@ class Balancing {
   }
 
   void finish() {
-    report_.runs = runs_.made();
-    report_.elapsed = runs_.elapsed();
-    report_.interrupted = runs_.stopped();
-    report_.out_of_budget = !runs_.stopped() && runs_.out_of_budget();
+    const TrialRunner& runner = runs_.runner();
+    report_.runs = runner.runs();
+    report_.elapsed = runner.elapsed();
+    report_.interrupted = runner.stopped();
+    report_.out_of_budget = !runner.stopped() && runner.budget().is_spent();
   }
 
   const BalanceOptions& options_;
@@ -119,100 +120,77 @@ std::vector<std::string> by_frequency(const std::map<std::string, int>& headline
   return result;
 }
 
-}  // namespace
+class Writing {
+ public:
+  explicit Writing(BalanceBoard& board) : board_(board) {}
+  void write();
 
-void BalanceSearch::write() {
-  for (TriedSetting& tried : runs_.all()) {
-    tried.is_final = is_settled_ && tried.values == final_ && final_ != own_;
-    tried.is_careful = is_settled_ && tried.values == careful_ && careful_ != final_ &&
-                       tried.load == LoadLevel::idle;
-    (tried.values == own_ ? report_.base : report_.tried).push_back(std::move(tried));
+ private:
+  void describe(size_t value);
+  std::optional<Duration> fails_at(LoadLevel load, size_t value) const;
+  std::string why_kept(size_t value) const;
+
+  BalanceBoard& board_;
+};
+
+void Writing::write() {
+  for (TriedSetting& tried : board_.runs.counts().all()) {
+    tried.is_final =
+        board_.is_settled && tried.values == board_.proposed && board_.proposed != board_.own;
+    tried.is_careful = board_.is_settled && tried.values == board_.careful &&
+                       board_.careful != board_.proposed && tried.load == LoadLevel::idle;
+    (tried.values == board_.own ? board_.report.base : board_.report.tried)
+        .push_back(std::move(tried));
   }
-  mark_front(report_.tried);
-  if (ran_short_ && is_settled_)
-    report_.notes.push_back(
+  mark_front(board_.report.tried);
+  if (board_.ran_short && board_.is_settled)
+    board_.report.notes.push_back(
         "time ran short before the shortest values were located, and the rest of it was for the "
         "proof of what held by then: a larger --budget may find shorter ones");
-  report_.base_failures = by_frequency(runs_.own_headlines());
-  for (const size_t i : searched_) describe(i);
+  board_.report.base_failures = by_frequency(board_.runs.counts().own_headlines());
+  for (const size_t i : board_.searched) describe(i);
 }
 
-void BalanceSearch::describe(size_t value) {
-  BalancedValue& balanced = report_.values[value];
-  balanced.proposed = final_[value];
-  balanced.is_unneeded = is_changed(value) && final_[value] == Duration::zero();
+void Writing::describe(size_t value) {
+  BalancedValue& balanced = board_.report.values[value];
+  balanced.proposed = board_.proposed[value];
+  balanced.is_unneeded = board_.is_changed(value) && board_.proposed[value] == Duration::zero();
   using Change = BalancedValue::Change;
-  if (!is_changed(value))
+  if (!board_.is_changed(value))
     balanced.change = Change::keep;
   else
-    balanced.change = final_[value] < own_[value] ? Change::shorten : Change::raise;
-  for (const auto& [load, setting] : at_load_)
+    balanced.change = board_.proposed[value] < board_.own[value] ? Change::shorten : Change::raise;
+  for (const auto& [load, setting] : board_.at_load)
     balanced.loads.push_back({load, setting[value], fails_at(load, value)});
   if (balanced.change == Change::keep) balanced.reason = why_kept(value);
 }
 
 // When several went up together it is not known which of them was too short.
-std::optional<Duration> BalanceSearch::fails_at(LoadLevel load, size_t value) const {
-  if (load == LoadLevel::idle) return brackets_[value].fails;
-  const auto failed = fails_at_load_.find(load);
-  if (failed == fails_at_load_.end()) return std::nullopt;
-  const Setting& held = at_load_.at(load);
-  const auto rose =
-      std::ranges::count_if(searched_, [&](size_t i) { return failed->second[i] != held[i]; });
+std::optional<Duration> Writing::fails_at(LoadLevel load, size_t value) const {
+  if (load == LoadLevel::idle) return board_.brackets[value].fails;
+  const auto failed = board_.fails_at_load.find(load);
+  if (failed == board_.fails_at_load.end()) return std::nullopt;
+  const Setting& held = board_.at_load.at(load);
+  const auto rose = std::ranges::count_if(board_.searched,
+                                          [&](size_t i) { return failed->second[i] != held[i]; });
   if (rose != 1 || failed->second[value] == held[value]) return std::nullopt;
   return failed->second[value];
 }
 
-std::string BalanceSearch::why_kept(size_t value) const {
-  if (const auto known = why_kept_.find(value); known != why_kept_.end()) return known->second;
-  if (is_settled_) return "no shorter one held";
-  if (holding_[value] == own_[value]) return "the search was over before it could tell";
-  const Count seen = runs_.failures(holding_, LoadLevel::idle);
+std::string Writing::why_kept(size_t value) const {
+  if (const auto known = board_.why_kept.find(value); known != board_.why_kept.end())
+    return known->second;
+  if (board_.is_settled) return "no shorter one held";
+  if (board_.holding[value] == board_.own[value]) return "the search was over before it could tell";
+  const Count seen = board_.runs.counts().failures(board_.holding, LoadLevel::idle);
   return fmt::format("the search was over before {} was proven, where {} of {} runs failed",
-                     format_duration(holding_[value]), seen.hits, seen.runs);
+                     format_duration(board_.holding[value]), seen.hits, seen.runs);
 }
-
-namespace {
-
-using namespace std::chrono_literals;
-
-constexpr double close_enough = 1.1;
-constexpr Duration smallest = 1ms;
 
 }  // namespace
 
-// FaTB's search: a fixed number of runs for each value, half the way down when none of them failed
-// and half the way back up when one did. The paper halves towards zero also below a value that has
-// failed, and so never comes to an end; here what has failed bounds it.
-void BalanceSearch::halve_all(const std::vector<size_t>& members) {
-  for (const size_t i : members)
-    if (!runs_.over()) halve(i);
-  for (const size_t i : members) final_[i] = std::min(round_up(holding_[i]), own_[i]);
-  is_settled_ = !runs_.over();
-}
-
-void BalanceSearch::halve(size_t value) {
-  Bracket& bracket = brackets_[value];
-  Duration below = bracket.fails.value_or(options_.from.value_or(Duration::zero()));
-  while (!runs_.over()) {
-    Setting tried = holding_;
-    tried[value] = (below + bracket.holds) / 2;
-    if (tried[value] < smallest) return;
-    if (!runs_.run(tried, LoadLevel::idle, options_.fatb_runs)) return;
-    const Count seen = runs_.failures(tried, LoadLevel::idle);
-    tell(tried, LoadLevel::idle, seen.hits, seen.runs);
-    runs_.judge(tried, LoadLevel::idle, seen.hits > 0 ? Verdict::fails : Verdict::holds, 0);
-    if (seen.hits > 0) {
-      bracket.fails = tried[value];
-    } else {
-      bracket.holds = tried[value];
-      holding_ = tried;
-    }
-    below = bracket.fails.value_or(Duration::zero());
-    if (bracket.fails && static_cast<double>(bracket.holds.count()) <=
-                             static_cast<double>(bracket.fails->count()) * close_enough)
-      return;
-  }
+void write_report(BalanceBoard& board) {
+  Writing(board).write();
 }
 
 }  // namespace unflake

@@ -55,10 +55,11 @@ class Claim {
       if (auto found = find_value(*profile); !found) return found.error();
       compare_all();
     }
-    if (runs_.error()) return *runs_.error();
-    report_.runs = runs_.made();
-    report_.elapsed = runs_.elapsed();
-    report_.interrupted = runs_.stopped();
+    const TrialRunner& runner = runs_.runner();
+    if (runner.error()) return *runner.error();
+    report_.runs = runner.runs();
+    report_.elapsed = runner.elapsed();
+    report_.interrupted = runner.stopped();
     return std::move(report_);
   }
 
@@ -94,10 +95,11 @@ class Claim {
   void compare_all() {
     for (size_t i = 0; i < options_.loads.size(); ++i) {
       const auto left = static_cast<int64_t>(options_.loads.size() - i);
-      until_ = runs_.elapsed() + (options_.limits.budget - runs_.elapsed()) / left;
+      until_ =
+          runs_.runner().elapsed() + (options_.limits.budget - runs_.runner().elapsed()) / left;
       if (!runs_.over())
         compare(options_.loads[i]);
-      else if (!runs_.stopped())
+      else if (!runs_.runner().stopped())
         report_.notes.push_back(
             fmt::format("the time was used up before the load `{}`: give more "
                         "with --budget",
@@ -129,29 +131,27 @@ class Claim {
   }
 
   bool run_both(LoadLevel load, int wanted) {
-    while (runs_.failures({options_.to}, load).runs < wanted) {
+    while (runs_.counts().failures({options_.to}, load).runs < wanted) {
       if (!runs_.run({options_.from}, load, 1) || !runs_.run({options_.to}, load, 1)) return false;
-      if (runs_.elapsed() < until_) continue;
+      if (runs_.runner().elapsed() < until_) continue;
       report_.notes.push_back(
           fmt::format("the time was used up at the load `{}` after {} runs with each value: give "
                       "more with --budget",
-                      to_string(load), runs_.failures({options_.to}, load).runs));
+                      to_string(load), runs_.counts().failures({options_.to}, load).runs));
       return false;
     }
     return true;
   }
 
   void judge(ClaimReport::AtLoad& at, double error) {
-    const TriedSetting from = runs_.counted({options_.from}, at.load);
-    const TriedSetting to = runs_.counted({options_.to}, at.load);
+    const TriedSetting from = runs_.counts().of({options_.from}, at.load);
+    const TriedSetting to = runs_.counts().of({options_.to}, at.load);
     at.with_from = from.failures;
     at.with_to = to.failures;
     at.time_with_from = from.run_time;
     at.time_with_to = to.run_time;
-    const double less = fisher_more_often(from.failures.hits, from.failures.runs, to.failures.hits,
-                                          to.failures.runs);
-    const double more = fisher_more_often(to.failures.hits, to.failures.runs, from.failures.hits,
-                                          from.failures.runs);
+    const double less = fisher_more_often(from.failures, to.failures);
+    const double more = fisher_more_often(to.failures, from.failures);
     at.p_value = std::min(less, more);
     if (less <= error) at.answer = Answer::fails_less;
     if (more <= error) at.answer = Answer::fails_more;

@@ -81,10 +81,8 @@ double OwnFailures::rate() const {
 }
 
 void OwnFailures::add(const Outcome& outcome) {
-  ++failures.runs;
-  if (!is_bad(outcome)) return;
-  ++failures.hits;
-  signatures.insert(outcome.signature);
+  failures.add(is_bad(outcome));
+  if (is_bad(outcome)) signatures.insert(outcome.signature);
 }
 
 RateCheck::RateCheck(const OwnFailures& own, const Limits& limits)

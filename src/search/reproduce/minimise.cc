@@ -102,7 +102,8 @@ std::vector<Place> sleepy_places(const Profile& profile) {
 
 Trial delay_all(const Hunt& hunt, const std::vector<Place>& places, Duration delay,
                 std::string why) {
-  const Duration longest = std::min(hunt.left() / most_of_what_is_left, hunt.options().timeout / 2);
+  const Duration longest =
+      std::min(hunt.runner().left() / most_of_what_is_left, hunt.options().timeout / 2);
   const Duration room = longest / most_delays_in_a_thread(places);
   Trial trial{hunt.base_plan(), {}, std::move(why)};
   for (const Place& place : places) {

@@ -19,7 +19,8 @@ std::string name_of(const std::vector<Place>& places) {
 // when it fails, and is confirmed itself only when neither half does alone: what fails once by
 // chance is not believed, and what needs both halves is not lost.
 bool explore(Hunt& hunt, const std::vector<Place>& places) {
-  const Trial trial = delay_all(hunt, places, hunt.initial_delay(), "late at " + name_of(places));
+  const Trial trial =
+      delay_all(hunt, places, hunt.times().initial_delay(), "late at " + name_of(places));
   const auto seen = hunt.observe(trial);
   if (!seen || !seen->hit) return false;
   if (places.size() > 1) {
@@ -37,7 +38,7 @@ bool explore(Hunt& hunt, const std::vector<Place>& places) {
 void search_bisection(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   if (places.empty()) return;
-  const Trial all = delay_all(hunt, places, hunt.initial_delay(), "");
+  const Trial all = delay_all(hunt, places, hunt.times().initial_delay(), "");
   hunt.announce(fmt::format("all {} places late at once by {}; the halves of what fails follow",
                             places.size(),
                             format_duration(all.plan.interventions.front().duration)));
@@ -58,7 +59,7 @@ struct Hit {
 };
 
 std::optional<Hit> try_all(Hunt& hunt, const std::vector<Place>& places) {
-  Trial trial = delay_all(hunt, places, hunt.initial_delay(),
+  Trial trial = delay_all(hunt, places, hunt.times().initial_delay(),
                           fmt::format("late at {} places together", places.size()));
   auto seen = hunt.observe(trial);
   if (!seen || !seen->hit) return std::nullopt;
@@ -92,7 +93,7 @@ void search_ddmin(Hunt& hunt) {
 
 void search_one_by_one(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
-  const Duration delay = hunt.initial_delay();
+  const Duration delay = hunt.times().initial_delay();
   hunt.announce(
       fmt::format("{} places, one per run, each late by {} because any of them alone may do",
                   places.size(), format_duration(delay)));

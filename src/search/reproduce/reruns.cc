@@ -11,12 +11,9 @@ namespace unflake {
 void search_rerun(Hunt& hunt) {
   hunt.announce("plain runs until the time is over: what all other strategies must beat");
   const Trial trial{hunt.base_plan(), {}, "without delays"};
-  int runs = 0, hits = 0;
-  while (const auto seen = hunt.observe(trial)) {
-    ++runs;
-    hits += seen->hit;
-  }
-  hunt.say(fmt::format("{} of {} plain runs showed it", hits, runs));
+  Count shown;
+  while (const auto seen = hunt.observe(trial)) shown.add(seen->hit);
+  hunt.say(fmt::format("{} of {} plain runs showed it", shown.hits, shown.runs));
 }
 
 namespace {

@@ -3,20 +3,34 @@
 #include <string>
 #include <string_view>
 
-#include "search/reproduce/hunt.h"
+#include "model/events.h"
+#include "model/plan.h"
 
 namespace unflake {
 
+// One experiment that somebody wants to make, and why.
+struct Trial {
+  Plan plan;
+  Conditions conditions;
+  std::string why;
+};
+
+struct Observation {
+  ExperimentResult result;
+  bool hit = false;    // it showed what the search is after
+  bool fired = false;  // an intervention has happened; true when the trial has none
+  Duration limit{};    // that the run had
+};
+
 // Whether it makes a thread late, or tells it another time.
 bool acts(const Intervention& intervention);
-bool is_for(const Intervention& intervention, const Place& place);
 
 bool has_started(const ExperimentResult& result);
 // Whether one of the plan's delays happened; true when it has none.
 bool has_fired(const Plan& plan, const ExperimentResult& result);
 
 // Whether it ran out of time while most of that was delays.
-bool was_cut_short(const ExperimentResult& result);
+bool ran_into_delays(const ExperimentResult& result);
 
 // What all delays of a thread come to that have begun when the test failed, of the thread that was
 // delayed most. The run must have recorded its calls.

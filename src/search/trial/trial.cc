@@ -1,4 +1,4 @@
-#include "search/reproduce/trials.h"
+#include "search/trial/trial.h"
 
 #include <fmt/format.h>
 
@@ -34,22 +34,10 @@ std::string site_text(const Intervention& intervention) {
 }
 
 std::string text_of(const Trial& trial) {
-  const Conditions& conditions = trial.conditions;
-  std::string text =
-      fmt::format("{} {} {}", conditions.one_core, conditions.cpu_share, conditions.competitors);
+  std::string text = to_string(trial.conditions);
   for (const Intervention& intervention : trial.plan.interventions)
     text += " " + intervention.executable + "!" + to_string(intervention, trial.plan.interventions);
   return text;
-}
-
-bool is_for(const Intervention& intervention, const Place& place) {
-  using Threads = Intervention::Threads;
-  const ThreadName& wanted = intervention.thread;
-  return place.site == intervention.site &&
-         (intervention.executable.empty() || intervention.executable == place.executable) &&
-         (intervention.threads != Threads::named || wanted.text == place.thread.text) &&
-         (intervention.threads != Threads::in_class ||
-          wanted.thread_class == place.thread.thread_class);
 }
 
 std::string headline_of(const Outcome& outcome) {
@@ -57,7 +45,7 @@ std::string headline_of(const Outcome& outcome) {
   return headline(outcome.failures.front());
 }
 
-bool was_cut_short(const ExperimentResult& result) {
+bool ran_into_delays(const ExperimentResult& result) {
   if (result.outcome.kind != OutcomeKind::timeout || !result.trace) return false;
   Duration added{};
   for (const TracedIntervention& state : result.trace->interventions) added += state.added;
