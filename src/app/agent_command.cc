@@ -66,7 +66,7 @@ void OneTestOptions::add_to(CommandLine& line) {
       .one_at_a_time();
   line.flag("--system", system_calls, "also calls that system libraries make for themselves");
   line.option("--color", colour, "auto, always or never").one_of({"auto", "always", "never"});
-  history.add_to(line);
+  history.add_recording_to(line);
   configuration.add_to(line);
 }
 

@@ -233,6 +233,8 @@ class ConfigReader {
     TableReader reader(*table, path_);
     reader.read("store", history.store);
     reader.read("project", history.project);
+    reader.read("keep_trials", history.retention.trials);
+    reader.read("most_trials", history.retention.most_trials);
     reader.read("keep_passing_runs", history.retention.passing_runs);
     reader.read("keep_failing_runs", history.retention.failing_runs);
     reader.read("keep_outputs", history.retention.outputs);

@@ -63,7 +63,7 @@ class Gatekeeper : public Consumer {
   std::map<TestId, std::vector<GateAttempt>> attempts_;  // of the tests that have not ended
   std::vector<TestId> passed_;                           // that have entries
   std::vector<QuarantineEntry> new_entries_;
-  std::optional<std::vector<LifecycleEvent>> lifecycle_;  // once somebody asked
+  std::optional<std::vector<LifecycleStep>> lifecycle_;  // once somebody asked
   GateCounts counts_;
 };
 

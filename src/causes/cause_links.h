@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_event.h"
+#include "store/lifecycle_step.h"
 
 namespace unflake {
 

@@ -80,6 +80,8 @@ class Balance {
         command_.all ? OneTest::find_each(command_.one, words) : OneTest::find(command_.one, words);
     if (!one) return one.error();
     one_ = std::move(*one);
+    history_.open(command_.one.history, *one_, command_line_of("balance", words),
+                  [this](const Note& note) { tell_of_history(note); });
     one_->events().add(events_);
     const auto code = command_.all ? balance_all() : is_claim() ? judge_claim() : balance_one();
     if (code && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
@@ -87,6 +89,11 @@ class Balance {
   }
 
  private:
+  void tell_of_history(const Note& note) {
+    if (command_.json) return warn({note}, command_.one.colour);
+    events_.emit(note);
+  }
+
   bool is_claim() const { return command_.to.has_value(); }
 
   Result<void> read_words() {
@@ -268,6 +275,7 @@ class Balance {
   CodeNotes code_notes_;
   EventStream events_;
   const Style style_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
 };
 

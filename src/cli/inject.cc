@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "app/agent_command.h"
+#include "app/listeners.h"
 #include "app/page.h"
 #include "cli/commands.h"
 #include "trace/happens_before.h"
@@ -340,6 +341,7 @@ class Injection {
     auto one = OneTest::find(command_.one, words);
     if (!one) return one.error();
     one_ = std::move(*one);
+    history_.open(command_.one, *one_, command_line_of("inject", words));
     const auto profile = one_->run({*plan, {}, "without interventions"}, Purpose::profile);
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     if (!profile) return profile.error();
@@ -403,6 +405,7 @@ class Injection {
   const InjectCommand& command_;
   const Style style_;
   RunTexts texts_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
 };
 

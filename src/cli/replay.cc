@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/agent_command.h"
+#include "app/listeners.h"
 #include "app/page.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
@@ -180,11 +181,12 @@ class Replay {
         texts_(style_, command.full ? StackDetail::full : StackDetail::project,
                command.full || command.verbose) {}
 
-  Result<int> operator()() {
+  Result<int> operator()(const Words& words) {
     if (auto loaded = load(); !loaded) return loaded.error();
     auto one = find_recorded_test(project_, repro_, command_.target, command_.one);
     if (!one) return one.error();
     one_ = std::move(*one);
+    history_.open(command_.one, *one_, command_line_of("replay", words));
     if (auto found = find_sites(); !found) return found.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     for (const Relocated& note : relocation_.notes) tell(fmt::format("{}\n", printable(note.text)));
@@ -301,6 +303,7 @@ class Replay {
   Project project_;
   std::string path_;
   Repro repro_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
   CodeView code_;
   Relocation relocation_;
@@ -328,9 +331,10 @@ int replay_command(const Words& words) {
   line.flag("--json", command.json, "JSON instead of text");
   line.option("--color", command.one.colour, "auto, always or never")
       .one_of({"auto", "always", "never"});
+  command.one.history.add_recording_to(line);
   command.one.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
-  const auto code = Replay(command)();
+  const auto code = Replay(command)(words);
   return code ? *code : report_error(code.error());
 }
 

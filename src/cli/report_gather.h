@@ -30,7 +30,7 @@ struct GatheredReport {
   std::vector<ReportedCause> reported;  // of each of these, also when the report has no room for it
   std::vector<bool> fails_now;          // in the window
   std::vector<bool> shown;              // in the report
-  std::vector<LifecycleEvent> events;   // of that year
+  std::vector<LifecycleStep> steps;     // of that year
 };
 
 // A commit contains another one; yes when that cannot be found out.

@@ -109,6 +109,8 @@ class Reproduction {
       if (auto ready = check_repro_folder(one_->project()); !ready) return ready.error();
     const auto wanted = wanted_failures();
     if (!wanted) return of_log(wanted.error());
+    history_.open(command_.one.history, *one_, command_line_of("reproduce", words),
+                  [this](const Note& note) { events_.emit(note); });
     options->extra_functions = one_->functions();
     options->timeout = one_->timeout();
     options->known_signatures = known_signatures(one_->test().id, one_->history());
@@ -382,6 +384,7 @@ class Reproduction {
 
   std::optional<CiLog> log_;
   std::optional<UnreadLog> unread_log_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
 };
 

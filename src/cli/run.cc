@@ -149,7 +149,7 @@ class RunSession {
   // Before anything runs: whoever wants history learns at once that there will be none. A full disk
   // is no reason not to run, at the start as little as later.
   Result<void> open_history() {
-    if (run_.no_history) return {};
+    if (run_.history.no_history) return {};
     const StoreAddress address = run_.history.address(project_, config_);
     if (address.url == project_.path("history.db")) make_folder(project_);
     const auto opened = try_to_open(address);
@@ -165,7 +165,7 @@ class RunSession {
   }
 
   HistoryRecorder::OpenStore store_for_recorder() {
-    if (run_.no_history) return nullptr;
+    if (run_.history.no_history) return nullptr;
     return [this, address = run_.history.address(project_, config_)]() -> Result<Store*> {
       return store_ ? store_.get() : try_to_open(address);
     };
@@ -293,10 +293,7 @@ class RunSession {
                                  const SessionPolicy& policy, LocalExecutor& executor) const {
     SessionStarted session;
     session.at = std::chrono::system_clock::now();
-    session.command_line = command_name + shell_join(words_.options);
-    if (words_.has_command)
-      session.command_line +=
-          (words_.options.empty() ? "-- " : " -- ") + shell_join(words_.command);
+    session.command_line = command_line_of("run", words_);
     session.surroundings = survey(project_, executor);
     if (std::string& build = session.surroundings.build; build.empty() && !run_.ci)
       build = std::string(local_build) + make_session_uuid();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ingest/xml_reader.h"
-#include "store/lifecycle_event.h"
+#include "store/lifecycle_step.h"
 #include "util/capture.h"
 #include "util/time.h"
 

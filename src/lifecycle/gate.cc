@@ -209,17 +209,16 @@ Result<QuarantinedPast> past_of(Store& store, const QuarantineEntry& entry) {
   return past;
 }
 
-LifecycleEvent lifecycle_event(LifecycleEvent::Kind kind, const QuarantineEntry& entry,
-                               TimePoint at) {
-  LifecycleEvent event;
-  event.kind = kind;
-  event.test = entry.test;
-  event.signature = entry.signature;
-  event.at = at;
-  event.reason = entry.reason;
-  event.owner = entry.owner;
-  event.url = entry.issue;
-  return event;
+LifecycleStep lifecycle_step(LifecycleStep::Kind kind, const QuarantineEntry& entry, TimePoint at) {
+  LifecycleStep step;
+  step.kind = kind;
+  step.test = entry.test;
+  step.signature = entry.signature;
+  step.at = at;
+  step.reason = entry.reason;
+  step.owner = entry.owner;
+  step.url = entry.issue;
+  return step;
 }
 
 }  // namespace unflake

@@ -6,7 +6,7 @@
 
 #include "lifecycle/quarantine.h"
 #include "model/events.h"
-#include "store/lifecycle_event.h"
+#include "store/lifecycle_step.h"
 #include "store/store.h"
 
 namespace unflake {
@@ -73,7 +73,7 @@ std::string clean_runs_text(const CleanRuns& runs);
 
 // What was done about the failure before, when its quarantine has ended since: "was quarantined
 // 2026-03-01..2026-03-20, lifted as fixed by abc123". Empty: nothing, or it has not ended.
-std::string past_quarantine(std::span<const LifecycleEvent> events, const TestId& test,
+std::string past_quarantine(std::span<const LifecycleStep> steps, const TestId& test,
                             std::string_view signature);
 
 // What history knows of a failure that is in quarantine.
@@ -85,7 +85,6 @@ struct QuarantinedPast {
 
 Result<QuarantinedPast> past_of(Store& store, const QuarantineEntry& entry);
 
-LifecycleEvent lifecycle_event(LifecycleEvent::Kind kind, const QuarantineEntry& entry,
-                               TimePoint at);
+LifecycleStep lifecycle_step(LifecycleStep::Kind kind, const QuarantineEntry& entry, TimePoint at);
 
 }  // namespace unflake

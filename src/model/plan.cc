@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "util/text.h"
+
 namespace unflake {
 namespace {
 
@@ -63,6 +65,17 @@ std::string to_string(const Intervention& intervention, const std::vector<Interv
       visits_text(intervention);
   if (intervention.anchor) text += " once " + other_text(intervention.anchor, plan);
   return text;
+}
+
+std::string to_string(const Plan& plan, const Conditions& conditions) {
+  std::vector<std::string> words;
+  for (const Intervention& intervention : plan.interventions)
+    words.push_back((intervention.action == Action::watch ? "watch " : "") +
+                    to_string(intervention, plan.interventions));
+  if (plan.agent && words.empty()) words.push_back(plan.calls ? "calls recorded" : "agent only");
+  for (std::string& scarce : scarcity_words(conditions, &ConditionField::in_short))
+    words.push_back(std::move(scarce));
+  return join(words, "; ");
 }
 
 Duration longest_delay(const Plan& plan) {

@@ -61,6 +61,10 @@ struct Plan {
   std::vector<Intervention> interventions;
 };
 
+// What is done to a test in a run, in words: "queue.cc:57:read@main=200ms; one core". Empty for a
+// plain run.
+std::string to_string(const Plan& plan, const Conditions& conditions);
+
 // Zero when it has none.
 Duration longest_delay(const Plan& plan);
 

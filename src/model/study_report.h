@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,8 +13,6 @@
 #include "util/time.h"
 
 namespace unflake {
-
-using StudyTime = std::chrono::system_clock::time_point;
 
 // The numbers of a study of flaky tests, as history/study.h computes them and the report shows
 // them. Rows are of one project each.
@@ -102,7 +99,7 @@ struct Reoccurrence {
   std::string project;
   TestId test;
   std::string signature;
-  StudyTime closed, again;
+  TimePoint closed, again;
   std::string commit;
 };
 
@@ -123,7 +120,7 @@ struct ClaimedFix {
   std::string project;
   TestId test;
   std::string signature;
-  StudyTime at;
+  TimePoint at;
   std::string commit;
   Tries before;  // without the failure that led to the fix
   Tries after;
@@ -136,8 +133,8 @@ struct ClaimedFix {
 std::string_view to_string(ClaimedFix::Verdict verdict);
 
 struct Study {
-  StudyTime from, until;  // of prevalence; all else is of everything up to `until`
-  std::optional<StudyTime> complete_since;  // runs from before may be gone; claims look not there
+  TimePoint from, until;  // of prevalence; all else is of everything up to `until`
+  std::optional<TimePoint> complete_since;  // runs from before may be gone; claims look not there
   std::vector<PrevalenceRow> prevalence;
   std::vector<FlakyTestRow> flaky_tests;
   std::vector<RateRow> rates;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "model/outcome.h"
-#include "store/lifecycle_event.h"
+#include "store/lifecycle_step.h"
 #include "util/result.h"
 #include "util/time.h"
 
@@ -20,13 +20,12 @@ namespace unflake {
 
 // The forms in which a history keeps what it is given.
 
-int64_t to_microseconds(std::chrono::system_clock::time_point time);
+int64_t to_microseconds(TimePoint time);
 
-std::optional<int64_t> to_microseconds(
-    const std::optional<std::chrono::system_clock::time_point>& time);
+std::optional<int64_t> to_microseconds(const std::optional<TimePoint>& time);
 
 // A stored number may be anything; one that no time_point can hold becomes the nearest that it can.
-std::chrono::system_clock::time_point to_time(int64_t microseconds);
+TimePoint to_time(int64_t microseconds);
 
 // A time that makes no sense becomes none; one that is not known stays so.
 int64_t recorded_us(Duration duration);
@@ -36,7 +35,13 @@ std::string join_argv(const std::vector<std::string>& argv);
 std::vector<std::string> split_argv(std::string_view joined);
 
 // Runs from before it are not kept; the smallest number when all are.
-int64_t cut_off(const std::optional<Duration>& kept, std::chrono::system_clock::time_point now);
+int64_t cut_off(const std::optional<Duration>& kept, TimePoint now);
+
+// Which trials of a test are not kept: those from before, and those that have so many newer ones.
+struct TrialBounds {
+  int64_t before_us = INT64_MIN, newer = INT64_MAX;
+};
+TrialBounds trial_bounds(const Retention& retention, TimePoint now);
 
 // A name that no other session has, on any machine.
 std::string make_session_uuid();
@@ -54,8 +59,8 @@ OutcomeKind outcome_from_code(int64_t code);
 int64_t code_of(FailureKind kind);
 FailureKind failure_from_code(int64_t code);
 
-int64_t code_of(LifecycleEvent::Kind kind);
-LifecycleEvent::Kind lifecycle_from_code(int64_t code);
+int64_t code_of(LifecycleStep::Kind kind);
+LifecycleStep::Kind lifecycle_from_code(int64_t code);
 
 int64_t code_of(CauseRecord::State state);
 CauseRecord::State cause_state_from_code(int64_t code);
@@ -85,7 +90,7 @@ auto attempt(Work work) -> Result<decltype(work())> {
 }
 
 // A run as the tables hold it. The first four columns name it: what is recorded twice is there
-// once.
+// once. The plan is that of a trial, and 0 for all others.
 struct RunRow {
   int64_t test = 0, started_us = 0, session = 0, attempt = 0;
   int64_t duration_us = 0, outcome = 0, signature = 0, plan = 0;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_event.h"
+#include "store/lifecycle_step.h"
 #include "store/store.h"
 #include "study/fixes.h"
 
@@ -27,9 +27,9 @@ struct FlakyEpisode {
 // It was claimed to be over, and has not failed since.
 bool is_settled(const FlakyEpisode& episode);
 
-// Oldest first for each failure. An event without a signature is about all failures of its test.
+// Oldest first for each failure. An step without a signature is about all failures of its test.
 std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
-                                      std::vector<LifecycleEvent> events);
+                                      std::vector<LifecycleStep> steps);
 
 // A window before and one after a claim, as far as no other claim about the same failure is in
 // them and all runs are `known`. The one before is as long as the one after, or 30 days when that
@@ -63,7 +63,7 @@ struct ProjectFacts {
   std::optional<Prevalence> prevalence;
   std::vector<FlakyFailure> failures;  // ever
   std::vector<FlakyEpisode> episodes;
-  int64_t never_flaky = 0;  // tests of which lifecycle events tell, but no flaky failure
+  int64_t never_flaky = 0;  // tests of which lifecycle steps tell, but no flaky failure
   std::vector<FlakyTestRuns> tests;
   int64_t other_repros = 0;  // of tests that are not among them
   std::vector<ClaimEvidence> claims;

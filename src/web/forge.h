@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_event.h"
+#include "store/lifecycle_step.h"
 #include "util/result.h"
 #include "web/http_client.h"
 

@@ -47,33 +47,33 @@ void replace_cause(PgConnection& connection, int64_t project, const CauseRecord&
 
 }  // namespace
 
-void note_event(PgConnection& connection, int64_t test, const LifecycleEvent& event) {
+void note_step(PgConnection& connection, int64_t test, const LifecycleStep& step) {
   connection.run(
       "INSERT INTO lifecycle (test, at_us, kind, signature, commit_id, reason, owner, url)"
       " VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
-      test, to_microseconds(event.at), code_of(event.kind), event.signature, event.commit,
-      event.reason, event.owner, event.url);
+      test, to_microseconds(step.at), code_of(step.kind), step.signature, step.commit, step.reason,
+      step.owner, step.url);
 }
 
-std::vector<LifecycleEvent> read_lifecycle(PgConnection& connection, int64_t project,
-                                           const Window& window) {
+std::vector<LifecycleStep> read_lifecycle(PgConnection& connection, int64_t project,
+                                          const Window& window) {
   const PgRows rows = connection.run(
       "SELECT kind, target, name, signature, at_us, commit_id, reason, owner, url"
       " FROM lifecycle JOIN tests ON tests.id = test"
       " WHERE project = $1::bigint AND at_us >= $2::bigint AND at_us < $3::bigint"
       " ORDER BY at_us, target COLLATE \"C\", name COLLATE \"C\", kind, signature COLLATE \"C\"",
       project, to_microseconds(window.from), to_microseconds(window.until));
-  std::vector<LifecycleEvent> events;
+  std::vector<LifecycleStep> steps;
   for (int row = 0; row < rows.size(); ++row)
-    events.push_back({.kind = lifecycle_from_code(rows.integer(row, 0)),
-                      .test = {rows.text(row, 1), rows.text(row, 2)},
-                      .signature = rows.text(row, 3),
-                      .at = to_time(rows.integer(row, 4)),
-                      .commit = rows.text(row, 5),
-                      .reason = rows.text(row, 6),
-                      .owner = rows.text(row, 7),
-                      .url = rows.text(row, 8)});
-  return events;
+    steps.push_back({.kind = lifecycle_from_code(rows.integer(row, 0)),
+                     .test = {rows.text(row, 1), rows.text(row, 2)},
+                     .signature = rows.text(row, 3),
+                     .at = to_time(rows.integer(row, 4)),
+                     .commit = rows.text(row, 5),
+                     .reason = rows.text(row, 6),
+                     .owner = rows.text(row, 7),
+                     .url = rows.text(row, 8)});
+  return steps;
 }
 
 std::vector<CauseRecord> read_causes(PgConnection& connection, int64_t project) {

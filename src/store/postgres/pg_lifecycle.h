@@ -12,9 +12,9 @@ namespace unflake {
 
 // The small tables: what people and commands did about flaky tests, and where targets are.
 
-void note_event(PgConnection& connection, int64_t test, const LifecycleEvent& event);
-std::vector<LifecycleEvent> read_lifecycle(PgConnection& connection, int64_t project,
-                                           const Window& window);
+void note_step(PgConnection& connection, int64_t test, const LifecycleStep& step);
+std::vector<LifecycleStep> read_lifecycle(PgConnection& connection, int64_t project,
+                                          const Window& window);
 
 std::vector<CauseRecord> read_causes(PgConnection& connection, int64_t project);
 int64_t save_cause(PgConnection& connection, int64_t project, const CauseRecord& cause);

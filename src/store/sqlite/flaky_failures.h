@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-#include "store/lifecycle_event.h"
+#include "store/lifecycle_step.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/sums.h"
 #include "store/store.h"

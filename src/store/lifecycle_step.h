@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,8 +10,6 @@
 #include "util/time.h"
 
 namespace unflake {
-
-using TimePoint = std::chrono::system_clock::time_point;
 
 struct Window {
   TimePoint from = TimePoint::min();
@@ -49,8 +46,7 @@ struct Prevalence {
   int64_t suppressed = 0;      // flaky failures that quarantine kept from failing a build
 };
 
-// How often a test passed and failed in a window. Without plans: an injected delay is no evidence
-// of what a test does by itself.
+// How often a test passed and failed in a window.
 struct RunCounts {
   int64_t passes = 0;
   int64_t failures = 0;
@@ -60,7 +56,7 @@ struct RunCounts {
 };
 
 // What people and commands did about a flaky test.
-struct LifecycleEvent {
+struct LifecycleStep {
   enum class Kind { quarantined, lifted, expired, report_opened, report_closed, report_reopened };
   Kind kind = Kind::quarantined;
   TestId test;
@@ -72,7 +68,7 @@ struct LifecycleEvent {
   std::string url;
 };
 
-std::string_view to_string(LifecycleEvent::Kind kind);
+std::string_view to_string(LifecycleStep::Kind kind);
 
 // Failures, of one test or of several, that have one cause: what one report is about.
 struct CauseRecord {
@@ -88,14 +84,18 @@ struct CauseRecord {
   std::string url;       // of the issue that was opened for it
 };
 
-// What is kept for how long; none: for ever. The sums over all runs stay in any case.
+// What is kept for how long; none: for ever. The sums over all runs stay in any case. Trials are in
+// no sum, and go first.
 struct Retention {
+  std::optional<Duration> trials = {};
+  std::optional<int> most_trials = {};  // of each test, the newest
   std::optional<Duration> passing_runs;
   std::optional<Duration> failing_runs;
   std::optional<Duration> outputs;
 };
 
 struct RetentionCount {
+  int64_t trials = 0;
   int64_t runs = 0;
   int64_t outputs = 0;
 };
