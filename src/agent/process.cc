@@ -17,6 +17,7 @@
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/threads.h"
+#include "agent/schedule/turns.h"
 #include "agent/server/fork_server.h"
 
 namespace unflake::agent {
@@ -218,8 +219,16 @@ __attribute__((constructor)) void start_at_load() {
 using Main = int (*)(int, char**, char**);
 Main real_main;
 
+int call_main_and_take_turn(int argc, char** argv, char** environment) {
+  const int status = real_main(argc, argv, environment);
+  turn_before_exit();
+  return status;
+}
+
 int serve_and_call_main(int, char**, char**) {
-  return call_main_somewhere_else(real_main, serve());
+  const Arguments arguments = serve();
+  return call_main_somewhere_else(is_controlled() ? call_main_and_take_turn : real_main, arguments,
+                                  is_controlled());
 }
 
 void (*end_libraries)();
@@ -250,6 +259,7 @@ void join_run(const char* memory_name) {
   remember_inheritance(memory_name);
   meet_process();
   meet_first_thread();
+  begin_control();
   if (captures_failures()) watch_fatal_signals();
   install_probes();
 }
@@ -260,8 +270,10 @@ HOOK(int, __libc_start_main,
   resolve_real_functions();
   real_main = main;
   end_libraries = rtld_fini;
-  return real::__libc_start_main(is_to_serve() ? serve_and_call_main : main, argc, argv, init, fini,
-                                 end_libraries_and_hold, stack_end);
+  const Main first = is_to_serve()     ? serve_and_call_main
+                     : is_controlled() ? call_main_and_take_turn
+                                       : main;
+  return real::__libc_start_main(first, argc, argv, init, fini, end_libraries_and_hold, stack_end);
 }
 
 }  // namespace unflake::agent

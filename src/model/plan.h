@@ -9,6 +9,7 @@
 
 #include "model/conditions.h"
 #include "model/outcome.h"
+#include "model/schedule.h"
 #include "model/site.h"
 #include "model/test.h"
 #include "model/trace.h"
@@ -59,6 +60,7 @@ struct Plan {
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;  // names whose entries are sites too
   std::vector<Intervention> interventions;
+  std::optional<Schedule> schedule;  // none: threads run as the machine lets them
 };
 
 // What is done to a test in a run, in words: "queue.cc:57:read@main=200ms; one core". Empty for a

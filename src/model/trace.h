@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/schedule.h"
 #include "model/site.h"
 #include "util/time.h"
 
@@ -195,10 +197,17 @@ struct Trace {
   std::vector<TracedIntervention> interventions;  // as in the plan
   std::vector<TracedFailure> failures;
   std::vector<TracedFunction> functions;
-  std::vector<Drops> drops;           // empty: nothing was lost
-  std::vector<std::string> problems;  // what was unreadable or impossible, in words
-  std::vector<CodeNote> code_notes;   // the same in every run of a program; told once
+  std::vector<Drops> drops;                 // empty: nothing was lost
+  std::vector<std::string> problems;        // what was unreadable or impossible, in words
+  std::vector<CodeNote> code_notes;         // the same in every run of a program; told once
+  std::optional<ControlledRun> controlled;  // when the plan had a schedule
 };
+
+// A thread of a controlled run; nullptr: the trace has none of that number.
+const TracedThread* scheduled_thread(const Trace& trace, ThreadNumber number);
+
+// "deadlock: main waits at a.cc:7:pthread_join for pool.cc:31#0, which waits at ...".
+std::string deadlock_text(const Trace& trace);
 
 // When the last call or thread that was traced ended.
 Duration end_of(const Trace& trace);

@@ -102,6 +102,17 @@ enum class TableKind : uint32_t {
   tallies = 18,
   chunks = 19,
   names = 20,
+  // Of a controlled run: the plan's, and then what the run tells. See schedule_protocol.h.
+  schedule = 21,
+  decisions = 22,
+  selected = 23,   // uint64_t
+  remaining = 24,  // uint64_t
+  control = 25,
+  switch_points = 26,
+  enabled = 27,  // uint16_t
+  deadlocked = 28,
+  accesses = 29,
+  access_states = 30,  // Shared<uint32_t> for each of `accesses`
   count
 };
 inline constexpr size_t table_kinds = static_cast<size_t>(TableKind::count);
@@ -217,6 +228,7 @@ struct Probe {
 };
 inline constexpr uint8_t probe_one_shot = 1;
 inline constexpr uint8_t probe_reports_failure = 2;  // a framework's assertion reporter
+inline constexpr uint8_t probe_accesses = 4;         // memory: `target` is a number in `accesses`
 
 enum PlanFlags : uint32_t {
   record_events = 1,
@@ -282,8 +294,8 @@ struct Thread {
   uint32_t spawn_stack;  // in stacks; none: unknown
   uint32_t ordinal;      // how many threads this place had spawned before
   uint32_t first_chunk;  // of events
-  uint32_t unused;
-  uint64_t handle;  // its pthread_t, as joins name it
+  uint32_t scheduled;    // its number in a controlled run + 1; 0: it has none
+  uint64_t handle;       // its pthread_t, as joins name it
   uint64_t started_ns;
   Shared<uint64_t> ended_ns;
   Shared<uint64_t> events_dropped;

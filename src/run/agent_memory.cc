@@ -12,6 +12,7 @@
 #include <span>
 
 #include "protocol/memory_layout.h"
+#include "protocol/schedule_protocol.h"
 #include "trace/raw_trace.h"
 
 namespace unflake {
@@ -85,8 +86,10 @@ class PlanWriter {
     for (const ApiFacts& api : api_facts) apis.emplace_back(api.name);
     add(TableKind::api_names, texts_.add_all(apis));
     add(TableKind::text, texts_.bytes());
+    if (plan.schedule) add_schedule(*plan.schedule);
     layout_.end_plan();
     layout_.add(TableKind::probe_hits, sizeof(uint32_t), plan.probes.size());
+    if (plan.schedule) add_control(plan.schedule->accesses.size());
   }
 
   const MemoryLayout& layout() const { return layout_; }
@@ -98,6 +101,22 @@ class PlanWriter {
     const Table table = layout_.add(kind, sizeof(T), elements.size());
     bytes_.resize(table.offset - layout_.plan_begin());
     bytes_.append(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(T));
+  }
+
+  void add_schedule(const LoweredSchedule& schedule) {
+    add(TableKind::schedule, std::vector{schedule.plan});
+    add(TableKind::decisions, schedule.decisions);
+    add(TableKind::selected, schedule.selected);
+    add(TableKind::remaining, schedule.remaining);
+    add(TableKind::accesses, schedule.accesses);
+  }
+
+  void add_control(size_t accesses) {
+    layout_.add(TableKind::control, sizeof(ControlReport), 1);
+    layout_.add(TableKind::switch_points, sizeof(ScheduledPoint), max_switch_points);
+    layout_.add(TableKind::enabled, sizeof(uint16_t), max_enabled);
+    layout_.add(TableKind::deadlocked, sizeof(StuckThread), max_deadlocked);
+    layout_.add(TableKind::access_states, sizeof(uint32_t), accesses);
   }
 
   void add_images(const LoweredPlan& plan) {

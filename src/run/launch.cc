@@ -80,6 +80,7 @@ std::string encode(const Launch& launch) {
   out.add(std::string_view(launch.fork_server));
   out.add(std::string_view(launch.crash_library));
   for_each_field(launch.conditions, [&](const ConditionField&, auto value) { out.add(value); });
+  out.add(launch.fixed_addresses);
   out.add(launch.slot);
   return out.bytes();
 }
@@ -111,6 +112,7 @@ Launch decode_launch(std::string_view bytes) {
   for_each_field(launch.conditions, [&](const ConditionField&, auto& value) {
     value = in.number<std::remove_reference_t<decltype(value)>>();
   });
+  launch.fixed_addresses = in.number<bool>();
   launch.slot = in.number<size_t>();
   return launch;
 }

@@ -93,6 +93,7 @@ class Raiser {
     add_interventions();
     add_failures();
     add_functions();
+    add_control();
     for (const auto& [reason, count] : plan_.unprobeable)
       trace_.problems.push_back(fmt::format("{} functions could not be traced: {}", count, reason));
     trace_.drops = raw_.drops;
@@ -385,6 +386,49 @@ class Raiser {
       if (added.file.empty()) locate(added, failure.frames, interrupted);
       trace_.failures.push_back(std::move(added));
     }
+  }
+
+  // By number, as threads were created; not all of them need have room in the report.
+  std::vector<uint32_t> scheduled_threads() const {
+    std::vector<uint32_t> threads;
+    for (size_t i = 0; i < raw_.threads.size(); ++i) {
+      const uint32_t number = raw_.threads[i].scheduled;
+      if (number == no_index) continue;
+      if (number >= threads.size()) threads.resize(number + 1, no_index);
+      threads[number] = static_cast<uint32_t>(i);
+    }
+    return threads;
+  }
+
+  uint32_t site_of_step(uint32_t site) {
+    return site == no_index ? no_index : symbolic_site(site, no_index);
+  }
+
+  void add_control() {
+    if (!plan_.schedule) return;
+    ControlledRun run;
+    RawControl nothing;
+    nothing.refused = true;
+    nothing.reason = "the agent was not in its first process";
+    const RawControl& raw = raw_.control ? *raw_.control : nothing;
+    run.digest = raw.digest;
+    run.points_in_all = raw.points_in_all;
+    run.switches = raw.switches;
+    run.virtual_time = to_duration(raw.virtual_ns);
+    run.threads = scheduled_threads();
+    if (raw.refused || raw.left) run.not_repeatable = raw.reason;
+    for (const RawPoint& point : raw.points)
+      run.points.push_back({point.thread, site_of_step(point.site), point.object, point.writes,
+                            point.enabled, point.chosen});
+    for (const RawStuckThread& stuck : raw.deadlock)
+      run.deadlock.push_back(
+          {stuck.thread, site_of_step(stuck.site), stuck.object,
+           stuck.held_by == no_index ? std::nullopt : std::optional(stuck.held_by)});
+    for (const uint32_t access : raw.shared_accesses)
+      if (access < plan_.schedule->access_names.size())
+        run.shared_accesses.push_back(plan_.schedule->access_names[access]);
+    if (raw.refused) trace_.problems.push_back("the run was not controlled: " + raw.reason);
+    trace_.controlled = std::move(run);
   }
 
   // Where the message does not tell the place, the first project frame does.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include "protocol/schedule_protocol.h"
 
 namespace unflake {
 namespace {
@@ -42,8 +44,9 @@ class Numbers {
 
 class Reader {
  public:
-  Reader(const std::byte* memory, const MemoryShape& shape, const Tables& report)
-      : memory_(memory), shape_(shape), report_(report) {}
+  Reader(const std::byte* memory, const MemoryShape& shape, const Tables& report,
+         const ScheduleTables* schedule)
+      : memory_(memory), shape_(shape), report_(report), schedule_(schedule) {}
 
   RawTrace operator()() {
     check_header();
@@ -59,6 +62,7 @@ class Reader {
     read_failures();
     read_probe_hits();
     read_drops();
+    if (schedule_ != nullptr) read_control();
     for (const auto& [what, count] : doubts_)
       raw_.problems.push_back(fmt::format("{} {}", count, what));
     return std::move(raw_);
@@ -202,6 +206,8 @@ class Reader {
     read.started_ns = time(thread.started_ns);
     read.ended_ns = time_or_never(thread.ended_ns.load());
     read.calls_dropped = thread.events_dropped.load();
+    if (thread.scheduled > 0 && thread.scheduled <= most_scheduled_threads)
+      read.scheduled = thread.scheduled - 1;
     return read;
   }
 
@@ -352,9 +358,62 @@ class Reader {
     }
   }
 
+  void read_control() {
+    const ControlReport& control = schedule_->control[0];
+    if (control.state.load() == 0) return;
+    RawControl read;
+    read.refused = control.state.load() == 2;
+    read.left = control.left.load() != 0;
+    read.reason = bounded(control.reason);
+    read.digest = control.digest.load();
+    read.switches = control.switches.load();
+    read.virtual_ns = control.virtual_ns.load();
+    read.points_in_all = control.points.load();
+    const size_t known = std::min<uint64_t>(read.points_in_all, schedule_->points.count);
+    for (size_t i = 0; i < known; ++i) {
+      auto point = point_of(schedule_->points[i]);
+      if (!point) break;  // what comes behind it would have another number
+      read.points.push_back(std::move(*point));
+    }
+    const size_t stuck = std::min(control.deadlocks.load(), schedule_->deadlocked.count);
+    for (size_t i = 0; i < stuck; ++i) add_stuck(schedule_->deadlocked[i], read);
+    for (uint32_t i = 0; i < schedule_->access_states.count; ++i)
+      if ((schedule_->access_states[i].load() & access_is_shared) != 0)
+        read.shared_accesses.push_back(i);
+    raw_.control = std::move(read);
+  }
+
+  // None when there was no room for who was enabled, or the test has written over it.
+  std::optional<RawPoint> point_of(const ScheduledPoint& point) {
+    const auto& enabled = schedule_->enabled;
+    if (point.first_enabled > enabled.count ||
+        point.enabled_count > enabled.count - point.first_enabled)
+      return std::nullopt;
+    RawPoint read{point.object,      point.thread, site_of(point.site),
+                  point.writes != 0, point.chosen, {}};
+    for (size_t i = 0; i < point.enabled_count; ++i)
+      read.enabled.push_back(enabled[point.first_enabled + i]);
+    const bool is_right = std::ranges::is_sorted(read.enabled) &&
+                          point.thread < most_scheduled_threads &&
+                          std::ranges::binary_search(read.enabled, read.chosen);
+    if (!is_right) doubt("switch points make no sense");
+    return is_right ? std::optional(read) : std::nullopt;
+  }
+
+  void add_stuck(const StuckThread& stuck, RawControl& control) {
+    if (stuck.thread >= most_scheduled_threads) return doubt("threads in a deadlock are none");
+    control.deadlock.push_back({stuck.thread, site_of(stuck.site), stuck.object,
+                                stuck.held_by < most_scheduled_threads ? stuck.held_by : no_index});
+  }
+
+  uint32_t site_of(uint32_t site) {
+    return site == none ? no_index : checked(sites_, site, "switch points name no site");
+  }
+
   const std::byte* const memory_;
   const MemoryShape& shape_;
   const Tables& report_;
+  const ScheduleTables* const schedule_;  // nullptr: the plan had none
   RawTrace raw_;
   Numbers images_{report_.images.count}, names_{report_.names.count},
       processes_{report_.processes.count}, stacks_{report_.stacks.count},
@@ -368,8 +427,11 @@ RawTrace read_raw_trace(std::span<const std::byte> memory, const MemoryShape& sh
   // Nothing is written: the tables are those that an agent would write.
   char* base = const_cast<char*>(reinterpret_cast<const char*>(memory.data()));
   Tables report;
-  if (memory.size() >= shape.header.size && find_tables(base, shape.header, report))
-    return Reader(memory.data(), shape, report)();
+  ScheduleTables schedule;
+  if (memory.size() >= shape.header.size && find_tables(base, shape.header, report)) {
+    const bool is_controlled = find_tables(base, shape.header, schedule);
+    return Reader(memory.data(), shape, report, is_controlled ? &schedule : nullptr)();
+  }
   RawTrace nothing;
   nothing.problems.push_back("the agent's memory is too small to be one");
   return nothing;

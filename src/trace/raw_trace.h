@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ struct RawThread {
   uint64_t started_ns = 0;
   uint64_t ended_ns = 0;  // 0: it lived as long as its process
   uint64_t calls_dropped = 0;
+  uint32_t scheduled = no_index;  // its number in a controlled run
 };
 
 // Code that is in no image, as its agent calls it. No two of a report are the same.
@@ -102,6 +104,35 @@ struct RawFailure {
   std::string file, message, type;
 };
 
+struct RawPoint {
+  uint64_t object = 0;
+  uint32_t thread = 0;
+  uint32_t site = no_index;
+  bool writes = false;
+  uint32_t chosen = 0;
+  std::vector<uint32_t> enabled;
+};
+
+struct RawStuckThread {
+  uint32_t thread = 0;
+  uint32_t site = no_index;
+  uint64_t object = 0;
+  uint32_t held_by = no_index;
+};
+
+struct RawControl {
+  bool refused = false;  // `reason` says why
+  bool left = false;     // the run may be another one next time, and `reason` says why
+  std::string reason;
+  uint64_t digest = 0;
+  uint64_t points_in_all = 0;
+  uint64_t switches = 0;
+  uint64_t virtual_ns = 0;
+  std::vector<RawPoint> points;
+  std::vector<RawStuckThread> deadlock;
+  std::vector<uint32_t> shared_accesses;  // in the plan
+};
+
 struct RawTrace {
   std::vector<RawImage> images;
   std::vector<RawName> names;
@@ -116,6 +147,7 @@ struct RawTrace {
   std::vector<uint32_t> probe_hits;  // as in the plan
   std::vector<Drops> drops;
   std::vector<std::string> problems;
+  std::optional<RawControl> control;  // when a process was controlled, or refused it
 };
 
 // What unflake itself knows about the memory, and so need not believe.

@@ -13,6 +13,7 @@ namespace unflake::agent {
 
 const protocol::Header* detail::header = nullptr;
 protocol::Tables detail::tables;
+bool detail::scheduled = false;
 
 namespace {
 
@@ -63,7 +64,14 @@ bool attach(const char* name) {
   if (failed(file)) return false;
   detail::header = reinterpret_cast<const Header*>(map(static_cast<int>(file), generation));
   raw_syscall(__NR_close, file);
+  ScheduleTables schedule;
+  detail::scheduled = find_schedule(schedule);
   return attached();
+}
+
+bool find_schedule(ScheduleTables& tables) {
+  char* base = reinterpret_cast<char*>(const_cast<Header*>(detail::header));
+  return attached() && find_tables(base, *detail::header, tables);
 }
 
 namespace {

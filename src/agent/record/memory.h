@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "protocol/agent_protocol.h"
+#include "protocol/schedule_protocol.h"
 
 // The shared memory of this run, once it is mapped.
 namespace unflake::agent {
@@ -14,6 +14,7 @@ bool attach(const char* name);
 namespace detail {
 extern const protocol::Header* header;
 extern protocol::Tables tables;
+extern bool scheduled;
 }  // namespace detail
 
 inline bool attached() {
@@ -26,6 +27,11 @@ inline const protocol::Plan& plan() {
 inline const protocol::Tables& memory() {
   return detail::tables;
 }
+// Whether the plan has a schedule, and where.
+inline bool is_scheduled() {
+  return detail::scheduled;
+}
+bool find_schedule(protocol::ScheduleTables& tables);
 inline const char* plan_text(uint32_t offset) {
   return memory().text.first + offset;
 }

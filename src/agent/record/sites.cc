@@ -107,6 +107,11 @@ bool is_own_lock(Api api, const LoadedImage* image) {
          (group.traits & group_guards) != 0;
 }
 
+// Where nothing is to be done.
+Mode idle_mode() {
+  return is_scheduled() ? Mode::turn : Mode::pass;
+}
+
 struct Place {
   uint64_t key;
   uint64_t address;
@@ -123,7 +128,7 @@ Tally* describe(Found found, const Place& place, uint16_t api, uint32_t probe) {
   const Address address = address_in(place.address, place.image);
   tally->site = number_of_site(site_key(address, api), address, api, probe);
   tally->plan_site = planned_as(place, api, probe);
-  tally->mode = static_cast<uint16_t>(is_due(api, tally->plan_site) ? Mode::act : Mode::pass);
+  tally->mode = static_cast<uint16_t>(is_due(api, tally->plan_site) ? Mode::act : idle_mode());
   if (found.tally != nullptr)
     tally->key = place.key;
   else
@@ -135,7 +140,7 @@ Tally* leave_alone(Found found, uint64_t key) {
   if (found.tally != nullptr && found.is_new) {
     found.tally->site = none;
     found.tally->plan_site = no_plan_site;
-    found.tally->mode = static_cast<uint16_t>(Mode::pass);
+    found.tally->mode = static_cast<uint16_t>(idle_mode());
     found.tally->key = key;
   }
   return nullptr;

@@ -16,6 +16,7 @@
 namespace unflake::agent {
 
 constinit thread_local ThreadState this_thread{};
+void (*at_thread_end)() = nullptr;
 
 namespace {
 
@@ -148,6 +149,7 @@ void end_thread(void* rounds) {
   if (this_thread.extra != nullptr)
     raw_syscall(__NR_munmap, as_word(this_thread.extra), sizeof(ThreadExtra));
   this_thread.extra = nullptr;
+  if (at_thread_end != nullptr) at_thread_end();
 }
 
 void begin(const Birth& birth) {
@@ -159,11 +161,11 @@ void begin(const Birth& birth) {
   this_thread.was_late = false;
   this_thread.tallies = nullptr;
   this_thread.number = take_number();
+  if (end_key_made) pthread_setspecific(end_key, reinterpret_cast<void*>(1));
   if (this_thread.number == none) return;
   write_thread(this_thread.number, birth);
   TallyTable* table = take_table(this_thread.number);
   if (table != nullptr) this_thread.tallies = table->tallies;
-  if (end_key_made) pthread_setspecific(end_key, reinterpret_cast<void*>(1));
 }
 
 // Only the thread that forked lives on. It is another one now, and what it writes must not mix
