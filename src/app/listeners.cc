@@ -197,7 +197,7 @@ int terminal_of(const RunCommand& run) {
   return run.json ? STDERR_FILENO : STDOUT_FILENO;
 }
 
-// History comes first: a run that was told was recorded.
+// History comes first: a run that was shown has been recorded.
 Result<void> Listeners::open(const RunCommand& run, FlakyResult flaky,
                              HistoryRecorder::OpenStore store, const Executor& executor,
                              const Interrupts& interrupts) {

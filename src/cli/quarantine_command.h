@@ -29,7 +29,7 @@ struct QuarantineDesk {
 
   // None when there is no history yet.
   Result<std::unique_ptr<Store>> read_history() const;
-  // A history that cannot be written does not undo what was done to the file; it is told.
+  // A history that cannot be written does not undo what was done to the file; it is reported.
   void note(const std::vector<LifecycleEvent>& events) const;
 };
 

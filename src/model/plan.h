@@ -17,9 +17,8 @@ namespace unflake {
 // The machine as a run finds it: what can be made scarce without touching the test.
 struct Conditions {
   bool one_core = false;  // all threads share one core
-  double cpu_share =
-      1;                // the part of the time in which the test may run; in the rest it is stopped
-  int competitors = 0;  // busy processes on the cores that the test may use
+  double cpu_share = 1;   // the share of time in which the test may run; else it is stopped
+  int competitors = 0;    // busy processes on the cores that the test may use
 
   bool operator==(const Conditions&) const = default;
 };
@@ -57,9 +56,9 @@ bool changes_time(const Intervention& intervention);
 // What the agent is told to do during a run.
 struct Plan {
   std::string id;       // empty for the plain run
-  bool agent = false;   // whether the agent is loaded at all; a plain run goes without
+  bool agent = false;   // whether the agent is loaded at all; not for a plain run
   bool calls = false;   // record them
-  bool stacks = false;  // of every call
+  bool stacks = false;  // for every call
   bool hold_exit = true;
   bool failures = true;       // capture them
   bool system_calls = false;  // sites of calls that system libraries make for themselves
@@ -77,7 +76,7 @@ struct Experiment {
   Plan plan;
   Duration timeout{std::chrono::seconds(60)};
   bool keep_leftovers = false;  // a CTest fixture's set-up may leave a server running
-  bool fork_server = false;     // fork it off a process that stands before main, where that works
+  bool fork_server = false;     // fork it off a process stopped before main, where that works
   Conditions conditions{};
 };
 

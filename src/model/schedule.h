@@ -14,7 +14,7 @@ namespace unflake {
 // the same in every run, across processes too.
 using ThreadNumber = uint32_t;
 
-// Who goes on at the next switch points, as far as nobody says otherwise.
+// Who goes on at the next switch points, unless told otherwise.
 enum class Sampler {
   stay,         // the running thread, as long as it can; then the one with the lowest number
   random_walk,  // any enabled thread, all alike
@@ -54,7 +54,7 @@ struct SwitchPoint {
   ThreadNumber chosen = 0;            // one of them
 };
 
-// A thread that waits for ever, for an object that another one of them holds, or that nobody is
+// A thread that waits forever, for an object that another one of them holds, or that nobody is
 // left to give.
 struct DeadlockedThread {
   ThreadNumber thread = 0;
@@ -63,7 +63,7 @@ struct DeadlockedThread {
   std::optional<ThreadNumber> held_by;
 };
 
-// What a controlled run says of itself.
+// What a controlled run says about itself.
 struct ControlledRun {
   uint64_t digest = 0;              // of all decisions: equal for equal runs
   std::vector<SwitchPoint> points;  // the first ones of a very long run
@@ -71,7 +71,7 @@ struct ControlledRun {
   uint64_t switches = 0;
   std::vector<DeadlockedThread> deadlock;  // empty: none
   Duration virtual_time{};                 // that the test saw pass
-  // Empty: the same schedule gives the same run. Else the call because of which it may not.
+  // Empty: the same schedule gives the same run. Otherwise the call because of which it may not.
   std::string not_repeatable;
 };
 

@@ -55,7 +55,7 @@ int become(char** argv, char** environment, const std::string& cwd, const SpawnF
   return errno;
 }
 
-// Like posix_spawn, which can neither ask for the death signal nor do without a stack of its own.
+// Like posix_spawn, which can neither ask for the death signal nor do without its own stack.
 int start(char** argv, char** environment, const std::string& cwd, const SpawnFiles& files,
           pid_t& pid) {
   const pid_t supervisor = ::getpid();
@@ -97,7 +97,7 @@ std::optional<std::string> Environment::value(std::string_view name) const {
   return std::string(*found + name.size() + 1);
 }
 
-// A script that does not say what it is for is run by the shell, as execvpe does it.
+// A script that does not say what it is for is run by the shell, as execvpe does.
 int spawn(const Command& command, Environment& environment, const SpawnFiles& files, pid_t& pid) {
   std::vector<char*> argv;
   for (const std::string& word : command.argv) argv.push_back(const_cast<char*>(word.c_str()));

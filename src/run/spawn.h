@@ -28,7 +28,7 @@ class Environment {
 
   void apply(const EnvChange& change);
   std::optional<std::string> value(std::string_view name) const;
-  char** get() { return pointers_.data(); }  // ends with a null
+  char** get() { return pointers_.data(); }  // null-terminated
 
  private:
   std::deque<std::string> storage_;  // pointers_ point into it
@@ -42,7 +42,7 @@ struct SpawnFiles {
   int passed_as = -1;
 };
 
-// Starts a command in a session of its own, without input. Returns 0 or an errno.
+// Starts a command in its own session, without input. Returns 0 or an errno.
 int spawn(const Command& command, Environment& environment, const SpawnFiles& files, pid_t& pid);
 
 // In this process, for those that it will start.

@@ -51,7 +51,7 @@ class Gitlab : public Forge {
     return std::optional(gitlab_issue(**found));
   }
 
-  // Servers that are too old to tell leave the commit out.
+  // Servers that are too old to know leave the commit out.
   Result<std::string> closing_commit(int64_t number) override {
     const auto events =
         rest_.get_all("/issues/" + std::to_string(number) + "/resource_state_events?per_page=100");

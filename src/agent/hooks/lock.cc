@@ -97,7 +97,7 @@ HOOK(void, call_once, (once_flag * flag, void (*routine)())) {
   visit.leave(0);
 }
 
-// Two versions of the condition variables exist; only the newer ones are today's.
+// Two versions of the condition variables exist; only the newer ones are in use.
 #define CONDITION_VERSION "GLIBC_2.3.2"
 
 HOOK_VERSION(int, pthread_cond_signal, (pthread_cond_t * condition), CONDITION_VERSION) {

@@ -17,7 +17,7 @@ namespace unflake::agent {
 
 using protocol::Api;
 
-// The environment with which a started program is followed, in this very frame: a child of vfork
+// The environment with which a started program is followed, in this frame: a child of vfork
 // must not touch more than its stack.
 #define FOLLOWED(environment)                                                                 \
   follow_environment(environment,                                                             \
@@ -118,7 +118,7 @@ size_t count_words(va_list words) {
 
 }  // namespace
 
-// The arguments of execl and its like, as an array in this frame; `list` is left behind the null.
+// The arguments of execl and the like, as an array in this frame; `list` is left after the null.
 #define GATHER(words, first, list)                                         \
   va_list counting;                                                        \
   va_copy(counting, list);                                                 \
@@ -156,7 +156,7 @@ UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
   return visit.leave(real::execve(path, words, FOLLOWED(environment)));
 }
 
-// It destroys nothing, so nothing is lost by holding it here.
+// It destroys nothing, so holding it here loses nothing.
 HOOK(void, quick_exit, (int status)) {
   resolve_real_functions();
   hold_exit();

@@ -189,7 +189,7 @@ class Evaluator {
     return kind == CXCursor_Constructor && is_time_type(type_name(cursor));
   }
 
-  // Functions that make a time of a number: absl::Milliseconds(200), and what is like it.
+  // Functions that make a time of a number: absl::Milliseconds(200), and the like.
   static std::optional<double> unit_of_name(const std::string& name) {
     const std::string lower = lower_case(name);
     if (lower == "nanoseconds") return 1;
