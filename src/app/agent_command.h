@@ -12,7 +12,7 @@
 #include "model/plan.h"
 #include "model/repro.h"
 #include "report/layout.h"
-#include "report/stacks.h"
+#include "report/trace_text.h"
 #include "run/local_executor.h"
 #include "search/session/session.h"
 #include "search/trial/trial_runner.h"

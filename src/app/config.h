@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_step.h"
+#include "store/values.h"
 #include "symbols/project_code.h"
 #include "util/result.h"
 #include "util/time.h"

@@ -9,7 +9,6 @@
 
 #include "app/command_line.h"
 #include "app/config.h"
-#include "app/page.h"
 #include "app/project.h"
 #include "store/store.h"
 #include "suite/adapter.h"

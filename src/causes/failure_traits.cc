@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "model/signature.h"
-#include "util/fnv1a.h"
 #include "util/paths.h"
 #include "util/text.h"
 

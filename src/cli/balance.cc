@@ -7,15 +7,15 @@
 #include <thread>
 
 #include "app/agent_command.h"
+#include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/page.h"
 #include "cli/balance_input.h"
 #include "cli/commands.h"
 #include "report/balance_html.h"
 #include "report/balance_json.h"
 #include "report/balance_text.h"
 #include "report/search_text.h"
-#include "search/balance/claim.h"
+#include "search/balance/balance.h"
 #include "util/files.h"
 #include "util/text.h"
 

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "app/agent_command.h"
+#include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/page.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "report/chrome_trace.h"

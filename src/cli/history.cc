@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <functional>
 
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "cli/history.h"
 #include "report/layout.h"
 #include "stats/intervals.h"

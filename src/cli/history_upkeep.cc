@@ -13,8 +13,8 @@
 #include <map>
 #include <string>
 
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "cli/history.h"
 #include "report/layout.h"
 #include "store/transfer.h"

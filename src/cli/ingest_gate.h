@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "app/gatekeeper.h"
-#include "ingest/build_results.h"
 #include "ingest/ingest.h"
 
 namespace unflake {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/page.h"
+#include "app/command_line.h"
 #include "cli/ingest_gate.h"
 #include "util/result.h"
 #include "web/delivery.h"

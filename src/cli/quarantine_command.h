@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "lifecycle/quarantine.h"
 
 namespace unflake {

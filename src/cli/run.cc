@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "app/changed_tests.h"
 #include "app/gatekeeper.h"
 #include "app/listeners.h"
+#include "app/project.h"
 #include "app/repro_file.h"
 #include "cli/rerun_failed.h"
 #include "report/layout.h"

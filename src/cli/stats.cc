@@ -4,8 +4,8 @@
 #include <map>
 
 #include "app/agent_command.h"
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "app/project.h"
 #include "app/repro_file.h"
 #include "explain/explanation.h"

@@ -1,6 +1,6 @@
 #include "app/agent_command.h"
+#include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/page.h"
 #include "cli/commands.h"
 #include "report/chrome_trace.h"
 #include "report/trace_json.h"

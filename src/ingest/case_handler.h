@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ingest/xml_reader.h"
-#include "store/lifecycle_step.h"
-#include "util/capture.h"
+#include "store/values.h"
+#include "util/text.h"
 #include "util/time.h"
 
 namespace unflake {

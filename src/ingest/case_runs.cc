@@ -11,7 +11,6 @@
 #include "output/ci_log/junit_log.h"
 #include "output/ci_log/log_programs.h"
 #include "output/output_parsers.h"
-#include "util/fnv1a.h"
 #include "util/scan.h"
 #include "util/text.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "store/lifecycle_step.h"
+#include "store/values.h"
 #include "util/result.h"
 #include "util/unique_fd.h"
 

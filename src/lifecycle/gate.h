@@ -6,8 +6,8 @@
 
 #include "lifecycle/quarantine.h"
 #include "model/events.h"
-#include "store/lifecycle_step.h"
 #include "store/store.h"
+#include "store/values.h"
 
 namespace unflake {
 

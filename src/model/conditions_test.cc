@@ -1,9 +1,9 @@
-#include "model/conditions.h"
+#include "model/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
+
 #include <set>
 
 namespace unflake {

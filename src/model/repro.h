@@ -9,7 +9,7 @@
 #include "model/outcome.h"
 #include "model/plan.h"
 #include "model/test.h"
-#include "stats/count.h"
+#include "stats/intervals.h"
 #include "stats/plausibility.h"
 
 namespace unflake {

@@ -1,12 +1,13 @@
 #include "model/signature.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdint>
+
 #include "model/outcome.h"
-#include "util/fnv1a.h"
 #include "util/scan.h"
 #include "util/text.h"
 

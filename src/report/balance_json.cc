@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/stacks.h"
+#include "report/trace_text.h"
 #include "stats/intervals.h"
 #include "util/json.h"
 #include "util/text.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "report/stacks.h"
 #include "report/terminal.h"
+#include "report/trace_text.h"
 #include "util/json.h"
 #include "util/time.h"
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "report/layout.h"
-#include "report/stacks.h"
 #include "report/terminal.h"
+#include "report/trace_text.h"
 #include "util/files.h"
 #include "util/text.h"
 #include "util/time.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "report/layout.h"
-#include "report/stacks.h"
+#include "report/trace_text.h"
 
 namespace unflake {
 

@@ -9,8 +9,8 @@
 #include "model/events.h"
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/stacks.h"
 #include "report/summary.h"
+#include "report/trace_text.h"
 
 namespace unflake {
 

@@ -19,7 +19,7 @@
 #include "run/process_tree.h"
 #include "run/scarcity.h"
 #include "run/thread_stacks.h"
-#include "util/capture.h"
+#include "util/text.h"
 #include "util/unique_fd.h"
 
 namespace unflake {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "stats/count.h"
+#include "stats/intervals.h"
 
 namespace unflake {
 

@@ -1,4 +1,4 @@
-#include "stats/count.h"
+#include "stats/intervals.h"
 
 #include <gtest/gtest.h>
 

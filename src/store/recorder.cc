@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "store/values.h"
-#include "util/capture.h"
 #include "util/json.h"
 #include "util/system.h"
 #include "util/text.h"

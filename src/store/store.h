@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "model/events.h"
-#include "store/lifecycle_step.h"
+#include "store/values.h"
 #include "util/result.h"
 
 namespace unflake {

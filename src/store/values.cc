@@ -11,6 +11,24 @@
 
 namespace unflake {
 
+std::string_view to_string(LifecycleStep::Kind kind) {
+  switch (kind) {
+    case LifecycleStep::Kind::quarantined:
+      return "quarantined";
+    case LifecycleStep::Kind::lifted:
+      return "lifted";
+    case LifecycleStep::Kind::expired:
+      return "expired";
+    case LifecycleStep::Kind::report_opened:
+      return "report opened";
+    case LifecycleStep::Kind::report_closed:
+      return "report closed";
+    case LifecycleStep::Kind::report_reopened:
+      return "report reopened";
+  }
+  return "";
+}
+
 int64_t to_microseconds(TimePoint time) {
   return std::chrono::floor<std::chrono::microseconds>(time.time_since_epoch()).count();
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_step.h"
 #include "store/store.h"
+#include "store/values.h"
 #include "study/fixes.h"
 
 namespace unflake {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_step.h"
+#include "store/values.h"
 #include "util/result.h"
 #include "web/http_client.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "search/balance/balance_runs.h"
 #include "search/balance/balance_search.h"
 #include "search/balance/needs.h"
-#include "search/balance/setting.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "search/reproduce/minimise.h"
+#include "search/reproduce/shrink.h"
 #include "search/reproduce/strategy.h"
 #include "util/paths.h"
 

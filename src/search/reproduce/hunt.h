@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "search/reproduce/findings.h"
-#include "search/reproduce/goal.h"
-#include "search/reproduce/hunt_options.h"
 #include "search/reproduce/profile.h"
 #include "search/trial/confirmation.h"
 #include "search/trial/trial_runner.h"

@@ -6,7 +6,7 @@
 
 #include "model/outcome.h"
 #include "search/trial/trial_runner.h"
-#include "stats/count.h"
+#include "stats/intervals.h"
 
 namespace unflake {
 

@@ -1,4 +1,4 @@
-#include "search/trial/trial.h"
+#include "search/trial/trial_runner.h"
 
 #include <gtest/gtest.h>
 

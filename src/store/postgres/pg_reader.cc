@@ -4,7 +4,7 @@
 #include <map>
 
 #include "store/postgres/pg_connection.h"
-#include "store/postgres/pg_trials.h"
+#include "store/postgres/pg_lifecycle.h"
 #include "store/summary.h"
 #include "store/values.h"
 #include "util/text.h"

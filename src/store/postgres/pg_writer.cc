@@ -9,11 +9,10 @@
 #include "store/postgres/pg_connection.h"
 #include "store/postgres/pg_flaky.h"
 #include "store/postgres/pg_fold.h"
-#include "store/postgres/pg_trials.h"
+#include "store/postgres/pg_lifecycle.h"
 #include "store/store.h"
 #include "store/summary.h"
 #include "store/values.h"
-#include "util/capture.h"
 #include "util/text.h"
 
 namespace unflake {

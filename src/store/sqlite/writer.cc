@@ -11,7 +11,6 @@
 #include "store/store.h"
 #include "store/summary.h"
 #include "store/values.h"
-#include "util/capture.h"
 #include "util/text.h"
 
 namespace unflake {
