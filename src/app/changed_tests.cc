@@ -56,7 +56,7 @@ class Git {
  public:
   Git(const std::string& folder, Launcher& launcher) : folder_(folder), launcher_(launcher) {}
 
-  // None: git failed, or is not there.
+  // None: git failed, or is missing.
   std::optional<std::string> operator()(std::vector<std::string> words) {
     Command command;
     command.argv = {"git", "--no-optional-locks", "-c", "core.quotePath=false"};
@@ -87,7 +87,7 @@ Error no_such_revision(const std::string& revision, Git& git) {
                      "give --changed-since a commit, a tag or a branch");
 }
 
-// With what branched off meanwhile left out, when git can tell where that was.
+// Without what was added upstream meanwhile, when git can tell where they forked.
 std::string common_ancestor(const std::string& commit, Git& git) {
   const std::string base = git.line({"merge-base", commit, "HEAD"});
   return base.empty() ? commit : base;
@@ -112,7 +112,7 @@ class Comparison {
       if (test->line > 0) starts_[test->file].insert(test->line);
   }
 
-  // None: nobody knows.
+  // None: not known.
   std::optional<bool> is_changed(const Test& test) const {
     if (changes_.lines.empty() && changes_.new_files.empty()) return false;
     if (!test.file.empty()) return file_is_changed(test);

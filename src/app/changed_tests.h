@@ -12,8 +12,8 @@
 
 namespace unflake {
 
-// The lines of each file, as it is now, that an edit put there or cut something out behind. Blank
-// lines and comments are left out: they stand between tests and change none.
+// The lines of each file, as it is now, that an edit put there or cut something after. Blank
+// lines and comments are left out: they are between tests and change none.
 using ChangedLines = std::map<std::string, std::vector<int>>;
 
 // What `git diff -U0` says.
@@ -30,8 +30,8 @@ Result<Changes> changes_since(const std::string& revision, const Project& projec
                               Launcher& launcher);
 
 struct ChangedTests {
-  std::set<TestId> changed;    // their lines, or their file where the suite tells no lines
-  std::set<TestId> undecided;  // nobody tells where they are written
+  std::set<TestId> changed;    // their lines, or their file where the suite gives no lines
+  std::set<TestId> undecided;  // it is not known where they are written
 };
 
 // A test reaches from its line to the next test in its file.

@@ -20,10 +20,10 @@ namespace unflake {
 // Says on standard error what happened, where, and what to do next. Returns the exit code for it.
 int report_error(const Error& error);
 
-// The words behind the command's name, split at the first `--`.
+// The words after the command's name, split at the first `--`.
 struct Words {
   std::vector<std::string> options;
-  std::vector<std::string> command;  // behind `--`
+  std::vector<std::string> command;  // after `--`
   bool has_command = false;          // there was a `--`
 };
 
@@ -54,18 +54,18 @@ class Option {
   CLI::Option* option_;
 };
 
-// One command's options, with unflake's manners: exit codes, errors, `--help` at any place. It
+// One command's options, with unflake's conventions: exit codes, errors, `--help` anywhere. It
 // hides CLI11, whose templates take longer to compile than the rest of a command.
 class CommandLine {
  public:
   CommandLine(const std::string& command, const std::string& help);
   ~CommandLine();
 
-  // Names are as in "-j,--jobs"; one without dashes stands for words that have no option's name.
+  // Names are as in "-j,--jobs"; one without dashes takes words that are not options.
   template <OptionValue Value>
   Option option(const std::string& names, Value& value, const std::string& description);
   Option flag(const std::string& names, bool& value, const std::string& description);
-  // The name that denies it has a `!` in front, as in "--fork,!--no-fork".
+  // The negated name has a `!` in front, as in "--fork,!--no-fork".
   Option flag(const std::string& names, std::optional<bool>& value, const std::string& description);
 
   // The exit code when there is nothing more to do: help was shown, or the words were wrong.

@@ -15,7 +15,7 @@
 namespace unflake {
 namespace {
 
-// Collects values out of one TOML table and remembers the first thing that is wrong with it.
+// Collects values from one TOML table and remembers the first thing that is wrong with it.
 class TableReader {
  public:
   TableReader(const toml::table& table, std::string path) : table_(table), path_(std::move(path)) {}

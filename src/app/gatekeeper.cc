@@ -128,7 +128,7 @@ void Gatekeeper::end(SessionEnded session) {
   listeners_.emit(session);
 }
 
-// A history that cannot tell is told by the recorder.
+// The recorder reports a history that cannot answer.
 std::string Gatekeeper::past_of(const TestId& test, const GateDecision& decision) {
   if (!store_ || decision.unknown.empty()) return "";
   if (!lifecycle_) {

@@ -70,7 +70,7 @@ struct SelectedTests {
   std::vector<Error> unmatched = {};  // parts of the words that do nothing, or not for all tests
 };
 
-// The targets of earlier sessions, by name. A history that is not there or cannot be read is an
+// The targets of earlier sessions, by name. A missing or unreadable history is an
 // error only when a name is looked up.
 using FindTarget = std::function<Result<std::optional<TargetRecord>>(const std::string& name)>;
 

@@ -9,14 +9,14 @@
 
 namespace unflake {
 
-// What unflake's exit status tells a script. Documented in docs/formats.md.
+// What unflake's exit status says to a script. Documented in docs/formats.md.
 enum class ExitCode {
   success = 0,
   test_failed = 1,      // a test failed in every one of its runs
   usage = 2,            // the command line, the configuration or the target is not right
-  flaky_only = 3,       // nothing failed for good, and a test both failed and passed
-  unflake_failed = 4,   // unflake or the machine, not a test
-  only_margin = 5,      // nothing to accuse a test of: it fails when a machine stands still
+  flaky_only = 3,       // no test always failed, and a test both failed and passed
+  unflake_failed = 4,   // unflake or the machine failed, not a test
+  only_margin = 5,      // no test to blame: it fails when a machine stands still
   signal_offset = 128,  // + the signal that stopped it
 };
 
@@ -28,7 +28,7 @@ inline ExitCode exit_code_of(const Error& error) {
   return error.kind == ErrorKind::usage ? ExitCode::usage : ExitCode::unflake_failed;
 }
 
-// What a command has to say that is no session: collected, then written to standard output at once.
+// What a command says outside of a session: collected, then written to standard output at once.
 class Page {
  public:
   template <class... Args>

@@ -40,7 +40,7 @@ std::string end_of_address(std::string url) {
   return url.substr(owner == std::string::npos ? 0 : owner + 1);
 }
 
-// What CI services call the whole of which a session may be one job of many.
+// What CI services call a build of which a session may be one job.
 std::string build_from_ci() {
   for (const char* name : {"UNFLAKE_BUILD", "GITHUB_RUN_ID", "CI_PIPELINE_ID", "BUILDKITE_BUILD_ID",
                            "CIRCLE_WORKFLOW_ID", "BUILD_BUILDID", "BUILD_TAG"})
@@ -104,7 +104,7 @@ Surroundings survey(const Project& project, Launcher& launcher) {
 
 namespace {
 
-// A word that git could take for an option, or a name that moves, is none.
+// A word that git could take for an option, or a name that moves, does not count.
 bool is_commit_id(const std::string& text) {
   const auto is_hex = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');

@@ -28,8 +28,8 @@ struct Project {
 // An error when the current folder is gone.
 Result<Project> find_project();
 
-// Makes `.unflake` at the first use, with the files in it that do not belong into version control
-// kept out of it. Whatever goes wrong here shows when the first file is written.
+// Makes `.unflake` on first use, with the files in it that do not belong in version control
+// kept out of it. Anything that goes wrong here shows when the first file is written.
 void make_folder(const Project& project);
 
 // What the repository is called where it is shared: the end of its remote's address, else the name
@@ -40,7 +40,7 @@ std::string repository_name(const Project& project);
 // services set where git only knows a detached head.
 Surroundings survey(const Project& project, Launcher& launcher);
 
-// What git says that a commit changed, against its first parent. None: it is no commit of this
+// What git says that a commit changed, against its first parent. None: it is not a commit of this
 // repository, or there is no git.
 std::optional<CommitChange> change_of_commit(const Project& project, const std::string& commit,
                                              Launcher& launcher);

@@ -58,7 +58,7 @@ std::string line_of(const QuarantineEntry& entry) {
 
 using Goes = std::function<bool(const QuarantineEntry&)>;
 
-// Gives what was taken out.
+// Returns what was removed.
 Result<std::vector<QuarantineEntry>> take_out(const QuarantineDesk& desk, const Goes& goes) {
   std::vector<QuarantineEntry> gone;
   const auto edited =
@@ -294,7 +294,7 @@ constexpr std::chrono::days stale_after{30};
 struct ListedEntry {
   QuarantineEntry entry;
   int64_t days_left = 0;
-  std::optional<QuarantinedPast> past;  // none: history does not tell
+  std::optional<QuarantinedPast> past;  // none: the history does not say
   int64_t suppressed_builds = 0;
   bool may_be_lifted = false;
   bool stale = false;  // its test has not run for long

@@ -37,7 +37,7 @@ struct AddWords {
   bool force = false;
 };
 
-// A failure that is to be put in.
+// A failure that is to be added.
 struct KnownFailure {
   std::string signature;
   std::optional<Failure> failure;
@@ -146,7 +146,7 @@ class Addition {
     return KnownFailure{latest->signature, latest->failure};
   }
 
-  // Quarantine is for what passes, too; it must not become the place where broken tests rest.
+  // Quarantine is for tests that also pass; it must not become a home for broken ones.
   Result<void> check_fit(const KnownFailure& failure) {
     if (words_.force || !summary_) return {};
     if (failure.failure && is_sanitizer(failure.failure->kind))
@@ -187,7 +187,7 @@ class Addition {
     });
   }
 
-  // What is not said anew stays as it was.
+  // What is not given again stays as it was.
   Result<QuarantineEntry> entry_for(const KnownFailure& failure, const QuarantineEntry* old) {
     QuarantineEntry entry = old ? *old : QuarantineEntry();
     entry.test = test_;
@@ -231,7 +231,7 @@ class Addition {
       git.cwd = desk_.project.root;
       const auto result = launcher_.launch(git, std::chrono::seconds(30));
       const auto found = split(result.output.text(), '\0');
-      path = found.size() == 2 ? found[0] : "";  // one, and what is behind its end
+      path = found.size() == 2 ? found[0] : "";  // one, and what comes after its end
     }
     return join(owners.of(path), " ");
   }

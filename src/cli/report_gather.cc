@@ -42,13 +42,13 @@ std::map<FailureKey, KnownRepro> repros_of(const Project& project) {
   return repros;
 }
 
-// The slack has a place of its own.
+// The slack has its own place.
 std::string how_often(std::vector<std::string> figures) {
   std::erase_if(figures, [](const std::string& figure) { return figure.starts_with("slack:"); });
   return join(figures, "; ");
 }
 
-// A failure that is reported has been seen, whatever was known of it when it was reproduced.
+// A failure that is reported has been seen, whatever was known about it when it was reproduced.
 ReportedRepro reported(KnownRepro known) {
   known.repro.was_seen = true;
   const Explanation explanation = explain(known.repro, nullptr, nullptr);

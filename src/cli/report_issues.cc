@@ -85,7 +85,7 @@ class IssueCare {
  public:
   IssueCare(Store& store, const GatheredReport& gathered) : store_(store), gathered_(gathered) {}
 
-  // Of causes that nobody can see and that need no issue there is nothing to tell.
+  // Causes that nobody can see and that need no issue are not mentioned.
   Result<std::vector<CauseIssue>> issues() {
     std::vector<CauseIssue> issues;
     for (size_t number = 0; number < gathered_.causes.size(); ++number) {
@@ -136,7 +136,7 @@ class IssueCare {
     return issue;
   }
 
-  // The dates and commits of what was done about it; reasons are people's words and stay at home.
+  // The dates and commits of what was done about it; reasons are people's words and stay private.
   std::string past_of(const LinkedCause& linked) const {
     std::set<std::pair<TimePoint, std::string>> told;
     for (const LifecycleStep& step : gathered_.steps) {
@@ -160,7 +160,7 @@ class IssueCare {
   }
 
   // Every one of its failures must be over: its quarantine was lifted since, or the runs since are
-  // so many that its rate would have shown.
+  // enough that its rate would have shown.
   Result<std::string> why_close(const LinkedCause& linked) {
     if (linked.failures.size() > most_failures_of_a_cause) return std::string();
     std::vector<std::string> reasons;

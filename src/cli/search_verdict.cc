@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using Lines = std::vector<std::string>;
 
 constexpr size_t most_listed = 5;
-constexpr int runs_of_a_search = 20;  // without which it learns next to nothing
+constexpr int runs_of_a_search = 20;  // without which it learns almost nothing
 constexpr Duration least_budget = 30s;
 constexpr int least_late_runs = 10;  // that can show that lateness makes no difference
 
@@ -188,7 +188,7 @@ void add_not_covered(const Hunt& hunt, Lines& lines) {
     if (listed++ < most_listed) lines.push_back("not covered: " + one_line(gap));
 }
 
-// Enough for what had to be left out, or for so many runs of a test that takes longer than it was
+// Enough for what had to be left out, or for this many runs of a test that takes longer than it was
 // given, and in words that --budget takes.
 std::string longer_budget(const Hunt& hunt) {
   const Duration needed = std::max({2 * hunt.options().budget,

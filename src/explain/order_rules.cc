@@ -104,7 +104,7 @@ const TracedCall* missed_signal(const Trace& trace, const TracedCall& wait) {
 namespace {
 
 // Those of the standard library's waits that take a predicate look before they wait, and are
-// templates in the program; whether somebody's own loop does so, cannot be seen.
+// templates in the program; whether a handwritten loop does so cannot be seen.
 bool waits_blindly(const Trace& trace, const TracedCall& wait) {
   if (wait.stack >= trace.stacks.size()) return false;
   bool by_library = false;
@@ -257,7 +257,7 @@ RootCauseEvidence exact_timing(const Clues& clues) {
 
 namespace {
 
-// Somebody got no lock in time, because others kept it.
+// A thread did not get a lock in time, because others kept it.
 RootCauseEvidence starved_of_lock(const CallOrder& order) {
   for (const Point& point : order.points) {
     if (point.kind != Point::Kind::begin || !(order.group_traits_of(point) & protocol::group_locks))
@@ -303,7 +303,7 @@ std::string scarce_thing(const Clues& clues) {
   return "";
 }
 
-// A port that is taken, or that nobody listens at. A connection that only begins is not refused.
+// A port that is taken, or that nobody listens on. A connection that only begins is not refused.
 bool is_refused_when_failing(const CallOrder& order, const Point& point) {
   if (!(order.traits_of(point) & protocol::api_claims)) return false;
   return point.kind == Point::Kind::begin && point.failing && point.failing->result < 0 &&

@@ -32,7 +32,7 @@ Outcome outcome_of(const RunRecord& run) {
   return outcome;
 }
 
-// Without a signature nothing takes it for a failure that is known.
+// Without a signature it is never taken for a known failure.
 Outcome outcome_of_others() {
   Outcome outcome;
   outcome.kind = OutcomeKind::fail;

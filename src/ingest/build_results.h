@@ -13,7 +13,7 @@
 
 namespace unflake {
 
-// How many tests both failed and passed, whatever reports and cases tell of them. Tests are known
+// How many tests both failed and passed, whatever reports and cases contain them. Tests are known
 // by a hash of their id, and beyond a million of them new ones are left out.
 class FlakyTests {
  public:
@@ -25,8 +25,8 @@ class FlakyTests {
   int64_t count_ = 0;
 };
 
-// The results of a build, whatever reports they come from, test by test. Of a test that never
-// failed two counts are kept under a hash of its id, so that the memory is that of the failures.
+// The results of a build, whatever reports they come from, test by test. For a test that never
+// failed two counts are kept under a hash of its id, so memory grows only with failures.
 class BuildResults {
  public:
   struct Bounds {
@@ -36,14 +36,14 @@ class BuildResults {
   };
 
   struct SeenFailure {
-    Outcome outcome;  // of the first run that failed so
+    Outcome outcome;  // of the first run that failed this way
     int runs = 0;
     std::set<SessionId> sessions;
   };
   struct FailedTest {
     std::vector<SeenFailure> failures;
     int runs = 0;                        // that failed
-    Duration latest = unknown_duration;  // how long the last run took of which that is known
+    Duration latest = unknown_duration;  // how long the last run took whose time is known
   };
   struct TestCounts {
     int passed = 0, skipped = 0;  // tests that never failed

@@ -37,7 +37,7 @@ class ResultReader {
   std::optional<Error> rejected;
 
  private:
-  // A time that the report tells, else behind the run before.
+  // A time from the report, else after the run before.
   void place_in_time(const ReportedCase& reported, const CaseContext& context) {
     const auto suite = suite_start(context);
     if (suite != suite_start_) next_ = std::max(next_, suite.value_or(next_));
@@ -143,7 +143,7 @@ class Batch {
   size_t bytes_ = 0;
 };
 
-// Finds the session that a report of unflake's own names, which stands before the first case.
+// Finds the session that a report of unflake's own names, which comes before the first case.
 class OwnSessionFinder : public XmlHandler {
  public:
   void start(std::string_view element, const XmlAttributes& attributes) override {
@@ -182,7 +182,7 @@ Result<std::string> known_session_in(const ReportFile& file, Store& store) {
 
 struct OpenedSession {
   SessionId id = 0;
-  TimePoint started;  // as it was recorded first, by whomever
+  TimePoint started;  // as it was recorded first, by anyone
   bool was_known = false;
 };
 
@@ -232,7 +232,7 @@ Result<IngestedReport> ingest(const ReportFile& file, const IngestSettings& sett
   if (!report) return report.error();
   if (!own->empty()) return IngestedReport{std::move(*report), true, true};
   if (const auto written = batch.write(); !written) return written.error();
-  // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
+  // Housekeeping: if it fails, the runs are safe and the end of the next session does it.
   (void)store.end_session(session->id);
   const bool is_none = report->refused && report->counts.cases == 0;
   return IngestedReport{std::move(*report), session->was_known && !is_none};

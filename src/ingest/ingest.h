@@ -14,7 +14,7 @@ namespace unflake {
 struct ReportSource {
   std::string name;  // for messages
   ReportOrigin origin;
-  TimePoint fallback_start;  // of runs whose report tells no time
+  TimePoint fallback_start;  // of runs whose report has no time
 };
 
 struct ResultCounts {
@@ -28,17 +28,17 @@ struct ResultCounts {
 
 struct ReadReport {
   ResultCounts counts;
-  std::optional<Error> refused;  // why the rest was not read; what stood before it was given
+  std::optional<Error> refused;  // why the rest was not read; what came before it was delivered
 };
 
-// The runs of one case, first try first. An error of it ends the reading and is the result's.
+// The runs of one case, first try first. Its error ends the reading and becomes the result's.
 using TakeRuns = std::function<Result<void>(std::span<RunRecord> runs)>;
 
 // Reads a report case by case. No two runs of a report have the same start, so that two cases of
 // the same name are two runs, and the same ones whenever the report is read again.
 Result<ReadReport> read_results(ByteSource bytes, const ReportSource& source, const TakeRuns& take);
 
-// What a report does not tell of itself.
+// What a report does not say about itself.
 struct IngestSettings {
   std::string project;  // of the store: two projects may build the same commit and get one report
   ReportOrigin origin;
@@ -48,15 +48,15 @@ struct IngestSettings {
 };
 
 struct IngestedReport : ReadReport {
-  bool was_known = false;  // taken in before, wholly or in part
+  bool was_known = false;  // ingested before, wholly or in part
   bool is_own = false;     // unflake wrote it, of a session that is in the history
 };
 
-// Sees every run behind the store, when it is safe there.
+// Sees every run once it is safe in the store.
 using SeeRuns = std::function<void(SessionId session, std::span<const RunRecord> runs)>;
 
-// Takes a report into the history as a session of its own. The session is known by the build, the
-// commit, the target and the report's contents: what is taken in twice counts once, whatever became
+// Adds a report to the history as its own session. The session is known by the build, the
+// commit, the target and the report's contents: what is ingested twice counts once, whatever became
 // of the file's times, and an ingestion that was interrupted is completed by the next. What unflake
 // wrote itself of a session that is in this history is only read. An error means that the history
 // could not be written.

@@ -59,7 +59,7 @@ std::string appended(std::string text, const std::string& block) {
   return text + "\n" + block;
 }
 
-// What was written must say what was meant, whatever was in the file and in the entry.
+// What was written must say what was intended, whatever was in the file and in the entry.
 Result<std::string> checked(std::string text, const std::string& path,
                             const QuarantineEntry& entry) {
   const auto written = parse_quarantine(text, path);

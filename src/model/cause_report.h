@@ -14,7 +14,7 @@ namespace unflake {
 struct ReportedTest {
   TestId test;
   std::string signature, headline;
-  int64_t failures = 0;   // runs that failed so
+  int64_t failures = 0;   // runs that failed this way
   int64_t runs = 0;       // of the test, that passed or failed
   bool runs_cut = false;  // only the newest were counted
   int64_t builds = 0, suppressed_builds = 0;
@@ -43,7 +43,7 @@ struct ReportedCause {
   std::vector<ReportedTest> tests;  // those that hit most builds first
   size_t tests_left_out = 0;        // the sums below contain them
   int64_t failures = 0, runs = 0;   // of the tests listed
-  int64_t fewest_builds = 0;        // builds that were hit: a build that two tests fail in
+  int64_t fewest_builds = 0;        // builds that were hit: a build in which two tests fail
   int64_t most_builds = 0;          // counts once, and which two did is not known
   int64_t suppressed_builds = 0;    // counted by test
   Duration wasted{};
@@ -64,10 +64,10 @@ struct CauseReport {
   Day today{};
 };
 
-// A line of what is known of a cause; every format says the same.
+// A line of what is known about a cause; every format says the same.
 struct CauseFact {
   std::string label, text;
-  bool is_foreign = false;  // the text comes from elsewhere and may look like markup
+  bool is_foreign = false;  // the text comes from outside and may look like markup
 };
 
 std::vector<CauseFact> facts_of(const ReportedCause& cause, Day today);

@@ -50,9 +50,9 @@ bool changes_time(const Intervention& intervention);
 // What the agent is told to do during a run.
 struct Plan {
   std::string id;       // empty for the plain run
-  bool agent = false;   // whether the agent is loaded at all; a plain run goes without
+  bool agent = false;   // whether the agent is loaded at all; not for a plain run
   bool calls = false;   // record them
-  bool stacks = false;  // of every call
+  bool stacks = false;  // for every call
   bool hold_exit = true;
   bool failures = true;       // capture them
   bool system_calls = false;  // sites of calls that system libraries make for themselves
@@ -93,7 +93,7 @@ struct Experiment {
   Plan plan;
   Duration timeout{std::chrono::seconds(60)};
   bool keep_leftovers = false;  // a CTest fixture's set-up may leave a server running
-  bool fork_server = false;     // fork it off a process that stands before main, where that works
+  bool fork_server = false;     // fork it off a process stopped before main, where that works
   Conditions conditions{};
 };
 

@@ -29,7 +29,7 @@ struct FlakyTestRow {
   int64_t flaky = 0;                       // tests that were ever flaky
   int64_t closed = 0;                      // of these, those with nothing open and no failure since
   int64_t with_commit = 0, with_link = 0;  // of the closed ones
-  int64_t never_flaky = 0;  // other tests, put in quarantine or reported nevertheless
+  int64_t never_flaky = 0;                 // other tests, put in quarantine or reported anyway
 };
 
 struct RateRow {
@@ -106,7 +106,7 @@ struct Reoccurrence {
 struct ReoccurrenceCounts {
   int64_t tests = 0;               // with a claimed fix
   int64_t tests_again = 0;         // of these, flaky again
-  int64_t tests_only_failing = 0;  // others that failed so since, never where they passed, too
+  int64_t tests_only_failing = 0;  // others that failed since, but never where they also passed
   Spread days;                     // from the claim to the next failure
   std::vector<Reoccurrence> all;
 };

@@ -27,7 +27,7 @@ struct Reading {
   std::vector<TextPiece> pieces;
   std::vector<std::string> texts;  // the same, as whole lines without colours
   Evidence evidence;
-  bool broke_off = false;  // the framework told of a beginning, and not of an end
+  bool broke_off = false;  // the framework reported a start, and no end
 };
 
 void append(std::vector<Failure>& all, const std::vector<Failure>& more) {
@@ -79,7 +79,7 @@ bool any_text(const Reading& reading, bool (*says)(std::string_view)) {
   return std::any_of(reading.texts.begin(), reading.texts.end(), says);
 }
 
-// Whether the run was cut short, so that the last words explain more than the checks before.
+// Whether the run was cut short, so its last words explain more than the checks before.
 bool died(const Reading& reading) {
   const Evidence& evidence = reading.evidence;
   if (reading.process.end == ProcessResult::End::signalled) return true;
@@ -124,7 +124,7 @@ Failure at(Failure failure, const ThreadAtEnd::Frame* frame) {
   return bounded(std::move(failure));
 }
 
-// A function that calls itself without end dies at whichever of its lines needs the next page.
+// A function that calls itself endlessly dies at whichever of its lines needs the next page.
 bool has_overflown(const ThreadAtEnd& thread, const ThreadAtEnd::Frame& place) {
   constexpr int many = 24;
   return std::ranges::count(thread.frames, place.function, &ThreadAtEnd::Frame::function) > many;
@@ -140,7 +140,7 @@ Failure crash_of(const ProcessResult& process) {
   return crash;
 }
 
-// A framework that catches the signal and lets it pass tells where its last check was, not where
+// A framework that catches the signal and lets it pass says where its last check was, not where
 // the test crashed.
 bool is_crash_to_be_named(const Reading& reading) {
   if (reading.process.end != ProcessResult::End::signalled) return false;
@@ -263,8 +263,8 @@ const ThreadAtEnd::Frame* where_it_hung(const ProcessResult& process) {
   return nullptr;
 }
 
-// The stack tells where the test hung. Without one, the framework's report of the signal that ended
-// the run tells how far the test had come. Nothing else of what was printed until then belongs to
+// The stack shows where the test hung. Without one, the framework's report of the signal that ended
+// the run shows how far the test had got. Nothing else of what was printed by then belongs to
 // the time-out.
 Outcome timed_out(const Reading& reading) {
   Failure timeout = make_failure(FailureKind::timeout, "", "");
@@ -293,7 +293,7 @@ OutcomeKind kind_of_exit(const Reading& reading, const Failure& primary) {
 
 // Boost.Test runs what a case depends on along with it, and skips the case when that fails.
 std::optional<std::string> boost_skip_reason(const Reading& reading) {
-  const std::string name = "/" + reading.test.id.name;  // an opened CTest entry's stands before it
+  const std::string name = "/" + reading.test.id.name;  // an opened CTest entry's comes before it
   const auto is_about_it = [&](std::string_view line) {
     line = trim(line);
     return consume(line, "Test case \"") && consume_end(line, "\" was skipped") &&
@@ -319,13 +319,13 @@ std::optional<std::string> own_skip_reason(const Reading& reading) {
   return std::nullopt;
 }
 
-// An entry of CTest may run no case at all, and pass.
+// An entry of CTest may pass without running any case.
 bool asked_for_a_missing_case(const Reading& reading) {
   const FrameworkOutput* output = own_output(reading.test);
   return output && !reading.test.is_entry && any_text(reading, output->ran_nothing);
 }
 
-// What the patterns hold against the test names the outcome, unless the test itself says why.
+// What the patterns object to names the outcome, unless the test itself says why.
 Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
   std::vector<Failure> failures = failures_of(reading);
   if (forced) {
@@ -337,8 +337,8 @@ Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
   return failing(reading, kind, std::move(failures));
 }
 
-// Whether the exit status is the framework's word. Where CTest's rules decide, nobody asks the
-// framework; and what was not kept of the output may be what it said.
+// Whether the exit status is the framework's word. Where CTest's rules decide, the framework
+// is not asked; and what was not kept of the output may be what it said.
 bool ended_early(const Reading& reading) {
   const PassRule& rule = reading.test.rule;
   if (reading.test.may_exit || rule.will_fail || !rule.pass_patterns.empty()) return false;

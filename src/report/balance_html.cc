@@ -31,7 +31,7 @@ const char* class_of(LoadLevel load) {
   return "onecore";
 }
 
-// What was measured with the same value at several loads stands side by side.
+// What was measured with the same value at several loads is shown side by side.
 double shift_of(LoadLevel load) {
   switch (load) {
     case LoadLevel::idle:
@@ -44,7 +44,7 @@ double shift_of(LoadLevel load) {
   return -7;
 }
 
-// From values to places: logarithmic when the values are far apart, with a place of its own for
+// From values to places: logarithmic when the values are far apart, with a separate place for
 // zero.
 class ValueAxis {
  public:
@@ -183,7 +183,7 @@ class Plot {
         value_text(value));
   }
 
-  // One line joins what differs in this value alone.
+  // One line joins what differs only in this value.
   void draw_times(LoadLevel load) {
     const std::string with_own =
         times_where(load, [](const BalancedValue& other) { return other.value.most; });
@@ -272,7 +272,7 @@ std::string balance_svg(const BalanceReport& report, size_t value) {
 
 namespace {
 
-constexpr size_t most_sections = 200;  // tests of a suite that are told of in full
+constexpr size_t most_sections = 200;  // tests of a suite that are shown in full
 
 constexpr const char* balance_style = R"css(
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #59636e; --line: #d1d9e0;

@@ -130,7 +130,7 @@ class ExplanationWording {
     words_.story.push_back(one_line(text + "."));
   }
 
-  // How late is too late can be said of one delay; several share it.
+  // How late is too late is known for one delay; several share it.
   std::string limit_text() const {
     if (!repro_.slack || found_.late.size() != 1) return "";
     if (repro_.slack->passes == Duration::zero())

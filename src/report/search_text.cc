@@ -102,7 +102,7 @@ std::string trial_text(const TrialEnded& trial, bool wants_any) {
   return text;
 }
 
-// Short enough for its column, whatever the number before it: the failure tells the signal.
+// Short enough for its column, whatever the number before it: the failure names the signal.
 std::string_view word_for(const TrialEnded& trial) {
   if (trial.result.process.end == ProcessResult::End::not_started) return "REFUSED";
   switch (trial.result.outcome.kind) {
@@ -213,7 +213,7 @@ void SearchReport::tell(const TrialEnded& trial) {
   if (trial.purpose == Purpose::fixture) return;
   const bool was_run = trial.result.process.end != ProcessResult::End::not_started;
   if (trial.purpose == Purpose::profile && !was_run) {
-    // Only a watched line can be left out; all else is the end of the search, and an error.
+    // Only a watched line can be left out; anything else is the end of the search, and an error.
     if (!trial.plan.interventions.empty()) print(detail_line(one_line(trial.result.process.error)));
     return;
   }
@@ -286,7 +286,7 @@ std::string repro_text(const Repro& repro, const Style& style) {
 
 namespace {
 
-// The longest lateness that most runs stood, of those that too few runs were made with to be sure.
+// The longest lateness that most runs survived, of those with too few runs to be sure.
 const Dose* longest_harmless(const Repro& repro) {
   const Dose* longest = nullptr;
   for (const Dose& dose : repro.doses) {

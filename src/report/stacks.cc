@@ -22,7 +22,7 @@ std::string frame_line(const ThreadAtEnd::Frame& frame) {
   return one_line(text);
 }
 
-// A function that calls itself without end fills a stack with one line.
+// A function that calls itself endlessly fills a stack with one line.
 std::vector<std::string> without_repeats(const std::vector<std::string>& lines) {
   std::vector<std::string> told;
   for (auto line = lines.begin(); line != lines.end();) {

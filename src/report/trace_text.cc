@@ -177,7 +177,7 @@ std::vector<StackLine> stack_lines(const TracedStack& stack,
   return lines;
 }
 
-// How often the line stands there, one below the other.
+// How often the line repeats, one below the other.
 size_t repeats(const std::vector<StackLine>& lines, size_t first, size_t most_frames) {
   size_t end = first + 1;
   while (end < std::min(lines.size(), most_frames) && lines[end].text == lines[first].text) ++end;

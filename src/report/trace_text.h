@@ -20,14 +20,14 @@ struct TraceTextOptions {
 // stacks, and what was lost.
 std::string trace_text(const Trace& trace, const Style& style, const TraceTextOptions& options);
 
-// One frame a line, inlined ones too, indented. A stack without project code has its first frames.
+// A frame per line, inlined ones too, indented. A stack without project code has its first frames.
 std::string stack_text(const TracedStack& stack, const std::vector<TracedImage>& images,
                        StackDetail detail, size_t most_frames = SIZE_MAX);
 
 // "assertion in main at queue_test.cc:57: ..."
 std::string failure_line(const TracedFailure& failure, const Trace& trace);
 
-// Each failure and its stack. Of exceptions that were thrown before it, only the first are told and
+// Each failure and its stack. Of exceptions thrown before it, only the first are shown, and they
 // have no stack, unless everything is wanted.
 std::string failures_text(const Trace& trace, const Style& style, StackDetail detail);
 

@@ -123,7 +123,7 @@ Result<void> NativeLoader::check(const std::string& program) const {
   return check_loadable(program);
 }
 
-// gcc's ASan refuses to run behind a preloaded library, though it does no harm there.
+// gcc's ASan refuses to run after a preloaded library, though it does no harm there.
 Loading NativeLoader::loading(const Variables& before) const {
   constexpr const char* allowed = "verify_asan_link_order=0";
   std::string options = before("ASAN_OPTIONS");

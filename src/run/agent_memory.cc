@@ -26,7 +26,7 @@ uint64_t monotonic_ns() {
                                    .count());
 }
 
-// The same number is never given twice, also by an unflake that got this one's pid.
+// The same number is never given twice, not even by an unflake that got this one's pid.
 uint64_t next_generation() {
   static uint64_t last = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
                                                std::chrono::nanoseconds(1));

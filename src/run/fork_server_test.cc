@@ -82,7 +82,7 @@ class ForkServerTest : public testing::Test {
     for (pid_t child; file >> child;) found.push_back(child);
     return found;
   }
-  // The supervisor's children: of each server itself and a child that it has in stock.
+  // The supervisor's children: each server itself and the child that it has ready.
   // A server forks the next child while a run goes on, and may not be done when the run is.
   static std::vector<pid_t> processes() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -227,7 +227,7 @@ TEST_F(ForkServerTest, A_killed_server_is_replaced) {
   run({misbehave, "exit", "0"});
   const pid_t first = processes().at(0);
   ::kill(first, SIGKILL);
-  EXPECT_EQ(run({misbehave, "exit", "5"}).code, 5);  // in the child that was in stock
+  EXPECT_EQ(run({misbehave, "exit", "5"}).code, 5);  // in the child that was ready
   EXPECT_EQ(run({misbehave, "exit", "6"}).code, 6);
   ASSERT_THAT(processes(), SizeIs(2));
   EXPECT_NE(processes()[0], first);

@@ -17,7 +17,7 @@
 
 namespace unflake {
 
-// One process to run, in all that matters to the one who runs it.
+// One process to run, as far as it matters to whoever runs it.
 struct Launch {
   Command command;
   Duration timeout{};  // zero: none
@@ -27,7 +27,7 @@ struct Launch {
   bool keep_leftovers = false;
   ProjectCodeRules project_code;  // whose code is the user's own, in stacks
   std::string fork_server;    // the agent's library when it may come from a fork server; else empty
-  std::string crash_library;  // what tells where it crashes; empty: nothing does
+  std::string crash_library;  // what reports where it crashes; empty: nothing does
   Conditions conditions{};
   bool fixed_addresses = false;  // the same in every run
   size_t slot = 0;               // which of those that run side by side this is
@@ -63,7 +63,7 @@ class WireWriter {
   std::string bytes_;
 };
 
-// Reads what a WireWriter wrote. Past the end everything is zero or empty, and ok() turns false.
+// Reads what a WireWriter wrote. Past the end, everything is zero or empty, and ok() turns false.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}

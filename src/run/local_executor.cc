@@ -25,7 +25,7 @@ int to_poll_time(std::optional<Duration> at_most) {
   return static_cast<int>(std::clamp<int64_t>(ms, 0, 3600 * 1000));
 }
 
-// A launch that a supervisor cannot take at once could wait for a result that nobody reads yet.
+// A launch that a supervisor cannot take right away could wait for a result that nobody reads yet.
 constexpr size_t largest_queued_launch = 32 * 1024;
 
 ProcessResult supervisor_lost() {
@@ -37,7 +37,7 @@ ProcessResult supervisor_lost() {
   return result;
 }
 
-// It was for unflake to read, and is nothing that the test printed.
+// It was for unflake to read, and was not printed by the test.
 void forget_progress(CapturedOutput& output) {
   const size_t before = output.head.size() + output.tail.size();
   output.head = without_boost_progress(output.head);
@@ -97,7 +97,7 @@ Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(const LocalOptions&
   return executor;
 }
 
-// Without it, runs only tell less.
+// Without it, runs just report less.
 void LocalExecutor::find_crash_library() {
   const auto found = find_library(protocol::crash_file_name);
   if (!found) return;
@@ -214,7 +214,7 @@ Ticket LocalExecutor::start(const Experiment& experiment) {
   return ticket;
 }
 
-// A supervisor that does not take it has died; the end of its socket tells so in wait().
+// A supervisor that does not take it has died; the end of its socket shows it in wait().
 void LocalExecutor::send_next(Slot& slot, size_t position) {
   Ordered& next = slot.ordered[position];
   if (next.sent) return;

@@ -129,8 +129,8 @@ ClaimWindows windows_of(const std::vector<FlakyEpisode>& episodes, size_t claim,
 
 namespace {
 
-// A study that takes minutes because somebody's suite fails in a hundred thousand ways is of no
-// use.
+// A study that takes minutes because somebody's suite fails in a hundred thousand ways is not
+// useful.
 constexpr size_t most_failures = 20'000;
 constexpr size_t most_tests = 5'000;
 constexpr size_t most_claims = 1'000;
@@ -179,7 +179,7 @@ class Gathering {
     return {};
   }
 
-  // Somebody put it in quarantine, but no run has shown it to be flaky: it may be plainly broken.
+  // Somebody put it in quarantine, but no run has shown it to be flaky: it may simply be broken.
   void leave_out_never_flaky() {
     std::set<TestId> flaky, others;
     for (const FlakyFailure& failure : facts_.failures) flaky.insert(failure.test);

@@ -41,7 +41,7 @@ struct ClaimWindows {
 ClaimWindows windows_of(const std::vector<FlakyEpisode>& episodes, size_t claim,
                         const Window& known);
 
-// All that a study needs to know of one project, read from its history once.
+// All that a study needs to know about one project, read from its history once.
 
 struct FlakyTestRuns {
   TestId test;
@@ -74,11 +74,11 @@ struct ProjectFacts {
 };
 
 struct StudyQuestion {
-  Window window;  // of prevalence; all else is of everything until its end
+  Window window;  // of prevalence; all else covers everything until its end
   std::string project;
   std::map<TestId, std::string> repros;  // and the category of each, which may be empty
   std::function<std::optional<CommitChange>(const std::string& commit)> change_of;
-  // What takes time and is left out when nobody wants to see it: runs of each flaky test, evidence
+  // What takes time and is left out when it is not asked for: runs of each flaky test, evidence
   // about claims, changes of commits.
   bool with_runs = true, with_claims = true, with_commits = true;
 };

@@ -80,7 +80,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What betrays a framework in a linked file, stripped or not. `=` stands for the end of the string
+// What gives a framework away in a linked file, stripped or not. `=` means the end of the string
 // on that side; it also keeps this table, which is part of unflake's own read-only data, from
 // being taken for evidence.
 struct Evidence {
@@ -189,8 +189,8 @@ bool any_constant(const Strings& strings, std::string_view pattern) {
   return false;
 }
 
-// What is linked or instantiated counts more than words, which a program may hold for reasons of
-// its own (a test runner's user interface, for one).
+// What is linked or instantiated counts more than words, which a program may contain for other
+// reasons (a test runner's user interface, for one).
 std::optional<Framework> framework_in(const Strings& strings) {
   for (const Evidence& evidence : known)
     if (holds_any(strings.needed, evidence.libraries) ||

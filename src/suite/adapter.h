@@ -22,7 +22,7 @@ struct Target {
 struct ListOptions {
   bool open_cases = false;   // open a CTest entry that is a test executable into its cases
   std::string ctest_config;  // as for `ctest -C`
-  bool labels = false;       // wanted also where the suite has to be started again for them
+  bool labels = false;       // wanted even where the suite has to be started again for them
   Duration timeout{std::chrono::seconds(60)};  // for the target to list its tests
 };
 

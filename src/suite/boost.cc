@@ -43,8 +43,8 @@ ListedCase read_label(std::string_view label) {
   return listed;
 }
 
-// Reads the statements of the graph. A node is a suite when a brace opens behind it; what was a
-// node and got no brace is a case.
+// Reads the statements of the graph. A node is a suite when a brace opens after it; what was a
+// node and has no brace is a case.
 class GraphReader {
  public:
   void read(std::string_view line) {
@@ -104,11 +104,11 @@ const ListedCase* also_selected(const std::vector<ListedCase>& cases, size_t wan
   return nullptr;
 }
 
-// The log names every case, also those that do not run; the output is to have room for the test's.
+// The log names every case, even those that do not run; the output must have room for the test's.
 constexpr size_t most_logged_cases = 200;
 
-// Only the detailed report tells that Boost.Test has skipped a case, and only the log that one
-// has begun and come to its end: projects send the report elsewhere.
+// Only the detailed report shows that Boost.Test has skipped a case, and only the log that one
+// has begun and ended: projects send the report elsewhere.
 std::vector<std::string> selection(const Target& target, const std::string& filter, size_t cases) {
   std::vector<std::string> words{"--run_test=" + filter, "--color_output=no",
                                  "--report_level=detailed"};

@@ -13,7 +13,7 @@
 namespace unflake {
 namespace {
 
-// Names may begin, end or consist of blanks.
+// Names may begin with, end with or consist of spaces.
 constexpr unsigned keep_blanks = (pugi::parse_default | pugi::parse_ws_pcdata) & ~pugi::parse_eol;
 
 std::vector<std::string> tags_in(std::string_view text) {
@@ -162,7 +162,7 @@ class NamesListing {
       : target_(target), options_(options), launcher_(launcher) {}
 
   // Version 2 exits with the number of tests that it listed, so only a listing without tests can
-  // be told to have failed.
+  // be said to have failed.
   Result<std::vector<ListedCase>> select(const std::string& spec) {
     const Command command = command_for(spec);
     const auto answer = ask(command, options_, launcher_);
@@ -203,7 +203,7 @@ class NamesListing {
 // Version 2 names the tags of a test only to people, in lines that are broken anywhere. So it is
 // asked for the tests of each tag.
 Result<void> add_tags(NamesListing& listing, std::vector<ListedCase>& cases) {
-  constexpr size_t most_tags = 200;  // each takes a start of the program
+  constexpr size_t most_tags = 200;  // each requires starting the program
   auto tags = listing.tags();
   if (!tags) return tags.error();
   tags->resize(std::min(tags->size(), most_tags));

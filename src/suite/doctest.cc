@@ -14,7 +14,7 @@
 namespace unflake {
 namespace {
 
-// doctest writes line feeds in names as they are; XML would have them read as blanks.
+// doctest writes line feeds in names as they are; XML would turn them into spaces.
 constexpr unsigned raw_attributes =
     pugi::parse_default & ~(pugi::parse_wconv_attribute | pugi::parse_eol);
 
@@ -67,7 +67,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// What doctest is told to run, and what it will run then.
+// What doctest is told to run, and what it will then run.
 struct Filters {
   Filter name;
   Filter suite;
@@ -97,7 +97,7 @@ struct Filters {
   }
 };
 
-// Where the cases of each key stand in the list.
+// Where the cases of each key are in the list.
 using Positions = std::map<Key, std::vector<size_t>>;
 
 Positions positions_of(const std::vector<ListedCase>& cases) {

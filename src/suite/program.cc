@@ -77,7 +77,7 @@ constexpr std::string_view catch2_variables[] = {
 };
 
 // RESULT_CODE=no would turn every failure into a pass; WAIT_FOR_DEBUGGER would hang; LOG_LEVEL and
-// REPORT_LEVEL can silence what tells a failure's place.
+// REPORT_LEVEL can silence what gives a failure's place.
 constexpr std::string_view boost_variables[] = {
     "BOOST_TEST_RUN_FILTERS",   "BOOST_TEST_RANDOM",        "BOOST_TEST_LIST_CONTENT",
     "BOOST_TEST_LIST_LABELS",   "BOOST_TEST_LOG_FORMAT",    "BOOST_TEST_LOG_SINK",

@@ -25,7 +25,7 @@ struct ListedCase {
   std::vector<std::string> labels;
 };
 
-// What is taken out of the environment so that a run of one case is exactly that: variables that
+// What is removed from the environment so that a run of one case is exactly that: variables that
 // choose, split or repeat tests, or that send the report somewhere else.
 std::vector<EnvChange> neutral_environment(Framework framework);
 
@@ -62,7 +62,7 @@ Command with_selection(const Test& test, std::string_view first, std::vector<std
 // Some suites permit two tests of the same name: the second becomes `name #2`, in listing order.
 void make_ids_unique(std::vector<Test>& tests);
 
-// How a plain command is called in ids: readable, and the same on every machine. Absolute paths
+// How a plain command is named in ids: readable, and the same on every machine. Absolute paths
 // become relative to the project, or their last part when they are outside of it.
 std::string command_name(const std::vector<std::string>& argv, const std::string& project);
 

@@ -146,7 +146,7 @@ class ElfFile {
 };
 
 // The separate debug file of a stripped one, where distributions and build systems put it: by build
-// id below /usr/lib/debug, or by name beside the file. Null when there is none that matches.
+// id below /usr/lib/debug, or by name next to the file. Null when there is none that matches.
 std::unique_ptr<ElfFile> find_debug_file(const ElfFile& file);
 
 struct Symbol {

@@ -48,7 +48,7 @@ class Reader {
     if (++place.nesting > deepest_nesting || ::dwarf_child(&parent, &child) != 0) return;
     do {
       const Dwarf_Off offset = ::dwarf_dieoffset(&child);
-      // A broken file can name a sibling that was seen already; walking it again has no end.
+      // A broken file can name a sibling that was seen already; walking it again would never end.
       if (any_seen_ && offset <= last_seen_) return;
       any_seen_ = true;
       last_seen_ = offset;
@@ -295,7 +295,7 @@ struct FileSymbol {
   bool is_bare = false;
 };
 
-// Assembly has no debug information by custom, and objects of link-time optimisation no source.
+// Assembly has no debug information by convention, and objects of link-time optimisation no source.
 bool is_compiled_source(std::string_view name) {
   constexpr std::array others = {".o", ".s", ".S", ".asm"};
   const bool is_start_file = name == "crtstuff.c" || name.starts_with('<');
@@ -347,7 +347,7 @@ class BareUnits {
     return static_cast<size_t>(found - functions_.begin());
   }
 
-  // Its own code tells; a file without local functions is known by its name alone.
+  // Its own code decides; a file without local functions is known by its name alone.
   void find_bare_files() {
     std::set<std::string> named;
     for (const std::string& unit : units_)
@@ -362,7 +362,7 @@ class BareUnits {
     }
   }
 
-  // Where code of a certain file is. What has debug information tells its file, too, when only one
+  // Where code of a certain file is. What has debug information names its file too, when only one
   // of that name was linked.
   void find_anchors() {
     for (size_t i = 0; i < files_.size(); ++i)

@@ -45,7 +45,7 @@ std::string cut_middle(std::string text, size_t most) {
   const size_t kept = most - std::min(most, gap_line_room);
   size_t head = kept / 4;
   size_t tail = text.size() - (kept - head);
-  // A character has at most three such bytes; more of them are no text.
+  // A character has at most three such bytes; more of them are not text.
   for (int i = 0; i < 3 && head > 0 && is_continuation(text[head]); ++i) --head;
   for (int i = 0; i < 3 && tail < text.size() && is_continuation(text[tail]); ++i) ++tail;
   return text.replace(head, tail - head,

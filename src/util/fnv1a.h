@@ -7,7 +7,7 @@ namespace unflake {
 
 inline constexpr uint64_t fnv1a_start = 0xCBF29CE484222325u;
 
-// Stays the same for ever, so what is kept can be named by it. Goes on from `value`.
+// Never changes, so stored things can be named by it. Continues from `value`.
 constexpr uint64_t fnv1a(std::string_view text, uint64_t value = fnv1a_start) {
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
   return value;

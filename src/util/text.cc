@@ -57,7 +57,7 @@ size_t control_sequence_length(std::string_view text) {
 }
 
 // ESC ] 0;title BEL, or ESC \ at the end. One that reaches the end of the line was cut short, and
-// must not take the lines below along.
+// must not swallow the lines below.
 size_t control_string_length(std::string_view text) {
   size_t end = 2;
   while (end < text.size() && static_cast<unsigned char>(text[end]) >= ' ') ++end;

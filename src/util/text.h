@@ -30,7 +30,7 @@ enum class LineFeeds { escape, keep };
 std::string printable(std::string_view text, LineFeeds line_feeds = LineFeeds::escape);
 
 // Without what terminals obey and people do not read: colours, cursor movements, titles and links
-// (the escape sequences of ECMA-48). Of a sequence that does not end only the escape goes.
+// (the escape sequences of ECMA-48). Of a sequence that does not end, only the escape is removed.
 std::string without_escape_sequences(std::string_view text);
 
 // Bytes of the UTF-8 sequence that starts the text, 0 when it is not one. Overlong forms,

@@ -25,7 +25,7 @@ std::string format_duration(Duration duration);
 // Exact and without blanks, so that it can be read back: "200ms", "80us".
 std::string duration_word(Duration duration);
 
-// Of what took some time that nobody told: that is not none.
+// For what took an unknown time, which is not none.
 inline constexpr Duration unknown_duration{-1};
 
 // As format_duration(); "-" when it is not known.
@@ -36,7 +36,7 @@ inline std::string format_known_duration(Duration duration) {
 // A calendar day in UTC.
 using Day = std::chrono::sys_days;
 
-// "2026-03-01" and nothing else; a day that no calendar has is none.
+// "2026-03-01" and nothing else; a day that does not exist is none.
 std::optional<Day> parse_day(std::string_view text);
 
 std::string format_day(Day day);

@@ -13,7 +13,7 @@ struct SentActions {
 // The failures that a cause stands for, whose lives are told in the history.
 using FailuresOf = std::function<std::vector<LifecycleStep>(size_t cause)>;
 
-// Does what was planned, one after the other. Each step is in the history before the next one
+// Does what was planned, in order. Each step is in the history before the next one
 // begins, so that an error in the middle loses nothing. `causes` are kept up to date.
 class IssueSender {
  public:
@@ -23,7 +23,7 @@ class IssueSender {
         project_(std::move(project)),
         failures_(std::move(failures)) {}
 
-  // How many steps were done is told in any case.
+  // Always says how many steps were done.
   Result<void> send(std::span<const IssueAction> plan, std::span<CauseIssue> causes, TimePoint now,
                     SentActions& sent);
 
