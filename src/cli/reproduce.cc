@@ -124,7 +124,8 @@ class Reproduction {
   Result<void> read_log() {
     if (command_.log.empty()) return {};
     if (!command_.failure.empty())
-      return usage_error("--log and --failure exclude each other", "--failure", "give one of them");
+      return usage_error("--log and --failure cannot be used together", "--failure",
+                         "give one of them");
     const auto file = load_log(command_.log);
     if (!file) return file.error();
     if (file->bytes_left_out > 0)
@@ -177,10 +178,11 @@ class Reproduction {
     auto wanted = wanted_by_word(command_.failure, one_->test().id, one_->history());
     if (!wanted) return wanted.error();
     if (!wanted->failure)
-      events_.emit(Note{Note::Level::warning,
-                        "history knows no such failure of this test, so nothing but the signature "
-                        "of a failing run can tell that it is the one",
-                        "`unflake history TEST` lists those it knows; FILE:LINE works without"});
+      events_.emit(
+          Note{Note::Level::warning,
+               "the history has no such failure of this test, so nothing but the signature "
+               "of a failing run can tell that it is the one",
+               "`unflake history TEST` lists those it knows; FILE:LINE works without"});
     return std::vector{std::move(*wanted)};
   }
 

@@ -320,7 +320,7 @@ TEST_F(ForkServerTest, A_program_that_never_comes_to_its_main_is_refused) {
 TEST_F(ForkServerTest, A_program_that_takes_too_long_to_its_main_is_refused) {
   choose("hang");
   const ProcessResult result = run({constructor}, 100ms);
-  EXPECT_EQ(result.no_fork_server, "its main was not reached within 100 ms");
+  EXPECT_EQ(result.no_fork_server, "it did not reach main within 100 ms");
   EXPECT_EQ(result.end, End::timed_out);
 }
 TEST_F(ForkServerTest, A_word_to_stop_is_heard_while_a_server_starts) {
