@@ -313,7 +313,7 @@ int balance_command(const Words& words) {
   line.option("--most", command.most_runs, "runs of a claimed fix, with each value [320]")
       .between(10, 1'000'000);
   line.option("--budget", command.budget, "for each test [10m]");
-  line.option("--jobs", command.jobs, "at most so many runs at once, where that changes nothing");
+  line.option("--jobs", command.jobs, "at most this many runs at once, where that changes nothing");
   line.flag("--all", command.all, "every test that the words select, ranked by what it could save");
   line.option("--html", command.html, "a page with plots").takes("FILE");
   line.option("--patch", command.patch, "the values as a patch of the source").takes("FILE");

@@ -178,7 +178,7 @@ Result<double> parse_share(const std::string& text, const std::string& option, d
     return usage_error("this is too much", option + " " + printable(text),
                        fmt::format("give at most {:g}%", most * 100));
   if (share > 0 && share < 1) return share;
-  return usage_error("this is no share between none and all", option + " " + printable(text),
+  return usage_error("this is not a share between 0 and 100 %", option + " " + printable(text),
                      "write a percentage, as in 0.1%");
 }
 

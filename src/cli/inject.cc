@@ -116,7 +116,7 @@ class Parser {
   Result<void> read_delay(const std::string& text) {
     const auto parts = split_assignment(text);
     if (!parts)
-      return usage_error("this is no delay", "--delay '" + text + "'",
+      return usage_error("this is not a delay", "--delay '" + text + "'",
                          "write SITE@THREAD=DURATION, as in queue.cc:57:read@main=200ms");
     if (auto done = check_unit(*parts, "--delay '" + text + "'"); !done) return done.error();
     auto delay = place(parts->place);
@@ -131,8 +131,8 @@ class Parser {
     if (!read_visits(rest, *delay))
       return usage_error(fmt::format("'{}' says nothing about visits", printable(rest)),
                          "--delay '" + text + "'",
-                         "write `at visit N`, `from visit N` or `halving` behind the duration, and "
-                         "`once SITE@THREAD` behind that");
+                         "write `at visit N`, `from visit N` or `halving` after the duration, and "
+                         "`once SITE@THREAD` after that");
     all_.push_back({*delay, text});
     return {};
   }
@@ -154,7 +154,7 @@ class Parser {
   }
 
   Result<void> read_hold(const std::string& text) {
-    const Error wrong = usage_error("this is no hold", "--hold '" + text + "'",
+    const Error wrong = usage_error("this is not a hold", "--hold '" + text + "'",
                                     "write SITE@THREAD until SITE@THREAD, then `x N` for the N-th "
                                     "time, `for DURATION` at most");
     std::string_view rest = text;
@@ -185,7 +185,7 @@ class Parser {
   Result<void> read_set_time(const std::string& text) {
     const auto parts = split_assignment(text);
     if (!parts || !parts->rest.empty())
-      return usage_error("this is no time value for a site", "--set-time '" + text + "'",
+      return usage_error("this is not a time value for a site", "--set-time '" + text + "'",
                          "write SITE@THREAD=DURATION, as in server.cc:90:poll=50ms");
     if (auto done = check_unit(*parts, "--set-time '" + text + "'"); !done) return done.error();
     return add_change(*parts, Intervention::Action::replace_time, text);
@@ -194,7 +194,7 @@ class Parser {
   Result<void> read_scale_time(const std::string& text) {
     const auto parts = split_assignment(text, scaled_second);
     if (!parts || !parts->rest.empty())
-      return usage_error("this is no factor for the time values of a site",
+      return usage_error("this is not a factor for the time values of a site",
                          "--scale-time '" + text + "'",
                          "write SITE@THREAD=FACTOR, as in server.cc:90:poll=0.5 or =50%");
     return add_change(*parts, Intervention::Action::scale_time, text);
@@ -323,16 +323,16 @@ it. The first run goes without interventions, to learn the names; then come the 
   unflake inject ./server_test Server.Accepts --delay 'queue.cc:57=50ms' -n 20
   unflake inject ./server_test Server.Accepts --hold 'Queue::pop()@pool.cc:31#* until Queue::push()'
 
-A site is a call (FILE:LINE:API), a line (FILE:LINE) or a function's entry (FUNCTION()); behind it
+A site is a call (FILE:LINE:API), a line (FILE:LINE) or a function's entry (FUNCTION()); after it
   :after         on the other side of the call: of a wait, when the thread was woken
   :start         of a creation (pthread_create, fork): in the new thread, before its first line
   @THREAD        only in this thread: main, pool.cc:31#2, or pool.cc:31#* for all that line started
-A duration has a unit: 80us, 50ms, 1.5s. Behind a delay's duration
+A duration has a unit: 80us, 50ms, 1.5s. After a delay's duration
   at visit N     only the N-th time that such a thread comes there
   from visit N   from then on
   halving        every time, half as long at each further visit of a thread
   once SITE      visits count from when that site (with @THREAD, if wanted) was reached
-Behind a hold's second site
+After a hold's second site
   x N            until it was reached N times
   for DURATION   at most this long [5s]
 

@@ -409,11 +409,12 @@ int reproduce_command(const Words& words) {
   line.option("--initial-delay", command.initial_delay,
               "the first delay of bisection, one-by-one and ddmin [four times as long as the test "
               "runs, at most 5s]");
-  line.option("--order", command.order, "of guided: turns, nearest, appearance or random")
+  line.option("--order", command.order,
+              "with guided: the order of the delays: turns, nearest, appearance or random")
       .one_of({"turns", "nearest", "appearance", "random"});
   line.option("--candidates", command.most_candidates,
-              "of guided: only the first so many of that order [all]");
-  line.option("--seed", command.seed, "for what is random");
+              "with guided: try only this many delays [all]");
+  line.option("--seed", command.seed, "the seed for everything random");
   line.option("--profile-runs", command.profile_runs, "runs without delays at first [5]")
       .between(1, 100);
   line.option("--out", command.out, "write the repro file here (of several failures, the first)")

@@ -29,7 +29,7 @@ Result<std::string> make_link_folder() {
   if (failed || !can_be_preloaded(parent)) parent = "/tmp";
   std::string folder = parent + "/unflake-agent-XXXXXX";
   if (::mkdtemp(folder.data()) != nullptr) return folder;
-  return internal_error(fmt::format("no folder can be made: {}", ::strerror(errno)), parent,
+  return internal_error(fmt::format("cannot make a folder: {}", ::strerror(errno)), parent,
                         "unflake needs one because its own path has a blank or a colon in it, "
                         "which LD_PRELOAD cannot hold");
 }
