@@ -1,6 +1,6 @@
-// What a store costs: taking in results, alone and with eight writers, and every question to it, as
-// a command asks it, with the start of the process; time on the processor is in parentheses. Exits
-// with 1 when a bound is missed.
+// What a store costs: trials of a search, taking in results, alone and with eight writers, and
+// every question to it, as a command asks it, with the start of the process; time on the processor
+// is in parentheses. Exits with 1 when a bound is missed.
 //   store_bench                fills a file of its own; UNFLAKE_BENCH_RUNS sets its size
 //   store_bench --postgres     fills a database of a server of its own, which waits for the disk
 //   store_bench URL            asks a history that generate_history has filled
@@ -184,6 +184,55 @@ int ask(const std::string& url, const std::string& name) {
   return 0;
 }
 
+// As a search has them: several of each plan, and a plan for every site and delay.
+std::vector<RunRecord> trials_of(const TestId& test, TimePoint start, int count, int per_plan) {
+  std::vector<RunRecord> trials;
+  for (int i = 0; i < count; ++i) {
+    RunRecord trial;
+    trial.test = test;
+    trial.attempt = i + 1;
+    trial.started = start + i * std::chrono::milliseconds(21);
+    trial.duration = std::chrono::microseconds(20'000 + i % 977);
+    trial.purpose = "candidate";
+    trial.plan = fmt::format("queue_{}.cc:{}:pthread_cond_wait:after@worker.cc:31#2={}ms", per_plan,
+                             i / per_plan, 100 + i / per_plan % 7);
+    trials.push_back(std::move(trial));
+  }
+  return trials;
+}
+
+constexpr int trials_of_a_search = 10'000;
+constexpr size_t trials_at_once = 50;
+
+// A search takes milliseconds for each; a few bytes, because there are thousands.
+void bench_trials(const StoreAddress& address, int per_plan) {
+  auto store = need(open_store(address));
+  const TestId test{"searched", fmt::format("with {} trials of each plan", per_plan)};
+  const auto trials = trials_of(test, end_of(*store), trials_of_a_search, per_plan);
+  SessionRecord session;
+  session.started = trials.front().started;
+  const SessionId id = need(store->begin_session(session));
+  const auto size = [&] {
+    store.reset();  // so that the file holds what the log did
+    const auto bytes = std::filesystem::file_size(address.url);
+    store = need(open_store(address));
+    return static_cast<double>(bytes);
+  };
+  const double before = is_postgres(address) ? 0 : size();
+  const double taken = seconds([&] {
+    for (size_t i = 0; i < trials.size(); i += trials_at_once)
+      if (const auto done = store->record_all(id, std::span(trials).subspan(i, trials_at_once));
+          !done)
+        give_up(to_string(done.error()));
+  });
+  const std::string what = fmt::format("{} trials, {} of each plan", trials.size(), per_plan);
+  const double each = taken / trials_of_a_search * 1e6;
+  report(what, each, "us each", each <= 200, "<= 200");
+  if (is_postgres(address)) return;
+  const double bytes = (size() - before) / trials_of_a_search;
+  report(what, bytes, "bytes each", bytes <= 300, "<= 300");
+}
+
 int bench(const StoreAddress& address, bool ingest) {
   if (ingest) {
     bench_ingest(address, 1'000'000, "one process, into what is there");
@@ -202,6 +251,7 @@ int bench_own_server() {
   PostgresServer server(PostgresServer::Durability::as_in_production);
   const StoreAddress address{server.url_of("postgres")};
   need(open_store(address));
+  for (const int per_plan : {1, 5}) bench_trials(address, per_plan);
   bench_writers(address, wanted_runs(1'000'000));
   bench_questions(address);
   return all_bounds_met ? 0 : 1;
@@ -212,6 +262,7 @@ int bench_own_file() {
   std::string folder = (std::filesystem::temp_directory_path() / "unflake-bench-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) give_up("cannot make a temporary folder");
   const StoreAddress address{folder + "/history.db"};
+  for (const int per_plan : {1, 5}) bench_trials(address, per_plan);
   bench_ingest(address, runs, "one process, into an empty history");
   const int status = bench(address, true);
   std::filesystem::remove_all(folder);

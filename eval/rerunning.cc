@@ -48,7 +48,7 @@ Result<Rerunning> Rerunning::of(const TestWords& words, const std::string& confi
   Rerunning rerunning(std::move(*one));
   Plan plan = agent_plan();
   plan.calls = plan.stacks = true;  // the names of sites come from stacks
-  auto profile = rerunning.one_->run(plan);
+  auto profile = rerunning.one_->run({plan, {}, ""}, TrialEnded::Purpose::profile);
   if (!profile) return profile.error();
   rerunning.known_ = std::move(profile->trace);
   return rerunning;
@@ -65,7 +65,7 @@ Result<Rerun> Rerunning::run(const SetTimes& times, int most, const IsEnough& is
   Rerun rerun;
   std::vector<double> passed_ms;
   while (rerun.runs < most && !is_enough(rerun)) {
-    const auto result = one_->run(plan, conditions_of(machine));
+    const auto result = one_->run({plan, conditions_of(machine), ""}, TrialEnded::Purpose::setting);
     if (one_->stop_signal() != 0) return internal_error("interrupted");
     if (!result) return result.error();
     ++rerun.runs;

@@ -5,14 +5,14 @@
 
 namespace unflake::agent {
 
-// CLOCK_MONOTONIC in ns, past every hook and interceptor.
+// CLOCK_MONOTONIC in ns, bypassing every hook and interceptor.
 uint64_t now_ns();
 uint64_t now_ns(clockid_t clock);
 void resolve_clock();
 
 inline constexpr int64_t ns_per_second = 1'000'000'000;
 
-// The end of time stands for what is beyond it.
+// The end of time means what is beyond it.
 inline int64_t to_ns(const timespec& time) {
   int64_t ns;
   if (!__builtin_mul_overflow(time.tv_sec, ns_per_second, &ns) &&
@@ -24,7 +24,7 @@ inline timespec to_timespec(int64_t ns) {
   return {ns / ns_per_second, ns % ns_per_second};
 }
 
-// Sleeps on, whatever signal comes, until this moment; on time to some microseconds.
+// Sleeps until this time, whatever signals come; accurate to a few microseconds.
 void sleep_until(uint64_t deadline_ns);
 
 }  // namespace unflake::agent

@@ -10,7 +10,7 @@ inline uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ (hash >> 29);
 }
 
-// A call of an API at an address. Mixed one after the other: neighbouring addresses differ in a few
+// A call of an API at an address. Mixed in sequence: neighbouring addresses differ in a few
 // bits, as the numbers of APIs do.
 inline uint64_t site_key(uint64_t address, uint16_t api) {
   return mix(mix(0, address), api) | 1;

@@ -159,7 +159,7 @@ bool has_both(char* const* environment) {
   return preload && named;
 }
 
-// The child's own libraries stay behind the agent, as long as there is room for them.
+// The child's own libraries stay after the agent, as long as there is room for them.
 void write_preload(char* out, const char* own) {
   strcpy(out, preload_name);
   strcat(out, library);
@@ -233,8 +233,8 @@ int serve_and_call_main(int, char**, char**) {
 
 void (*end_libraries)();
 
-// exit() calls it last but for flushing stdio, however the program came to exit: handlers have run
-// and global objects are gone, so a late thread meets what it would meet in an unlucky run.
+// exit() calls it last, before it flushes stdio, however the program came to exit: handlers have
+// run and global objects are gone, so a late thread meets what it would meet in an unlucky run.
 void end_libraries_and_hold() {
   if (end_libraries != nullptr) end_libraries();
   turn_before_exit();

@@ -23,7 +23,7 @@ void late_thread_ended();
 void delay_began(uint64_t at_most_ns);
 void delay_ended();
 
-// Waits, when the plan says so, until threads that were made late had the time to do what they do.
+// Waits, when the plan says so, until delayed threads had the time to do their work.
 void hold_exit();
 
 // What a program that this one starts needs to be followed: LD_PRELOAD and the memory's name.

@@ -59,7 +59,7 @@ inline bool change_kernel_action(int signal, const KernelAction& action,
 // probes.
 inline constexpr int fatal_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS};
 
-// For the handler of a signal that is to end the process. Sends it again as it was, since the
+// For the handler of a signal that should end the process. Sends it again as it was, since the
 // instruction need not fault a second time; while it is blocked, it comes when the handler returns.
 inline void die_of(int signal, const siginfo_t& info) {
   if (!change_kernel_action(signal, KernelAction{})) __builtin_trap();  // a filter forbids it

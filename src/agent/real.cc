@@ -20,8 +20,8 @@ bool is_libcs(void* function) {
          strstr(found.dlfo_link_map->l_name, "/libc.so.") != nullptr;
 }
 
-// libc may give the oldest of several versions to one who asks for none. What stands before it, a
-// sanitizer, has no versions.
+// libc may give the oldest of several versions to a caller that asks for none. What comes before
+// libc, a sanitizer, has no versions.
 void* find(const RealFunction& function) {
   void* next = dlsym(RTLD_NEXT, function.name);
   if (function.version == nullptr || !is_libcs(next)) return next;

@@ -49,7 +49,7 @@ extern int (*pthread_mutex_unlock)(pthread_mutex_t*);
     __builtin_return_address(0), __builtin_dwarf_cfa() \
   }
 
-// A hook that needs nothing but to be there: its subject is an object or { object, value }.
+// A hook that only has to exist: its subject is an object or { object, value }.
 #define PLAIN_HOOK(type, name, parameters, arguments, ...)      \
   HOOK(type, name, parameters) {                                \
     if (passes(Api::name, CALLER)) return real::name arguments; \

@@ -5,7 +5,7 @@
 
 namespace unflake::agent {
 
-// Gives up after a while: the holder may be this very thread, interrupted by a signal. In a forked
+// Gives up after a while: the holder may be this thread, interrupted by a signal. In a forked
 // child a holder of the parent process is nobody.
 class SpinLock {
  public:

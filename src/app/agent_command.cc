@@ -9,7 +9,6 @@
 #include "app/listeners.h"
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/stacks.h"
 #include "report/summary.h"
 #include "report/terminal.h"
 #include "report/trace_text.h"
@@ -66,7 +65,7 @@ void OneTestOptions::add_to(CommandLine& line) {
       .one_at_a_time();
   line.flag("--system", system_calls, "also calls that system libraries make for themselves");
   line.option("--color", colour, "auto, always or never").one_of({"auto", "always", "never"});
-  history.add_to(line);
+  history.add_recording_to(line);
   configuration.add_to(line);
 }
 
@@ -102,6 +101,7 @@ void OneTest::choose(size_t number) {
   clean_up();
   test_ = selected_[number];
   fixtures_ = with_fixtures({test_}, all_);
+  runner_ = std::make_unique<TrialRunner>(*executor_, test_, events_);
 }
 
 Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
@@ -140,17 +140,27 @@ OneTest::~OneTest() {
 
 void OneTest::clean_up() {
   for (const PlannedTest& fixture : fixtures_)
-    if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup)
-      (void)run(fixture.test, {}, false);
+    if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup) (void)run_fixture(fixture);
   is_set_up_ = false;
 }
 
-Result<ExperimentResult> OneTest::run(std::shared_ptr<const Test> test, const Plan& plan, bool keep,
-                                      const Conditions& conditions) {
-  Experiment experiment{test, plan, {}, keep};
-  experiment.conditions = conditions;
-  experiment.timeout = timeout_of(*test);
-  return executor_->run(experiment);
+namespace {
+
+Result<ExperimentResult> result_of(std::optional<Observation> seen, const TrialRunner& runner) {
+  if (seen) return std::move(seen->result);
+  if (runner.error()) return *runner.error();
+  return internal_error("the run was stopped");
+}
+
+}  // namespace
+
+Result<ExperimentResult> OneTest::run_fixture(const PlannedTest& fixture) {
+  TrialRunner runner(*executor_, fixture.test, events_);
+  const bool is_setup = fixture.role == PlannedTest::Role::setup;
+  const Trial trial{{}, {}, is_setup ? "sets up a fixture" : "cleans up a fixture"};
+  TrialLimit limit{timeout_of(*fixture.test)};
+  limit.keep_leftovers = is_setup;
+  return result_of(runner.run(trial, TrialEnded::Purpose::fixture, limit), runner);
 }
 
 Duration OneTest::timeout_of(const Test& test) const {
@@ -161,7 +171,7 @@ Result<void> OneTest::set_up() {
   if (std::exchange(is_set_up_, true)) return {};
   for (const PlannedTest& fixture : fixtures_) {
     if (fixture.role != PlannedTest::Role::setup) continue;
-    const auto result = run(fixture.test, {}, true);
+    const auto result = run_fixture(fixture);
     if (!result) return result.error();
     if (result->outcome.failed())
       return usage_error("a fixture that the test needs cannot be set up",
@@ -175,10 +185,10 @@ Result<std::unique_ptr<AgentRun>> OneTest::prepare(const Plan& plan) {
   return executor_->prepare(*test_, plan);
 }
 
-Result<ExperimentResult> OneTest::run(const Plan& plan, const Conditions& conditions) {
+Result<ExperimentResult> OneTest::run(const Trial& trial, TrialEnded::Purpose purpose) {
   if (auto done = set_up(); !done) return done.error();
-  auto result = run(test_, plan, false, conditions);
-  if (result && plan.agent && result->process.end == ProcessResult::End::not_started)
+  auto result = result_of(runner_->run(trial, purpose, {timeout()}), *runner_);
+  if (result && trial.plan.agent && !has_started(*result))
     return usage_error(result->process.error);
   return result;
 }
@@ -285,8 +295,7 @@ Plan profile_plan(const Repro& repro) {
 }
 
 void InterventionTotals::add(const ExperimentResult& result) {
-  ++runs_;
-  failed_ += result.outcome.failed();
+  failed_.add(result.outcome.failed());
   bool fired = false;
   const auto& states = result.trace->interventions;
   states_.resize(std::max(states_.size(), states.size()));

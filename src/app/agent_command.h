@@ -12,9 +12,10 @@
 #include "model/plan.h"
 #include "model/repro.h"
 #include "report/layout.h"
-#include "report/stacks.h"
+#include "report/trace_text.h"
 #include "run/local_executor.h"
 #include "search/session/session.h"
+#include "search/trial/trial_runner.h"
 
 namespace unflake {
 
@@ -58,12 +59,16 @@ class OneTest {
   const StoreAddress& history() const { return history_; }
   // For searches, which set their own time limits; after set_up().
   Executor& executor() { return *executor_; }
+  // Where every run is told, of the test and of its fixtures.
+  EventStream& events() { return events_; }
   Result<void> set_up();
   Duration timeout() const { return timeout_of(*test_); }
   // Whose entries are sites too.
   const std::vector<std::string>& functions() const { return functions_; }
   const ProjectCodeRules& project_code() const { return project_code_; }
-  Result<ExperimentResult> run(const Plan& plan, const Conditions& conditions = {});
+  // One run, with its fixtures set up. When somebody asked to stop it is an error, and
+  // stop_signal() says so.
+  Result<ExperimentResult> run(const Trial& trial, TrialEnded::Purpose purpose);
   // A run that somebody else starts, with its fixtures set up: under a debugger.
   Result<std::unique_ptr<AgentRun>> prepare(const Plan& plan);
   Launcher& launcher() { return *executor_; }
@@ -74,8 +79,7 @@ class OneTest {
   OneTest() = default;
   Result<void> select(const OneTestOptions& options, const Words& words, const Accept& accept);
   void clean_up();
-  Result<ExperimentResult> run(std::shared_ptr<const Test> test, const Plan& plan, bool keep,
-                               const Conditions& conditions = {});
+  Result<ExperimentResult> run_fixture(const PlannedTest& fixture);
   Duration timeout_of(const Test& test) const;
 
   Interrupts interrupts_;
@@ -86,6 +90,8 @@ class OneTest {
   std::vector<std::shared_ptr<const Test>> all_, selected_;
   std::shared_ptr<const Test> test_;
   std::vector<PlannedTest> fixtures_;
+  EventStream events_;
+  std::unique_ptr<TrialRunner> runner_;  // of the chosen test
   std::vector<std::string> functions_;
   ProjectCodeRules project_code_;
   std::optional<Duration> timeout_;
@@ -149,8 +155,7 @@ class InterventionTotals {
  public:
   void add(const ExperimentResult& result);
 
-  int runs() const { return runs_; }
-  int failed() const { return failed_; }
+  const Count& failed() const { return failed_; }
   // Other than watches, which do nothing.
   bool any_fired(const std::vector<Intervention>& plan) const;
   const std::vector<TracedIntervention>& states() const { return states_; }
@@ -162,8 +167,7 @@ class InterventionTotals {
                      const Style& style) const;
 
  private:
-  int runs_ = 0;
-  int failed_ = 0;
+  Count failed_;
   int failed_by_itself_ = 0;  // runs in which nothing fired
   std::vector<TracedIntervention> states_;
 };

@@ -1,4 +1,4 @@
-#include "app/changed_tests.h"
+#include "app/project.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

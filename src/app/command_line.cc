@@ -3,12 +3,22 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
-#include "app/page.h"
 #include "util/text.h"
 
 namespace unflake {
+
+int Page::write_out() const {
+  const bool written = std::fwrite(text_.data(), 1, text_.size(), stdout) == text_.size();
+  if ((written && std::fflush(stdout) == 0) || errno == EPIPE)
+    return static_cast<int>(ExitCode::success);
+  return report_error(
+      internal_error(fmt::format("standard output cannot be written: {}", std::strerror(errno))));
+}
+
 namespace {
 
 CLI::Option* add_duration(CLI::App& app, const std::string& names, std::optional<Duration>& value,

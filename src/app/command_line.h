@@ -1,14 +1,56 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "util/result.h"
 #include "util/time.h"
+
+namespace unflake {
+
+// What unflake's exit status says to a script. Documented in docs/formats.md.
+enum class ExitCode {
+  success = 0,
+  test_failed = 1,      // a test failed in every one of its runs
+  usage = 2,            // the command line, the configuration or the target is not right
+  flaky_only = 3,       // no test always failed, and a test both failed and passed
+  unflake_failed = 4,   // unflake or the machine failed, not a test
+  only_margin = 5,      // no test to blame: it fails when a machine stands still
+  signal_offset = 128,  // + the signal that stopped it
+};
+
+inline int exit_code_of_signal(int signal) {
+  return static_cast<int>(ExitCode::signal_offset) + signal;
+}
+
+inline ExitCode exit_code_of(const Error& error) {
+  return error.kind == ErrorKind::usage ? ExitCode::usage : ExitCode::unflake_failed;
+}
+
+// What a command says outside of a session: collected, then written to standard output at once.
+class Page {
+ public:
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  // The exit code: a reader that goes away early (`| head`) has what it wanted; a full disk is an
+  // error.
+  int write_out() const;
+
+ private:
+  std::string text_;
+};
+
+}  // namespace unflake
 
 namespace CLI {
 class App;
@@ -20,10 +62,10 @@ namespace unflake {
 // Says on standard error what happened, where, and what to do next. Returns the exit code for it.
 int report_error(const Error& error);
 
-// The words behind the command's name, split at the first `--`.
+// The words after the command's name, split at the first `--`.
 struct Words {
   std::vector<std::string> options;
-  std::vector<std::string> command;  // behind `--`
+  std::vector<std::string> command;  // after `--`
   bool has_command = false;          // there was a `--`
 };
 
@@ -54,18 +96,18 @@ class Option {
   CLI::Option* option_;
 };
 
-// One command's options, with unflake's manners: exit codes, errors, `--help` at any place. It
+// One command's options, with unflake's conventions: exit codes, errors, `--help` anywhere. It
 // hides CLI11, whose templates take longer to compile than the rest of a command.
 class CommandLine {
  public:
   CommandLine(const std::string& command, const std::string& help);
   ~CommandLine();
 
-  // Names are as in "-j,--jobs"; one without dashes stands for words that have no option's name.
+  // Names are as in "-j,--jobs"; one without dashes takes words that are not options.
   template <OptionValue Value>
   Option option(const std::string& names, Value& value, const std::string& description);
   Option flag(const std::string& names, bool& value, const std::string& description);
-  // The name that denies it has a `!` in front, as in "--fork,!--no-fork".
+  // The negated name has a `!` in front, as in "--fork,!--no-fork".
   Option flag(const std::string& names, std::optional<bool>& value, const std::string& description);
 
   // The exit code when there is nothing more to do: help was shown, or the words were wrong.

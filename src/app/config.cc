@@ -15,7 +15,7 @@
 namespace unflake {
 namespace {
 
-// Collects values out of one TOML table and remembers the first thing that is wrong with it.
+// Collects values from one TOML table and remembers the first thing that is wrong with it.
 class TableReader {
  public:
   TableReader(const toml::table& table, std::string path) : table_(table), path_(std::move(path)) {}
@@ -233,6 +233,8 @@ class ConfigReader {
     TableReader reader(*table, path_);
     reader.read("store", history.store);
     reader.read("project", history.project);
+    reader.read("keep_trials", history.retention.trials);
+    reader.read("most_trials", history.retention.most_trials);
     reader.read("keep_passing_runs", history.retention.passing_runs);
     reader.read("keep_failing_runs", history.retention.failing_runs);
     reader.read("keep_outputs", history.retention.outputs);

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_event.h"
+#include "store/values.h"
 #include "symbols/project_code.h"
 #include "util/result.h"
 #include "util/time.h"
 
 namespace unflake {
 
-// Whether a session in which tests were flaky and none failed for good is a failure.
+// Whether a session in which tests were flaky and none always failed is a failure.
 enum class FlakyResult { tell, pass, fail };
 std::optional<FlakyResult> flaky_result_from(std::string_view name);
 
@@ -37,10 +37,10 @@ struct Override {
   std::optional<bool> may_exit;
 };
 
-// What a project says about its own code, whoever runs its tests and how.
+// What a project says about its own code, no matter who runs its tests or how.
 struct CodeSettings {
   std::vector<std::string> project;    // folders and globs of project code
-  std::vector<std::string> system;     // and of what is none
+  std::vector<std::string> system;     // and of what is not
   std::vector<std::string> functions;  // whose entries are sites too
 
   ProjectCodeRules rules(const std::string& root) const { return {root, project, system}; }

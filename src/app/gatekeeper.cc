@@ -128,12 +128,12 @@ void Gatekeeper::end(SessionEnded session) {
   listeners_.emit(session);
 }
 
-// A history that cannot tell is told by the recorder.
+// The recorder reports a history that cannot answer.
 std::string Gatekeeper::past_of(const TestId& test, const GateDecision& decision) {
   if (!store_ || decision.unknown.empty()) return "";
   if (!lifecycle_) {
-    auto events = store_->lifecycle({});
-    lifecycle_ = events ? std::move(*events) : std::vector<LifecycleEvent>();
+    auto steps = store_->lifecycle({});
+    lifecycle_ = steps ? std::move(*steps) : std::vector<LifecycleStep>();
   }
   for (const std::string& signature : decision.unknown)
     if (std::string past = past_quarantine(*lifecycle_, test, signature); !past.empty())
@@ -195,7 +195,7 @@ void Gatekeeper::note_in_history() {
   Result<void> noted;
   for (const QuarantineEntry& entry : new_entries_)
     if (store_ && noted)
-      noted = store_->note(lifecycle_event(LifecycleEvent::Kind::quarantined, entry, options_.now));
+      noted = store_->note(lifecycle_step(LifecycleStep::Kind::quarantined, entry, options_.now));
   if (!noted)
     listeners_.emit(Note{
         Note::Level::warning,

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "app/command_line.h"
 #include "app/config.h"
-#include "app/page.h"
 #include "lifecycle/gate.h"
 #include "lifecycle/owners.h"
 #include "model/events.h"
@@ -22,7 +22,7 @@ struct GatekeeperOptions {
   LiftRule lift;
   std::string project_root;
   TimePoint now;
-  std::optional<std::vector<std::string>> listed;  // all names of the target, when it told them all
+  std::optional<std::vector<std::string>> listed;  // all names of the target, if it listed them all
 };
 
 // As a build is configured.
@@ -32,7 +32,7 @@ GatekeeperOptions gatekeeper_options(const CiSettings& ci, std::string quarantin
 // `asked`: what --flaky says, a name that is known.
 FlakyResult ci_flaky_result(const std::optional<std::string>& asked, const Config& config);
 
-// Stands between a session and its listeners: what it passes on says of each test, and of the whole
+// Sits between a session and its listeners: what it passes on says of each test, and of the whole
 // session, what the gate decided.
 class Gatekeeper : public Consumer {
  public:
@@ -63,7 +63,7 @@ class Gatekeeper : public Consumer {
   std::map<TestId, std::vector<GateAttempt>> attempts_;  // of the tests that have not ended
   std::vector<TestId> passed_;                           // that have entries
   std::vector<QuarantineEntry> new_entries_;
-  std::optional<std::vector<LifecycleEvent>> lifecycle_;  // once somebody asked
+  std::optional<std::vector<LifecycleStep>> lifecycle_;  // once somebody asked
   GateCounts counts_;
 };
 

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <random>
 
+#include "app/agent_command.h"
 #include "lifecycle/owners.h"
+#include "store/values.h"
 #include "util/files.h"
 #include "util/paths.h"
 #include "util/system.h"
@@ -92,8 +94,7 @@ void add_options(CommandLine& line, RunCommand& run) {
   line.flag("-v,--verbose", run.verbose, "every run, with its output");
   line.flag("--full", run.full, "at a time-out, all frames of all threads");
   line.option("--color", run.colour, "auto, always or never").one_of({"auto", "always", "never"});
-  run.history.add_to(line);
-  line.flag("--no-history", run.no_history, "do not record the runs");
+  run.history.add_recording_to(line);
   run.configuration.add_to(line);
   line.option("--max-output", run.max_output_kib,
               "KiB of a run's output that are kept, first and last half [1024]")
@@ -195,6 +196,48 @@ bool can_be_live(int fd) {
 
 int terminal_of(const RunCommand& run) {
   return run.json ? STDERR_FILENO : STDOUT_FILENO;
+}
+
+std::string command_line_of(const std::string& command, const Words& words) {
+  std::string line = "unflake " + command + " " + shell_join(words.options);
+  if (words.has_command)
+    line += (words.options.empty() ? "-- " : " -- ") + shell_join(words.command);
+  return line;
+}
+
+void TrialHistory::open(const StoreOptions& options, OneTest& one, std::string command_line,
+                        Tell tell) {
+  if (options.no_history) return;
+  one.events().add(*this);
+  SessionStarted session;
+  session.at = std::chrono::system_clock::now();
+  session.command_line = std::move(command_line);
+  session.surroundings = survey(one.project(), one.launcher());
+  if (std::string& build = session.surroundings.build; build.empty())
+    build = std::string(local_build) + make_session_uuid();
+  recorder_ = std::make_unique<HistoryRecorder>(
+      [this, address = one.history(), project = one.project()] {
+        return open_store(address, project);
+      },
+      std::move(tell));
+  recorder_->record_trials_in(std::move(session));
+}
+
+void TrialHistory::open(const OneTestOptions& options, OneTest& one, std::string command_line) {
+  open(options.history, one, std::move(command_line),
+       [colour = options.colour](const Note& note) { warn({note}, colour); });
+}
+
+void TrialHistory::on(const Event& event) {
+  if (recorder_) recorder_->on(event);
+}
+
+Result<Store*> TrialHistory::open_store(const StoreAddress& address, const Project& project) {
+  if (address.url == project.path("history.db")) make_folder(project);
+  auto store = unflake::open_store(address);
+  if (!store) return store.error();
+  store_ = std::move(*store);
+  return store_.get();
 }
 
 // History comes first: a run that was told was recorded.

@@ -29,7 +29,7 @@ struct RunCommand {
   std::optional<bool> fork_server;
   std::optional<bool> crash_places;
   std::string json_file, junit, colour = "auto";
-  bool until_fail = false, fail_fast = false, shuffle = false, no_history = false;
+  bool until_fail = false, fail_fast = false, shuffle = false;
   bool json = false, quiet = false, verbose = false, full = false, core_dumps = false;
   size_t max_output_kib = 1024;
   size_t slowest = 0;
@@ -60,6 +60,35 @@ bool can_be_live(int fd);
 
 // Standard output belongs to the JSON lines when they are asked for.
 int terminal_of(const RunCommand& run);
+
+// "unflake run ./server_test -n 3", as it can be given again.
+std::string command_line_of(const std::string& command, const Words& words);
+
+class OneTest;
+struct OneTestOptions;
+
+// Records the trials of a command that looks into tests. They begin a session with the first of
+// them: a command that made no run leaves nothing in the history.
+class TrialHistory : public Consumer {
+ public:
+  using Tell = HistoryRecorder::Tell;
+
+  // Without it, or with --no-history, nothing is recorded. Must outlive the test, whose fixtures
+  // end with it.
+  void open(const StoreOptions& options, OneTest& one, std::string command_line, Tell tell);
+  // The same for a command that listens to nothing else: notes go to standard error.
+  void open(const OneTestOptions& options, OneTest& one, std::string command_line);
+  ~TrialHistory() override { close(); }
+  void on(const Event& event) override;
+
+ private:
+  // What still waits is written, and notes about that may come back here.
+  void close() { recorder_.reset(); }
+  Result<Store*> open_store(const StoreAddress& address, const Project& project);
+
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<HistoryRecorder> recorder_;
+};
 
 // Everything that listens to a session.
 class Listeners {

@@ -116,6 +116,11 @@ void StoreOptions::add_to(CommandLine& line) {
       .takes("NAME");
 }
 
+void StoreOptions::add_recording_to(CommandLine& line) {
+  add_to(line);
+  line.flag("--no-history", no_history, "do not record the runs");
+}
+
 StoreAddress StoreOptions::address(const Project& project_here, const Config& config) const {
   StoreAddress address;
   address.url = !url.empty() ? url : config.history.store.value_or(project_here.path("history.db"));

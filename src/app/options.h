@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,7 +9,6 @@
 
 #include "app/command_line.h"
 #include "app/config.h"
-#include "app/page.h"
 #include "app/project.h"
 #include "store/store.h"
 #include "suite/adapter.h"
@@ -24,7 +22,10 @@ struct StoreOptions {
   std::string url;  // empty: as configured, else the project's own file
   std::string
       project;  // empty: as configured, else none in a file and the repository's on a server
+  bool no_history = false;  // nothing is recorded
   void add_to(CommandLine& line);
+  // For a command that makes runs.
+  void add_recording_to(CommandLine& line);
   StoreAddress address(const Project& project, const Config& config) const;
 };
 
@@ -68,7 +69,7 @@ struct SelectedTests {
   std::vector<Error> unmatched = {};  // parts of the words that do nothing, or not for all tests
 };
 
-// The targets of earlier sessions, by name. A history that is not there or cannot be read is an
+// The targets of earlier sessions, by name. A missing or unreadable history is an
 // error only when a name is looked up.
 using FindTarget = std::function<Result<std::optional<TargetRecord>>(const std::string& name)>;
 
@@ -81,6 +82,6 @@ Result<SelectedTests> select_tests(const TargetOptions& options, const Words& wo
                                    const FindTarget& find_target, Launcher& launcher);
 
 // "2026-03-01", "2026-03-01 12:00", "2026-03-01T12:00:30Z"; always UTC.
-Result<std::chrono::system_clock::time_point> parse_time(std::string_view text);
+Result<TimePoint> parse_time(std::string_view text);
 
 }  // namespace unflake

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 constexpr size_t longest_name = 120;
 constexpr const char* ending = ".json";
 
-// A name that no shell, file system or archive has an opinion about.
+// A name without special meaning to any shell, file system or archive.
 std::string safe_name(const TestId& test) {
   std::string name = to_string(test).substr(0, longest_name);
   const auto is_safe = [](char c) {

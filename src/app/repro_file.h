@@ -23,7 +23,7 @@ struct SavedRepro {
 // unless it has a slack and the new one has none; one of another failure never is.
 Result<SavedRepro> save_repro(const Project& project, const Repro& repro);
 
-// Whether save_repro() will be able to, without making anything yet: better before a search than
+// Whether save_repro() will be able to, without creating anything yet: better before a search than
 // after it.
 Result<void> check_repro_folder(const Project& project);
 

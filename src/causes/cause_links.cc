@@ -12,7 +12,7 @@
 namespace unflake {
 namespace {
 
-// Texts that all look alike would be compared with each other for ever.
+// Texts that all look alike would be compared with each other forever.
 constexpr size_t most_in_a_bucket = 64;
 
 std::string key_of(const FlakyFailure& failure, const FailureTraits& traits) {
@@ -47,7 +47,7 @@ class Linking {
   }
 
  private:
-  // Two jobs may have founded one cause at the same time: the first one has its signatures.
+  // Two jobs may have created one cause at the same time: the first one has its signatures.
   void take_known(std::span<const CauseRecord> known) {
     for (const CauseRecord& record : known) causes_.push_back({record, {}, false, false});
     std::ranges::sort(causes_, {}, [](const LinkedCause& cause) { return cause.record.id; });

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_event.h"
+#include "store/values.h"
 
 namespace unflake {
 
@@ -17,15 +17,15 @@ struct LinkedCause {
   bool came_back = false;        // it was closed, and failed again afterwards
 };
 
-// By what a cause knows a failure: its signature; of a failure that says nothing but that a test
+// How a cause identifies a failure: its signature; for one that says nothing but that a test
 // failed, one that is the test's own.
 std::string cause_signature(const FlakyFailure& failure);
 
-// Whether a failure after a cause was closed is a return, and not one of code without the fix.
+// Whether a failure after a cause was closed is a return, and not from code without the fix.
 using IsReturn = std::function<bool(const CauseRecord& closed, const FlakyFailure& failure)>;
 
 // Which failures have one cause. A known cause keeps its id, its title, its issue and its
-// signatures; failures join it or found a new one, the oldest first, so that the answer does not
+// signatures; failures join it or start a new one, the oldest first, so that the answer does not
 // depend on their order. One that was closed and failed afterwards is open again.
 std::vector<LinkedCause> link_causes(std::span<const FlakyFailure> failures,
                                      std::span<const CauseRecord> known, TimePoint now,

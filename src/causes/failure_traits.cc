@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "model/signature.h"
-#include "util/fnv1a.h"
 #include "util/paths.h"
 #include "util/text.h"
 
@@ -18,7 +17,7 @@ constexpr size_t most_bytes = 8 * 1024;
 constexpr size_t most_words = 200;
 constexpr size_t shortest_name_part = 4;
 constexpr size_t telling_enough = 4;
-constexpr size_t long_expression = 3;  // `ok` may stand on any line of a test
+constexpr size_t long_expression = 3;  // `ok` may be on any line of a test
 constexpr int hashes_per_text = 8;     // two texts with 60 % in common miss each other once in 1500
 
 // What test frameworks of any language say around a failure, and what half of all failures are
@@ -209,7 +208,7 @@ void sort_and_unite(std::vector<uint64_t>& numbers) {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
 }
 
-// Words of the checked expression tell where a failure is and not why it happened.
+// Words of the checked expression show where a failure is, not why it happened.
 void read_words(FailureTraits& traits, const Failure& failure) {
   const auto own_names = name_parts(traits.test);
   std::unordered_set<std::string> not_telling;
@@ -249,7 +248,7 @@ bool is_same_function(const FailureTraits& a, const FailureTraits& b) {
   return is_same_file(a, b) || a.file.empty() || b.file.empty();
 }
 
-// What is known of these is where the program was, and not what somebody checked.
+// What is known about these is where the program was, not what was checked.
 bool is_told_by_function(FailureKind kind) {
   return is_sanitizer(kind) || kind == FailureKind::signal || kind == FailureKind::timeout;
 }

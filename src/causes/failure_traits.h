@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_event.h"
+#include "store/values.h"
 
 namespace unflake {
 
-// What of a failure can be compared with another one's: its place, and its words without whatever
+// The comparable parts of a failure: its place, and its words without whatever
 // differs between runs, machines and tests.
 struct FailureTraits {
   FailureKind kind = FailureKind::exit_status;
@@ -25,10 +25,10 @@ struct FailureTraits {
 
 FailureTraits traits_of(const FlakyFailure& failure);
 
-// Neither a place nor enough words of its own: "exit status 1" of two tests is not one failure.
+// Neither a place nor enough distinctive words: "exit status 1" of two tests is not one failure.
 bool is_vague(const FailureTraits& traits);
 
-// Of what two failures say, the part that is common to both, 0 to 1; 1 when neither says anything.
+// The share of what two failures say that both say, 0 to 1; 1 when neither says anything.
 double common_words(const FailureTraits& a, const FailureTraits& b);
 
 // Whether two failures with different signatures have one cause, by the first of these that
@@ -38,8 +38,8 @@ double common_words(const FailureTraits& a, const FailureTraits& b);
 //             least half of the words
 //   moved     the same check of the same test on another line: at least three words long, and
 //             never seen on the old line after it had been seen on the new one, in another commit
-//   words     at least 80 % of the words, four of them telling, wherever and in whichever test it
-//             is; in the same file 60 %
+//   words     at least 80 % of the words, four of them distinctive, wherever and in whatever test
+//             it is; in the same file 60 %
 bool have_one_cause(const FailureTraits& a, const FailureTraits& b);
 
 // Failures that may have one cause have a bucket in common.

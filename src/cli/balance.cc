@@ -7,15 +7,15 @@
 #include <thread>
 
 #include "app/agent_command.h"
+#include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/page.h"
 #include "cli/balance_input.h"
 #include "cli/commands.h"
 #include "report/balance_html.h"
 #include "report/balance_json.h"
 #include "report/balance_text.h"
 #include "report/search_text.h"
-#include "search/balance/claim.h"
+#include "search/balance/balance.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -80,12 +80,20 @@ class Balance {
         command_.all ? OneTest::find_each(command_.one, words) : OneTest::find(command_.one, words);
     if (!one) return one.error();
     one_ = std::move(*one);
+    history_.open(command_.one.history, *one_, command_line_of("balance", words),
+                  [this](const Note& note) { tell_of_history(note); });
+    one_->events().add(events_);
     const auto code = command_.all ? balance_all() : is_claim() ? judge_claim() : balance_one();
     if (code && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     return code;
   }
 
  private:
+  void tell_of_history(const Note& note) {
+    if (command_.json) return warn({note}, command_.one.colour);
+    events_.emit(note);
+  }
+
   bool is_claim() const { return command_.to.has_value(); }
 
   Result<void> read_words() {
@@ -138,7 +146,7 @@ class Balance {
     BalanceOptions options = options_;
     options.plan = plan();
     options.limits.timeout = one_->timeout();
-    auto report = balance(one_->executor(), one_->shared_test(), options, events_);
+    auto report = balance(one_->executor(), one_->shared_test(), options, one_->events());
     if (!report) return report;
     const SourceOptions sources{command_.compile_commands, !command_.sites.empty()};
     add_sources(*report, one_->project(), sources);
@@ -179,7 +187,7 @@ class Balance {
     options.limits = options_.limits;
     options.limits.at_once = 1;
     options.limits.timeout = one_->timeout();
-    auto report = check_claim(one_->executor(), one_->shared_test(), options, events_);
+    auto report = check_claim(one_->executor(), one_->shared_test(), options, one_->events());
     if (!report) return report.error();
     tell_code_notes(report->notes);
     const int code = tell(command_.json ? claim_json(*report) : claim_text(*report, style_));
@@ -267,6 +275,7 @@ class Balance {
   CodeNotes code_notes_;
   EventStream events_;
   const Style style_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
 };
 
@@ -304,7 +313,7 @@ int balance_command(const Words& words) {
   line.option("--most", command.most_runs, "runs of a claimed fix, with each value [320]")
       .between(10, 1'000'000);
   line.option("--budget", command.budget, "for each test [10m]");
-  line.option("--jobs", command.jobs, "at most so many runs at once, where that changes nothing");
+  line.option("--jobs", command.jobs, "at most this many runs at once, where that changes nothing");
   line.flag("--all", command.all, "every test that the words select, ranked by what it could save");
   line.option("--html", command.html, "a page with plots").takes("FILE");
   line.option("--patch", command.patch, "the values as a patch of the source").takes("FILE");

@@ -37,8 +37,8 @@ std::string line_of(const std::string& file, int number) {
   return in ? std::string(trim(line)) : "";
 }
 
-// Why a new value is not written into the source; empty: it is. What a wait for something that must
-// not happen is for is its length.
+// Why a new value is not written into the source; empty: it is. A wait for something that
+// must not happen is there for its length.
 std::string why_it_stays(const BalancedValue& value, const SourceOptions& options) {
   if (value.is_unneeded && value.value.is_never_when_zero())
     return "0 means never here: write a short time";
@@ -59,7 +59,7 @@ void find_edit(BalancedValue& balanced, ValueInSource& source, const std::string
   }
   const WantedLiteral wanted{source.file, source.line, value.site.api, value.most};
   auto edit = edit_time_literal(wanted, balanced.proposed, folder);
-  // A parameter of whole milliseconds takes no finer ones.
+  // A parameter of whole milliseconds does not take finer ones.
   if (!edit) {
     const auto whole = std::chrono::ceil<std::chrono::milliseconds>(balanced.proposed);
     if (auto coarser = edit_time_literal(wanted, whole, folder)) edit = std::move(coarser);
@@ -129,7 +129,7 @@ void leave_out_shared_edits(const std::vector<BalanceReport*>& reports) {
     }
 }
 
-// Tests may share a value: then the longest that one of them needs is it.
+// Tests may share a value: then it becomes the longest that one of them needs.
 Patch patch_of(const std::vector<const BalanceReport*>& reports, const Project& project) {
   std::map<std::pair<std::string, size_t>, const BalancedValue*> edits;
   for (const BalanceReport* report : reports)
@@ -178,7 +178,7 @@ Result<double> parse_share(const std::string& text, const std::string& option, d
     return usage_error("this is too much", option + " " + printable(text),
                        fmt::format("give at most {:g}%", most * 100));
   if (share > 0 && share < 1) return share;
-  return usage_error("this is no share between none and all", option + " " + printable(text),
+  return usage_error("this is not a share between 0 and 100 %", option + " " + printable(text),
                      "write a percentage, as in 0.1%");
 }
 

@@ -12,20 +12,20 @@ namespace unflake {
 
 struct SourceOptions {
   std::string compile_commands_folder;
-  bool were_asked_for = false;  // the values: then those are edited, too, that may weaken the test
+  bool were_asked_for = false;  // the values: then those that may weaken the test are edited too
 };
 
-// Finds where the proposed values stand in the source, and what should stand there instead.
+// Finds where the proposed values are in the source, and what should be there instead.
 void add_sources(BalanceReport& report, const Project& project, const SourceOptions& options);
 
-// Tests may share a value: one that another of them was not given less of is not edited.
+// Tests may share a value: one that another was not shown to need less of is not edited.
 void leave_out_shared_edits(const std::vector<BalanceReport*>& reports);
 
 // All edits that were found; empty when there are none.
 struct Patch {
   std::string text;
   std::string folder;           // in which it is to be applied
-  std::vector<Error> left_out;  // files that cannot stand in a patch, and why
+  std::vector<Error> left_out;  // files that cannot be in a patch, and why
 };
 Patch patch_of(const std::vector<const BalanceReport*>& reports, const Project& project);
 

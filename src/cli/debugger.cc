@@ -27,7 +27,7 @@ Result<std::string> tool(const std::string& name) {
 }
 
 // What a framework has to be told so that a failing check stops in a debugger. Nothing here may
-// lead it to the test on another way (as gtest_catch_exceptions=0 does): threads are named by the
+// lead it to the test by another path (as gtest_catch_exceptions=0 does): threads are named by the
 // stacks that start them.
 struct Stops {
   std::vector<std::string> arguments;
@@ -80,7 +80,7 @@ int status_of(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-// With this process's own terminal. Signals that unflake holds back are the child's to take.
+// With this process's own terminal. Signals that unflake blocks go to the child.
 Result<int> run_in_foreground(const std::vector<std::string>& words, const std::string& cwd) {
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
@@ -116,7 +116,7 @@ std::string last_line(const std::string& text) {
   return last;
 }
 
-// Most virtual machines have no counters that rr could count by; it says so itself.
+// Most virtual machines lack the counters that rr needs; it says so itself.
 Result<void> check_rr(const std::string& rr, Launcher& launcher) {
   std::string folder = std::filesystem::temp_directory_path() / "unflake-rr-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr)

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "app/command_line.h"
 #include "app/config.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "app/project.h"
 #include "cli/commands.h"
 #include "run/agent_loader.h"

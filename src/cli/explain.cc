@@ -3,7 +3,8 @@
 #include <filesystem>
 
 #include "app/agent_command.h"
-#include "app/page.h"
+#include "app/command_line.h"
+#include "app/listeners.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "report/chrome_trace.h"
@@ -58,10 +59,10 @@ class Explaining {
  public:
   explicit Explaining(ExplainCommand& command) : command_(command) {}
 
-  Result<int> operator()() {
+  Result<int> operator()(const Words& words) {
     if (auto loaded = load(); !loaded) return loaded.error();
     if (auto ready = prepare_files(); !ready) return ready.error();
-    if (auto made = make_runs(); !made) return made.error();
+    if (auto made = make_runs(words); !made) return made.error();
     if (one_ && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     return report();
   }
@@ -91,13 +92,14 @@ class Explaining {
   }
 
   // A test that cannot be run any more is still explained, with what the file knows.
-  Result<void> make_runs() {
+  Result<void> make_runs(const Words& words) {
     auto one = find_recorded_test(project_, repro_, command_.target, command_.one);
     if (!one) {
       notes_.push_back("the test cannot be run: " + to_string(one.error()));
       return {};
     }
     one_ = std::move(*one);
+    history_.open(command_.one, *one_, command_line_of("explain", words));
     if (auto made = run_without_plan(); !made || one_->stop_signal() != 0) return made;
     if (!relocation_.is_complete()) {
       for (const Relocated& note : relocation_.notes) notes_.push_back(note.text);
@@ -136,7 +138,7 @@ class Explaining {
     Trace seen;
     Plan plan = profile_plan(repro_);
     for (int i = 0; i < command_.tries; ++i) {
-      const auto result = one_->run(plan);
+      const auto result = one_->run({plan, {}, "without the plan"}, TrialEnded::Purpose::explain);
       if (one_->stop_signal() != 0) return {};
       if (!result) return result.error();
       if (i == 0) {
@@ -176,7 +178,8 @@ class Explaining {
     plan.stacks = stacks;
     plan.extra_functions.clear();
     for (int i = 0; i < command_.tries && !with_plan(); ++i) {
-      const auto result = one_->run(plan, repro_.conditions);
+      const auto result =
+          one_->run({plan, repro_.conditions, "with the plan"}, TrialEnded::Purpose::explain);
       if (one_->stop_signal() != 0) return {};
       if (!result) return result.error();
       if (is_wanted(*result, !repro_.passes_under_plan)) with_plan() = observed(*result);
@@ -224,6 +227,7 @@ class Explaining {
   ExplainCommand& command_;
   Project project_;
   Repro repro_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
   CodeView code_;
   Relocation relocation_;
@@ -249,9 +253,10 @@ int explain_command(const Words& words) {
       .takes("PATH");
   line.option("--color", command.one.colour, "auto, always or never")
       .one_of({"auto", "always", "never"});
+  command.one.history.add_recording_to(line);
   command.one.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
-  const auto code = Explaining(command)();
+  const auto code = Explaining(command)(words);
   return code ? *code : report_error(code.error());
 }
 

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "cli/history.h"
+#include "report/layout.h"
 #include "stats/intervals.h"
 #include "store/store.h"
 #include "suite/program.h"
@@ -25,11 +28,14 @@ constexpr const char* help =
   unflake history ./server_test 'Server.*'   those of a target that match
   unflake history 'server_test:Server.*'     the same, by id
   unflake history server_test:Server.Push    one test: rate, durations, failures
+  unflake history Server.Push --all          and the runs that searches made, with their plans
+  unflake history Server.Push --purpose confirm    those that were made for this purpose
   unflake history export FILE                every run that is kept, for another store
   unflake history import FILE                take in an export, or runs that could not be recorded
   unflake history prune                      forget runs that are older than is worth keeping
 
-Rates come with an exact 95 % interval (Clopper and Pearson).)";
+Rates come with an exact 95 % interval (Clopper and Pearson), and are of plain runs alone: what a test
+does in `reproduce`, `balance`, `inject`, `replay`, `trace` and `explain` says nothing of what it does by itself.)";
 
 struct HistoryCommand {
   std::vector<std::string> words;
@@ -37,9 +43,16 @@ struct HistoryCommand {
   size_t most = 50;
   size_t recent = 10;
   std::string output_of;
+  bool all = false;
+  std::string purpose;
   StoreOptions history;
   ConfigOptions configuration;
+
+  bool wants_trials() const { return all || !purpose.empty(); }
 };
+
+// What plain runs are for.
+constexpr const char* plain_purpose = "run";
 
 int64_t decided_runs(const TestSummary& test) {
   return test.passes + test.failures;
@@ -70,15 +83,33 @@ void print_recent(Page& page, const std::vector<RecentRun>& runs) {
   if (runs.empty()) return;
   page.print("\nlast runs (UTC)\n");
   for (const RecentRun& run : runs)
-    page.print("  {}  {:<8} {:>9}  {:<16}  {} {} {}{}\n", timestamp_in_minutes(run.started),
+    page.print("  {}  {:<8} {:>9}  {:<16}  {} {} {}\n", timestamp_in_minutes(run.started),
                to_string(run.outcome), format_known_duration(run.duration), run.signature,
-               short_commit(run.commit), printable(run.branch), printable(run.machine),
-               run.plan_id.empty() ? "" : " plan " + printable(run.plan_id));
+               short_commit(run.commit), printable(run.branch), printable(run.machine));
 }
 
-void print_test(Page& page, const TestSummary& test, const std::vector<RecentRun>& recent) {
-  page.print("{}\n  {}\n", printable(to_string(test.test)),
-             rate_text(test.failures, decided_runs(test)));
+std::string purpose_of(const RecentRun& run) {
+  if (!run.purpose.empty()) return printable(run.purpose);
+  return run.plan.empty() ? plain_purpose : "-";
+}
+
+void print_with_trials(Page& page, const std::vector<RecentRun>& runs) {
+  page.print("\n");
+  if (runs.empty()) page.print("no such run is kept\n");
+  if (runs.empty()) return;
+  Table table({"STARTED (UTC)", "PURPOSE", "OUTCOME", "DURATION", "SIGNATURE", "PLAN"});
+  for (const RecentRun& run : runs)
+    table.add({timestamp_in_minutes(run.started), purpose_of(run),
+               std::string(to_string(run.outcome)), format_known_duration(run.duration),
+               run.signature.empty() ? "-" : printable(run.signature),
+               run.plan.empty() ? "-" : printable(run.plan)});
+  page.print("{}", table.text());
+}
+
+void print_summary(Page& page, const TestSummary& test) {
+  page.print("{}\n", printable(to_string(test.test)));
+  if (test.runs() == 0) return page.print("  no plain run of it is recorded\n");
+  page.print("  {}\n", rate_text(test.failures, decided_runs(test)));
   if (test.skips > 0) page.print("  {} runs were skipped\n", test.skips);
   page.print("  first run {}, last run {} (UTC)\n", timestamp_in_minutes(test.first),
              timestamp_in_minutes(test.last));
@@ -89,7 +120,6 @@ void print_test(Page& page, const TestSummary& test, const std::vector<RecentRun
   for (const SignatureSummary& signature : test.signatures) print_signature(page, signature);
   if (const size_t all = static_cast<size_t>(test.signature_count); all > test.signatures.size())
     page.print("  and {} rarer ones\n", all - test.signatures.size());
-  print_recent(page, recent);
 }
 
 // A test that was always skipped has no rate.
@@ -159,11 +189,46 @@ Json json_of(const TestSummary& test) {
       {"signatures", signatures}};
 }
 
-void print_json(Page& page, const std::vector<TestSummary>& tests) {
+Json json_of(const RecentRun& run) {
+  return {{"started", timestamp_in_seconds(run.started)},
+          {"purpose", purpose_of(run)},
+          {"plan", printable(run.plan)},
+          {"outcome", to_string(run.outcome)},
+          {"duration_us", run.duration.count()},
+          {"signature", printable(run.signature)},
+          {"commit", printable(run.commit)},
+          {"branch", printable(run.branch)},
+          {"machine", printable(run.machine)}};
+}
+
+void print_json(Page& page, Json tests) {
+  const Json whole = {{"format", 1}, {"tests", std::move(tests)}};
+  page.print("{}\n", json_text(whole, 2));
+}
+
+Json json_of(const std::vector<TestSummary>& tests) {
   Json all = Json::array();
   for (const TestSummary& test : tests) all.push_back(json_of(test));
-  const Json whole = {{"format", 1}, {"tests", std::move(all)}};
-  page.print("{}\n", json_text(whole, 2));
+  return all;
+}
+
+// Plain runs and trials together, newest first, as far as they are asked for.
+Result<std::vector<RecentRun>> runs_of(Store& store, const TestId& test,
+                                       const HistoryCommand& command) {
+  std::vector<RecentRun> runs;
+  if (command.purpose.empty() || command.purpose == plain_purpose) {
+    auto plain = store.recent_runs(test, command.recent);
+    if (!plain) return plain.error();
+    runs = std::move(*plain);
+  }
+  if (command.wants_trials() && command.purpose != plain_purpose) {
+    auto trials = store.recent_trials(test, command.purpose, command.recent);
+    if (!trials) return trials.error();
+    runs.insert(runs.end(), trials->begin(), trials->end());
+  }
+  std::ranges::stable_sort(runs, std::greater(), &RecentRun::started);
+  if (runs.size() > command.recent) runs.resize(command.recent);
+  return runs;
 }
 
 Result<void> show_one(Page& page, Store& store, const TestSummary& test,
@@ -178,13 +243,17 @@ Result<void> show_one(Page& page, Store& store, const TestSummary& test,
     page.print("{}", printable(**output, LineFeeds::keep));
     return {};
   }
+  const auto runs = runs_of(store, test.test, command);
+  if (!runs) return runs.error();
   if (command.json) {
-    print_json(page, {test});
+    Json all = json_of(std::vector{test});
+    if (command.wants_trials())
+      for (const RecentRun& run : *runs) all[0]["runs"].push_back(json_of(run));
+    print_json(page, std::move(all));
     return {};
   }
-  auto recent = store.recent_runs(test.test, command.recent);
-  if (!recent) return recent.error();
-  print_test(page, test, *recent);
+  print_summary(page, test);
+  command.wants_trials() ? print_with_trials(page, *runs) : print_recent(page, *runs);
   return {};
 }
 
@@ -208,7 +277,7 @@ Result<std::vector<std::string>> patterns_of(const HistoryCommand& command, cons
 }
 
 // A bare name is enough when only one target has such a test.
-Result<std::vector<TestSummary>> find(Store& store, const std::string& pattern, size_t most) {
+Result<std::vector<TestSummary>> find_plain(Store& store, const std::string& pattern, size_t most) {
   if (const size_t colon = pattern.find(':'); colon != std::string::npos) {
     auto exact = store.summarise_test({pattern.substr(0, colon), pattern.substr(colon + 1)});
     if (!exact) return exact.error();
@@ -216,6 +285,28 @@ Result<std::vector<TestSummary>> find(Store& store, const std::string& pattern, 
   }
   auto tests = store.summarise(pattern, most);
   if (tests && tests->empty()) tests = store.summarise("*:" + pattern, most);
+  return tests;
+}
+
+// Tests of which nothing but trials is known.
+Result<std::vector<TestSummary>> find_tried(Store& store, const std::string& pattern, size_t most) {
+  auto ids = store.find_tests(pattern, most);
+  if (ids && ids->empty()) ids = store.find_tests("*:" + pattern, most);
+  if (!ids) return ids.error();
+  std::vector<TestSummary> tests;
+  for (TestId& id : *ids) tests.emplace_back().test = std::move(id);
+  return tests;
+}
+
+Result<std::vector<TestSummary>> find(Store& store, const std::string& pattern, size_t most,
+                                      bool with_trials) {
+  auto tests = find_plain(store, pattern, most);
+  if (with_trials && tests && tests->empty()) tests = find_tried(store, pattern, most);
+  if (tests && tests->empty() && !with_trials)
+    if (const auto tried = find_tried(store, pattern, 1); tried && !tried->empty())
+      return usage_error(
+          fmt::format("no plain run of a test that matches '{}' is recorded", printable(pattern)),
+          "", "`unflake history TEST --all` shows the runs that searches made");
   if (tests && tests->empty())
     return usage_error(fmt::format("no recorded test matches '{}'", printable(pattern)), "",
                        "`unflake history` lists the recorded tests");
@@ -226,7 +317,7 @@ Result<void> show(Page& page, Store& store, const HistoryCommand& command,
                   const std::vector<std::string>& patterns) {
   std::vector<TestSummary> tests;
   for (const std::string& pattern : patterns) {
-    auto found = find(store, pattern, command.most + 1);
+    auto found = find(store, pattern, command.most + 1, command.wants_trials());
     if (!found) return found.error();
     tests.insert(tests.end(), found->begin(), found->end());
   }
@@ -237,10 +328,12 @@ Result<void> show(Page& page, Store& store, const HistoryCommand& command,
   }
   if (!command.output_of.empty())
     return usage_error("--output needs one test", "", "name the test whose output it is");
+  if (command.wants_trials())
+    return usage_error("--all and --purpose need one test", "", "name the test whose runs to show");
   const bool more = tests.size() > command.most;
   if (more) tests.resize(command.most);
   if (command.json) {
-    print_json(page, tests);
+    print_json(page, json_of(tests));
     return {};
   }
   print_table(page, tests);
@@ -285,6 +378,11 @@ int history_command(const Words& words) {
   line.flag("--json", command.json, "JSON instead of text");
   line.option("--most", command.most, "how many tests to list").between(1, 1'000'000);
   line.option("--recent", command.recent, "how many of a test's last runs to show");
+  line.flag("--all", command.all, "show trials too: the runs that searches made, with their plans");
+  line.option("--purpose", command.purpose,
+              "only trials for this: profile, candidate, confirm, baseline, dose, look, setting, "
+              "inject, replay, trace, explain; or `run`: only plain runs")
+      .takes("WORD");
   line.option("--output", command.output_of, "print the kept output of this signature");
   command.history.add_to(line);
   command.configuration.add_to(line);

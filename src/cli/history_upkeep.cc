@@ -9,10 +9,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "cli/history.h"
 #include "report/layout.h"
 #include "store/transfer.h"
@@ -66,14 +68,18 @@ void TransferProgress::show(int64_t runs, int64_t done, int64_t all) {
 }
 
 constexpr const char* help =
-    R"(Forgets single runs that are older than is worth keeping. The sums over all runs stay: rates, durations,
-signatures, and which builds were hit by flaky failures.
+    R"(Forgets single runs that are older than is worth keeping: first trials, the runs that `reproduce`,
+`balance`, `inject` and other searches made, then plain runs and outputs. The sums over all plain runs
+stay: rates, durations, signatures, and which builds were hit by flaky failures.
 
+  unflake history prune              trials, and what [history] of the configuration says
   unflake history prune --keep-passing-runs 90d --keep-failing-runs 365d --keep-outputs 30d
-  unflake history prune              as [history] of the configuration says
   unflake history prune --dry-run    only count
 
 No other command forgets anything: run this one at night.)";
+
+constexpr Duration default_trials = std::chrono::days(30);
+constexpr int default_most_trials = 20'000;
 
 struct PruneCommand {
   Retention retention;
@@ -83,6 +89,9 @@ struct PruneCommand {
 };
 
 void inherit(Retention& retention, const Retention& configured) {
+  if (!retention.trials) retention.trials = configured.trials.value_or(default_trials);
+  if (!retention.most_trials)
+    retention.most_trials = configured.most_trials.value_or(default_most_trials);
   if (!retention.passing_runs) retention.passing_runs = configured.passing_runs;
   if (!retention.failing_runs) retention.failing_runs = configured.failing_runs;
   if (!retention.outputs) retention.outputs = configured.outputs;
@@ -92,9 +101,34 @@ struct PruneCount {
   RetentionCount going, staying;
 };
 
+// How many of a test's trials go is known when all of them are.
+class TrialCounts {
+ public:
+  TrialCounts(const Retention& retention, TimePoint now) : bounds_(trial_bounds(retention, now)) {}
+
+  void add(const RunRecord& trial) {
+    starts_[trial.test].push_back(to_microseconds(trial.started));
+  }
+
+  void count(PruneCount& sums) {
+    for (auto& [test, starts] : starts_) {
+      std::ranges::sort(starts, std::greater());
+      const bool too_many = static_cast<int64_t>(starts.size()) > bounds_.newer;
+      const int64_t before = std::max(
+          bounds_.before_us, too_many ? starts[static_cast<size_t>(bounds_.newer)] : INT64_MIN);
+      for (const int64_t start : starts) ++(start < before ? sums.going : sums.staying).trials;
+    }
+  }
+
+ private:
+  TrialBounds bounds_;
+  std::map<TestId, std::vector<int64_t>> starts_;
+};
+
 // Reads every run: a store knows what it has forgotten only when it has.
 Result<PruneCount> look(Store& store, const Retention& retention, TimePoint now) {
   PruneCount count;
+  TrialCounts trials(retention, now);
   TransferProgress progress("looked at");
   int64_t runs = 0;
   const auto is_old = [&](const RunRecord& run, const std::optional<Duration>& kept) {
@@ -105,6 +139,10 @@ Result<PruneCount> look(Store& store, const Retention& retention, TimePoint now)
       .run =
           [&](const RunRecord& run) {
             progress.show(++runs);
+            if (!is_plain(run)) {
+              trials.add(run);
+              return Result<void>();
+            }
             const auto& kept =
                 is_failing(run.outcome) ? retention.failing_runs : retention.passing_runs;
             ++(is_old(run, kept) ? count.going : count.staying).runs;
@@ -115,6 +153,7 @@ Result<PruneCount> look(Store& store, const Retention& retention, TimePoint now)
       .suppression = {}};
   const auto visited = store.visit(visitor);
   if (!visited) return visited.error();
+  trials.count(count);
   return count;
 }
 
@@ -125,13 +164,15 @@ std::string kept_text(const char* what, const std::optional<Duration>& kept) {
 }
 
 std::string policy_text(const Retention& retention) {
-  return fmt::format("kept: {}, {}, {}", kept_text("passing runs", retention.passing_runs),
-                     kept_text("failing runs", retention.failing_runs),
-                     kept_text("outputs", retention.outputs));
+  return fmt::format(
+      "kept: {} and no more than {} of a test, {}, {}, {}", kept_text("trials", retention.trials),
+      *retention.most_trials, kept_text("passing runs", retention.passing_runs),
+      kept_text("failing runs", retention.failing_runs), kept_text("outputs", retention.outputs));
 }
 
 std::string text_of(const RetentionCount& count) {
-  return fmt::format("{} and {}", counted(count.runs, "run"), counted(count.outputs, "output"));
+  return fmt::format("{}, {} and {}", counted(count.trials, "trial"), counted(count.runs, "run"),
+                     counted(count.outputs, "output"));
 }
 
 Result<void> prune(Page& page, const PruneCommand& command, const StoreAddress& address) {
@@ -148,7 +189,7 @@ Result<void> prune(Page& page, const PruneCommand& command, const StoreAddress& 
     if (!gone) return gone.error();
     page.print("{} went\n", text_of(*gone));
   }
-  page.print("{}; the sums over all runs stay\n", policy_text(retention));
+  page.print("{}; the sums over all plain runs stay\n", policy_text(retention));
   return {};
 }
 
@@ -157,6 +198,10 @@ Result<void> prune(Page& page, const PruneCommand& command, const StoreAddress& 
 int history_prune_command(const Words& words) {
   PruneCommand command;
   CommandLine line("history prune", help);
+  line.option("--keep-trials", command.retention.trials, "forget trials that are older [30d]");
+  line.option("--most-trials", command.retention.most_trials,
+              "and those of a test behind so many newer ones [20000]")
+      .between(0, 1'000'000);
   line.option("--keep-passing-runs", command.retention.passing_runs,
               "forget passing and skipped runs that are older");
   line.option("--keep-failing-runs", command.retention.failing_runs,
@@ -173,12 +218,6 @@ int history_prune_command(const Words& words) {
   const auto config = command.configuration.load(*project);
   if (!config) return report_error(config.error());
   inherit(command.retention, config->history.retention);
-  if (!command.retention.passing_runs && !command.retention.failing_runs &&
-      !command.retention.outputs)
-    return report_error(
-        usage_error("nothing says what may be forgotten", "",
-                    "give --keep-passing-runs 90d, or set keep_passing_runs in [history] of " +
-                        command.configuration.file(*project)));
   Page page;
   const auto pruned = prune(page, command, command.history.address(*project, *config));
   const int written = page.write_out();
@@ -188,7 +227,7 @@ int history_prune_command(const Words& words) {
 namespace {
 
 constexpr const char* export_help =
-    R"(Writes every session and run that is still kept, and what people did about flaky tests, as JSON lines.
+    R"(Writes every session, run and trial that is still kept, and what people did about flaky tests, as JSON lines.
 
   unflake history export runs.jsonl
   unflake history export - | zstd > runs.jsonl.zst
@@ -278,7 +317,7 @@ int64_t size_of(const std::string& path) {
 void tell_export(const ExportCount& count, const TransferCommand& command,
                  const std::optional<TimePoint>& forgotten_before) {
   fmt::print(stderr, "{} of {}, {} and {} are in {}\n", counted(count.runs, "run"),
-             counted(count.sessions, "session"), counted(count.events, "event"),
+             counted(count.sessions, "session"), counted(count.steps, "lifecycle step"),
              counted(count.causes, "cause"),
              command.file == "-" ? "the export" : printable(command.file));
   if (forgotten_before)
@@ -329,8 +368,8 @@ Result<int> import_from_file(const TransferCommand& command, const StoreAddress&
   if (!imported) return imported.error();
   Page page;
   page.print("{} runs of {} are in the history\n", imported->runs, printable(command.file));
-  if (imported->events + imported->causes > 0)
-    page.print("so are {} and {}\n", counted(imported->events, "event"),
+  if (imported->steps + imported->causes > 0)
+    page.print("so are {} and {}\n", counted(imported->steps, "lifecycle step"),
                counted(imported->causes, "cause"));
   for (const BadLine& bad : imported->first_bad)
     fmt::print(stderr, "unflake: line {} was left out: {}\n", bad.line, printable(bad.why));

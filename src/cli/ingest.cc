@@ -175,7 +175,7 @@ class Ingestion {
     return {};
   }
 
-  // Whether it is a report: a server need not see what is none. The gate decides here in any case.
+  // Whether it is a report: a server need not see what is not one. The gate always decides here.
   bool look_at(const ReportFile& file) {
     const auto take = [&](std::span<RunRecord> runs) {
       see(0, runs);
@@ -242,7 +242,7 @@ class Ingestion {
   const IngestCommand& command_;
   const Project& project_;
   Surroundings surroundings_;
-  std::unique_ptr<Store> store_;  // none: to the server
+  std::unique_ptr<Store> store_;  // none: sent to the server
   ServerAccess access_;
   std::string store_project_;
   Outbox outbox_{default_outbox_folder()};

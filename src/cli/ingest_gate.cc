@@ -20,7 +20,7 @@ SummaryOptions summary_options() {
   return options;
 }
 
-// Says what a session ends with, and nothing of what comes before.
+// Says what a session ends with, and nothing that comes before.
 class LastWords : public Consumer {
  public:
   explicit LastWords(bool colour) : style_(colour), summary_(summary_options(), style_) {}
@@ -51,7 +51,7 @@ class LastWords : public Consumer {
 
   Style style_;
   Summary summary_;
-  TestLog log_;  // of the test whose runs are told
+  TestLog log_;  // of the test whose runs are reported
   std::string text_;
 };
 
@@ -135,7 +135,7 @@ IngestVerdict IngestGate::decide(Store* store) const {
   Gatekeeper keeper(gate_, options_.keeper, store, listeners);
   keeper.on(started());
   tell_bounds(keeper);
-  std::set<TestId> tests;  // of the others, the gate has to say something of these
+  std::set<TestId> tests;  // of the others, those that the gate has something to say about
   for (const QuarantineEntry& entry : gate_.quarantine().entries()) tests.insert(entry.test);
   for (const auto& [test, seen] : results_.failed()) tests.insert(test);
   for (const TestId& test : tests) tell_test(test, keeper);

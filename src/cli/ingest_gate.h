@@ -5,12 +5,11 @@
 #include <vector>
 
 #include "app/gatekeeper.h"
-#include "ingest/build_results.h"
 #include "ingest/ingest.h"
 
 namespace unflake {
 
-// What the gate says of a build whose results came from reports.
+// What the gate says about a build whose results came from reports.
 struct IngestVerdict {
   std::string text;                // as `unflake run --ci` ends
   std::vector<std::string> lines;  // the notes, tests and sums as `unflake run --json` has them

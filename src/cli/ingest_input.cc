@@ -40,7 +40,7 @@ struct FolderContents {
   std::error_code failed;                // the folder itself cannot be read
 };
 
-// Folders below that cannot be read are passed over, as `find` does.
+// Folders below that cannot be read are skipped, as `find` does.
 FolderContents look_into(const std::string& folder) {
   FolderContents contents;
   fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied,
@@ -60,7 +60,7 @@ FolderContents look_into(const std::string& folder) {
   return contents;
 }
 
-// "7 .json, 2 .log, 3 others": what there is most of first.
+// "7 .json, 2 .log, 3 others": most frequent first.
 std::string kinds_text(const std::map<std::string, size_t>& kinds) {
   std::vector<std::pair<size_t, std::string>> order;
   size_t rest = 0;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/page.h"
+#include "app/command_line.h"
 #include "cli/ingest_gate.h"
 #include "util/result.h"
 #include "web/delivery.h"
@@ -27,14 +27,14 @@ std::string cmake_project_around(const std::string& path);
 struct Taken {
   std::string file;
   IngestedReport report;
-  std::optional<Error> error;  // nothing was taken
+  std::optional<Error> error;  // nothing was ingested
   bool waits = false;          // in the outbox
 };
 
 // What became of all reports of a command.
 struct IngestOutcome {
   std::vector<Taken> reports;
-  int64_t passed_over = 0;       // XML files that are no reports
+  int64_t passed_over = 0;       // XML files that are not reports
   std::optional<int64_t> flaky;  // tests of all reports together; none: the server has read them
   std::optional<Error> away;     // the server
   Outbox::Flushed flushed;

@@ -8,7 +8,8 @@
 #include <optional>
 
 #include "app/agent_command.h"
-#include "app/page.h"
+#include "app/command_line.h"
+#include "app/listeners.h"
 #include "cli/commands.h"
 #include "trace/happens_before.h"
 #include "util/text.h"
@@ -115,7 +116,7 @@ class Parser {
   Result<void> read_delay(const std::string& text) {
     const auto parts = split_assignment(text);
     if (!parts)
-      return usage_error("this is no delay", "--delay '" + text + "'",
+      return usage_error("this is not a delay", "--delay '" + text + "'",
                          "write SITE@THREAD=DURATION, as in queue.cc:57:read@main=200ms");
     if (auto done = check_unit(*parts, "--delay '" + text + "'"); !done) return done.error();
     auto delay = place(parts->place);
@@ -130,8 +131,8 @@ class Parser {
     if (!read_visits(rest, *delay))
       return usage_error(fmt::format("'{}' says nothing about visits", printable(rest)),
                          "--delay '" + text + "'",
-                         "write `at visit N`, `from visit N` or `halving` behind the duration, and "
-                         "`once SITE@THREAD` behind that");
+                         "write `at visit N`, `from visit N` or `halving` after the duration, and "
+                         "`once SITE@THREAD` after that");
     all_.push_back({*delay, text});
     return {};
   }
@@ -153,7 +154,7 @@ class Parser {
   }
 
   Result<void> read_hold(const std::string& text) {
-    const Error wrong = usage_error("this is no hold", "--hold '" + text + "'",
+    const Error wrong = usage_error("this is not a hold", "--hold '" + text + "'",
                                     "write SITE@THREAD until SITE@THREAD, then `x N` for the N-th "
                                     "time, `for DURATION` at most");
     std::string_view rest = text;
@@ -184,7 +185,7 @@ class Parser {
   Result<void> read_set_time(const std::string& text) {
     const auto parts = split_assignment(text);
     if (!parts || !parts->rest.empty())
-      return usage_error("this is no time value for a site", "--set-time '" + text + "'",
+      return usage_error("this is not a time value for a site", "--set-time '" + text + "'",
                          "write SITE@THREAD=DURATION, as in server.cc:90:poll=50ms");
     if (auto done = check_unit(*parts, "--set-time '" + text + "'"); !done) return done.error();
     return add_change(*parts, Intervention::Action::replace_time, text);
@@ -193,7 +194,7 @@ class Parser {
   Result<void> read_scale_time(const std::string& text) {
     const auto parts = split_assignment(text, scaled_second);
     if (!parts || !parts->rest.empty())
-      return usage_error("this is no factor for the time values of a site",
+      return usage_error("this is not a factor for the time values of a site",
                          "--scale-time '" + text + "'",
                          "write SITE@THREAD=FACTOR, as in server.cc:90:poll=0.5 or =50%");
     return add_change(*parts, Intervention::Action::scale_time, text);
@@ -322,21 +323,23 @@ it. The first run goes without interventions, to learn the names; then come the 
   unflake inject ./server_test Server.Accepts --delay 'queue.cc:57=50ms' -n 20
   unflake inject ./server_test Server.Accepts --hold 'Queue::pop()@pool.cc:31#* until Queue::push()'
 
-A site is a call (FILE:LINE:API), a line (FILE:LINE) or a function's entry (FUNCTION()); behind it
+A site is a call (FILE:LINE:API), a line (FILE:LINE) or a function's entry (FUNCTION()); after it
   :after         on the other side of the call: of a wait, when the thread was woken
   :start         of a creation (pthread_create, fork): in the new thread, before its first line
   @THREAD        only in this thread: main, pool.cc:31#2, or pool.cc:31#* for all that line started
-A duration has a unit: 80us, 50ms, 1.5s. Behind a delay's duration
+A duration has a unit: 80us, 50ms, 1.5s. After a delay's duration
   at visit N     only the N-th time that such a thread comes there
   from visit N   from then on
   halving        every time, half as long at each further visit of a thread
   once SITE      visits count from when that site (with @THREAD, if wanted) was reached
-Behind a hold's second site
+After a hold's second site
   x N            until it was reached N times
   for DURATION   at most this long [5s]
 
 Exit code 0: all runs passed; 1: all failed; 2: bad usage; 3: some failed; 4: unflake itself failed;
 128 + N: stopped by signal N.)";
+
+using Purpose = TrialEnded::Purpose;
 
 struct InjectCommand {
   OneTestOptions one;
@@ -362,7 +365,8 @@ class Injection {
     auto one = OneTest::find(command_.one, words);
     if (!one) return one.error();
     one_ = std::move(*one);
-    const auto profile = one_->run(*plan);
+    history_.open(command_.one, *one_, command_line_of("inject", words));
+    const auto profile = one_->run({*plan, {}, "without interventions"}, Purpose::profile);
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     if (!profile) return profile.error();
     auto interventions = parse_interventions(command_.words, *profile->trace);
@@ -401,7 +405,7 @@ class Injection {
     std::vector<std::string> texts;
     for (const NamedIntervention& named : interventions) texts.push_back(named.text);
     for (int i = 0; i < command_.runs; ++i) {
-      const auto result = one_->run(plan);
+      const auto result = one_->run({plan, {}, "with the interventions"}, Purpose::inject);
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
       if (!result) return result.error();
       if (i == 0) tell("with interventions:\n");
@@ -411,11 +415,12 @@ class Injection {
       if (plan.schedule) ++plan.schedule->seed;
     }
     tell("\n" + totals.table(plan.interventions, texts) +
-         fmt::format("\n{} of {} failed\n", totals.failed(), counted(totals.runs(), "run")) +
+         fmt::format("\n{} of {} failed\n", totals.failed().hits,
+                     counted(totals.failed().runs, "run")) +
          totals.doubts(plan.interventions, texts, style_));
-    if (totals.failed() == 0) return static_cast<int>(ExitCode::success);
-    return static_cast<int>(totals.failed() == totals.runs() ? ExitCode::test_failed
-                                                             : ExitCode::flaky_only);
+    if (totals.failed().hits == 0) return static_cast<int>(ExitCode::success);
+    return static_cast<int>(totals.failed().misses() == 0 ? ExitCode::test_failed
+                                                          : ExitCode::flaky_only);
   }
 
   static std::string text_of(const ControlledRun& run) {
@@ -437,6 +442,7 @@ class Injection {
   const InjectCommand& command_;
   const Style style_;
   RunTexts texts_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
 };
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "run/local_executor.h"
 #include "util/json.h"
 #include "util/text.h"

@@ -58,7 +58,7 @@ std::string line_of(const QuarantineEntry& entry) {
 
 using Goes = std::function<bool(const QuarantineEntry&)>;
 
-// Gives what was taken out.
+// Returns what was removed.
 Result<std::vector<QuarantineEntry>> take_out(const QuarantineDesk& desk, const Goes& goes) {
   std::vector<QuarantineEntry> gone;
   const auto edited =
@@ -83,10 +83,10 @@ Result<int> expire(const QuarantineDesk& desk, bool dry_run) {
     auto taken = take_out(desk, goes);
     if (!taken) return taken.error();
     gone = std::move(*taken);
-    std::vector<LifecycleEvent> events;
+    std::vector<LifecycleStep> steps;
     for (const QuarantineEntry& entry : gone)
-      events.push_back(lifecycle_event(LifecycleEvent::Kind::expired, entry, desk.now));
-    desk.note(events);
+      steps.push_back(lifecycle_step(LifecycleStep::Kind::expired, entry, desk.now));
+    desk.note(steps);
   }
   Page page;
   for (const QuarantineEntry& entry : gone) page.print("{}\n", line_of(entry));
@@ -114,15 +114,15 @@ Result<int> lift(const QuarantineDesk& desk, const LiftWords& words) {
                        desk.file,
                        similar_tests(words.test, nullptr, *quarantine)
                            .value_or("`unflake quarantine list` shows what is in it"));
-  std::vector<LifecycleEvent> events;
+  std::vector<LifecycleStep> steps;
   Page page;
   for (const QuarantineEntry& entry : *gone) {
-    events.push_back(lifecycle_event(LifecycleEvent::Kind::lifted, entry, desk.now));
-    events.back().commit = words.fixed_by;
-    events.back().reason = words.reason;
+    steps.push_back(lifecycle_step(LifecycleStep::Kind::lifted, entry, desk.now));
+    steps.back().commit = words.fixed_by;
+    steps.back().reason = words.reason;
     page.print("lifted {}\n", line_of(entry));
   }
-  desk.note(events);
+  desk.note(steps);
   return page.write_out();
 }
 
@@ -180,11 +180,11 @@ Result<std::unique_ptr<Store>> QuarantineDesk::read_history() const {
   return open_store_to_read(history);
 }
 
-void QuarantineDesk::note(const std::vector<LifecycleEvent>& events) const {
+void QuarantineDesk::note(const std::vector<LifecycleStep>& steps) const {
   auto store = open_store(history);
   Result<void> noted = store ? Result<void>() : Result<void>(store.error());
-  for (const LifecycleEvent& event : events)
-    if (noted) noted = (*store)->note(event);
+  for (const LifecycleStep& step : steps)
+    if (noted) noted = (*store)->note(step);
   if (!noted)
     fmt::print(stderr, "unflake: the history does not know of this: {}\n",
                to_string(noted.error()));
@@ -294,7 +294,7 @@ constexpr std::chrono::days stale_after{30};
 struct ListedEntry {
   QuarantineEntry entry;
   int64_t days_left = 0;
-  std::optional<QuarantinedPast> past;  // none: history does not tell
+  std::optional<QuarantinedPast> past;  // none: the history does not say
   int64_t suppressed_builds = 0;
   bool may_be_lifted = false;
   bool stale = false;  // its test has not run for long

@@ -37,7 +37,7 @@ struct AddWords {
   bool force = false;
 };
 
-// A failure that is to be put in.
+// A failure that is to be added.
 struct KnownFailure {
   std::string signature;
   std::optional<Failure> failure;
@@ -68,7 +68,7 @@ class Addition {
     if (!edited) return edited.error();
     const QuarantineEntry* old = quarantine->find(test_, failure->signature);
     const std::string past = past_of(entry->signature);
-    desk_.note({lifecycle_event(LifecycleEvent::Kind::quarantined, *entry, desk_.now)});
+    desk_.note({lifecycle_step(LifecycleStep::Kind::quarantined, *entry, desk_.now)});
     return tell(*entry, old, past);
   }
 
@@ -146,7 +146,7 @@ class Addition {
     return KnownFailure{latest->signature, latest->failure};
   }
 
-  // Quarantine is for what passes, too; it must not become the place where broken tests rest.
+  // Quarantine is for tests that also pass; it must not become a home for broken ones.
   Result<void> check_fit(const KnownFailure& failure) {
     if (words_.force || !summary_) return {};
     if (failure.failure && is_sanitizer(failure.failure->kind))
@@ -187,7 +187,7 @@ class Addition {
     });
   }
 
-  // What is not said anew stays as it was.
+  // What is not given again stays as it was.
   Result<QuarantineEntry> entry_for(const KnownFailure& failure, const QuarantineEntry* old) {
     QuarantineEntry entry = old ? *old : QuarantineEntry();
     entry.test = test_;
@@ -231,29 +231,29 @@ class Addition {
       git.cwd = desk_.project.root;
       const auto result = launcher_.launch(git, std::chrono::seconds(30));
       const auto found = split(result.output.text(), '\0');
-      path = found.size() == 2 ? found[0] : "";  // one, and what is behind its end
+      path = found.size() == 2 ? found[0] : "";  // one, and what comes after its end
     }
     return join(owners.of(path), " ");
   }
 
   std::string past_of(const std::string& signature) {
     if (!store_) return "";
-    const auto events = store_->lifecycle({});
-    if (!events) return "";
-    const std::string past = past_quarantine(*events, test_, signature);
+    const auto steps = store_->lifecycle({});
+    if (!steps) return "";
+    const std::string past = past_quarantine(*steps, test_, signature);
     if (past.empty()) return "";
-    return past + (failed_since_the_end_in(*events, signature) ? "; failed again"
-                                                               : "; no failure is known since");
+    return past + (failed_since_the_end_in(*steps, signature) ? "; failed again"
+                                                              : "; no failure is known since");
   }
 
-  bool failed_since_the_end_in(const std::vector<LifecycleEvent>& events,
+  bool failed_since_the_end_in(const std::vector<LifecycleStep>& steps,
                                const std::string& signature) {
-    using Kind = LifecycleEvent::Kind;
+    using Kind = LifecycleStep::Kind;
     TimePoint ended = TimePoint::min();
-    for (const LifecycleEvent& event : events) {
-      const bool is_end = event.kind == Kind::lifted || event.kind == Kind::expired;
-      const bool is_about_it = event.signature.empty() || event.signature == signature;
-      if (is_end && is_about_it && event.test == test_) ended = std::max(ended, event.at);
+    for (const LifecycleStep& step : steps) {
+      const bool is_end = step.kind == Kind::lifted || step.kind == Kind::expired;
+      const bool is_about_it = step.signature.empty() || step.signature == signature;
+      if (is_end && is_about_it && step.test == test_) ended = std::max(ended, step.at);
     }
     const auto since = store_->count_runs(test_, signature, {ended, TimePoint::max()});
     return since && since->with_signature > 0;

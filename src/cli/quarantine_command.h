@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "lifecycle/quarantine.h"
 
 namespace unflake {
@@ -30,7 +30,7 @@ struct QuarantineDesk {
   // None when there is no history yet.
   Result<std::unique_ptr<Store>> read_history() const;
   // A history that cannot be written does not undo what was done to the file; it is told.
-  void note(const std::vector<LifecycleEvent>& events) const;
+  void note(const std::vector<LifecycleStep>& steps) const;
 };
 
 Result<QuarantineDesk> open_desk(const QuarantineWords& words);

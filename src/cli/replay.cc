@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "app/agent_command.h"
-#include "app/page.h"
+#include "app/command_line.h"
+#include "app/listeners.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/debugger.h"
@@ -46,7 +47,7 @@ std::string share(const Count& count) {
   if (count.runs == 0) return "not measured";
   return fmt::format("{} of {} ({}, 95 % interval {})", count.hits, counted(count.runs, "run"),
                      percent(static_cast<double>(count.hits) / count.runs),
-                     interval_text(exact_interval(count.hits, count.runs)));
+                     interval_text(count.interval()));
 }
 
 // What came of the runs of a repro.
@@ -96,12 +97,13 @@ void ReplayResult::add(const ExperimentResult& result, const CodeView& code) {
 
 bool ReplayResult::says_something(const Plan& plan) const {
   const bool has_interventions = !plan.interventions.empty();
-  return skipped_ < totals_.runs() && (!has_interventions || totals_.any_fired(plan.interventions));
+  return skipped_ < totals_.failed().runs &&
+         (!has_interventions || totals_.any_fired(plan.interventions));
 }
 
 std::string ReplayResult::text(const Plan& plan, const Style& style) const {
   const std::vector<std::string> texts = texts_of(plan);
-  const Count now{as_recorded_, totals_.runs()};
+  const Count now{as_recorded_, totals_.failed().runs};
   std::string text = "\n" + totals_.table(plan.interventions, texts);
   text += fmt::format("\n{} failed as recorded: {} [{}]\n", share(now),
                       one_line(headline(repro_.failure)), repro_.signature);
@@ -121,7 +123,7 @@ std::string ReplayResult::text(const Plan& plan, const Style& style) const {
 std::string ReplayResult::json(const std::string& path, const Relocation& relocation,
                                const std::vector<CodeNote>& code_notes) const {
   using Json = nlohmann::ordered_json;
-  const Interval interval = exact_interval(as_recorded_, totals_.runs());
+  const Interval interval = Count{as_recorded_, totals_.failed().runs}.interval();
   Json json = {
       {"format", 1},
       {"repro", printable(path)},
@@ -130,7 +132,7 @@ std::string ReplayResult::json(const std::string& path, const Relocation& reloca
       {"passes_under_plan", repro_.passes_under_plan},
       {"plausibility", repro_.plausibility ? Json(to_string(*repro_.plausibility)) : Json(nullptr)},
       {"is_margin", repro_.is_margin()},
-      {"runs", totals_.runs()},
+      {"runs", totals_.failed().runs},
       {"failed_as_recorded", as_recorded_},
       {"interval_95", {interval.low, interval.high}},
       {"passed", passed_},
@@ -158,6 +160,8 @@ std::string ReplayResult::json(const std::string& path, const Relocation& reloca
   return json_text(json, 1) + "\n";
 }
 
+using Purpose = TrialEnded::Purpose;
+
 constexpr int most_profile_runs = 5;
 
 struct ReplayCommand {
@@ -177,11 +181,12 @@ class Replay {
         texts_(style_, command.full ? StackDetail::full : StackDetail::project,
                command.full || command.verbose) {}
 
-  Result<int> operator()() {
+  Result<int> operator()(const Words& words) {
     if (auto loaded = load(); !loaded) return loaded.error();
     auto one = find_recorded_test(project_, repro_, command_.target, command_.one);
     if (!one) return one.error();
     one_ = std::move(*one);
+    history_.open(command_.one, *one_, command_line_of("replay", words));
     if (auto found = find_sites(); !found) return found.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     for (const Relocated& note : relocation_.notes) tell(fmt::format("{}\n", printable(note.text)));
@@ -210,7 +215,8 @@ class Replay {
   Result<void> find_sites() {
     Trace seen;
     for (int i = 0; i < most_profile_runs; ++i) {
-      const auto result = one_->run(profile_plan(repro_));
+      const auto result =
+          one_->run({profile_plan(repro_), {}, "without interventions"}, Purpose::profile);
       if (one_->stop_signal() != 0) return {};
       if (!result) return result.error();
       if (i == 0) {
@@ -243,7 +249,8 @@ class Replay {
     ReplayResult results(repro_);
     tell("with interventions:\n");
     for (int i = 0; i < command_.runs; ++i) {
-      const auto result = one_->run(relocation_.plan, repro_.conditions);
+      const auto result =
+          one_->run({relocation_.plan, repro_.conditions, repro_.reason}, Purpose::replay);
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
       if (!result) return result.error();
       results.add(*result, code_);
@@ -296,6 +303,7 @@ class Replay {
   Project project_;
   std::string path_;
   Repro repro_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
   CodeView code_;
   Relocation relocation_;
@@ -323,9 +331,10 @@ int replay_command(const Words& words) {
   line.flag("--json", command.json, "JSON instead of text");
   line.option("--color", command.one.colour, "auto, always or never")
       .one_of({"auto", "always", "never"});
+  command.one.history.add_recording_to(line);
   command.one.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
-  const auto code = Replay(command)();
+  const auto code = Replay(command)(words);
   return code ? *code : report_error(code.error());
 }
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "cli/report_issues.h"
 #include "report/layout.h"
 #include "run/interrupts.h"

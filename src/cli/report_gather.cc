@@ -42,13 +42,13 @@ std::map<FailureKey, KnownRepro> repros_of(const Project& project) {
   return repros;
 }
 
-// The slack has a place of its own.
+// The slack has its own place.
 std::string how_often(std::vector<std::string> figures) {
   std::erase_if(figures, [](const std::string& figure) { return figure.starts_with("slack:"); });
   return join(figures, "; ");
 }
 
-// A failure that is reported has been seen, whatever was known of it when it was reproduced.
+// A failure that is reported has been seen, whatever was known about it when it was reproduced.
 ReportedRepro reported(KnownRepro known) {
   known.repro.was_seen = true;
   const Explanation explanation = explain(known.repro, nullptr, nullptr);
@@ -104,11 +104,11 @@ class Gathering {
     if (!current) return current.error();
     auto known = store_.causes();
     if (!known) return known.error();
-    auto events = store_.lifecycle(year);
-    if (!events) return events.error();
+    auto steps = store_.lifecycle(year);
+    if (!steps) return steps.error();
     for (FlakyFailure& one : *current) current_.emplace(FailureKey(one.test, one.signature), one);
     all_.failures = std::move(*failures);
-    all_.events = std::move(*events);
+    all_.steps = std::move(*steps);
     all_.causes = link_causes(all_.failures, *known, request_.now,
                               [&](const CauseRecord& closed, const FlakyFailure& failure) {
                                 const std::string fix = fix_of(closed, failure);
@@ -120,10 +120,10 @@ class Gathering {
   // The commit that was said to repair the failure when its report was closed.
   std::string fix_of(const CauseRecord& closed, const FlakyFailure& failure) const {
     std::string commit;
-    for (const LifecycleEvent& event : all_.events)
-      if (event.kind == LifecycleEvent::Kind::report_closed && event.test == failure.test &&
-          event.signature == failure.signature && closed.closed && event.at >= *closed.closed)
-        commit = event.commit;
+    for (const LifecycleStep& step : all_.steps)
+      if (step.kind == LifecycleStep::Kind::report_closed && step.test == failure.test &&
+          step.signature == failure.signature && closed.closed && step.at >= *closed.closed)
+        commit = step.commit;
     return commit;
   }
 
@@ -211,7 +211,7 @@ class Gathering {
   }
 
   void find_claims() {
-    for (const FlakyEpisode& episode : episodes_of(all_.failures, all_.events)) {
+    for (const FlakyEpisode& episode : episodes_of(all_.failures, all_.steps)) {
       const FailureKey key(episode.test, episode.signature);
       is_settled(episode) ? void(claimed_over_.insert(key)) : void(claimed_over_.erase(key));
     }

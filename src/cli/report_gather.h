@@ -27,13 +27,13 @@ struct GatheredReport {
   CauseReport report;
   std::vector<FlakyFailure> failures;   // of a year: a cause is older than a report's window
   std::vector<LinkedCause> causes;      // all; `failures` by number
-  std::vector<ReportedCause> reported;  // of each of these, also when the report has no room for it
+  std::vector<ReportedCause> reported;  // of each of these, even when the report has no room for it
   std::vector<bool> fails_now;          // in the window
   std::vector<bool> shown;              // in the report
-  std::vector<LifecycleEvent> events;   // of that year
+  std::vector<LifecycleStep> steps;     // of that year
 };
 
-// A commit contains another one; yes when that cannot be found out.
+// A commit contains another one; yes when that is unknown.
 using Contains = std::function<bool(const std::string& commit, const std::string& earlier)>;
 
 Result<GatheredReport> gather_report(Store& store, const Project& project,

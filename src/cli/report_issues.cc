@@ -62,16 +62,16 @@ std::string plain_commit(const std::string& commit) {
 }
 
 // One for each failure that the cause stands for; what happened is to be filled in.
-std::vector<LifecycleEvent> events_of(const GatheredReport& gathered, const LinkedCause& cause) {
-  std::vector<LifecycleEvent> events;
+std::vector<LifecycleStep> steps_of(const GatheredReport& gathered, const LinkedCause& cause) {
+  std::vector<LifecycleStep> steps;
   for (const size_t number : cause.failures) {
-    if (events.size() == most_failures_of_a_cause) break;
-    LifecycleEvent event;
-    event.test = gathered.failures[number].test;
-    event.signature = gathered.failures[number].signature;
-    events.push_back(std::move(event));
+    if (steps.size() == most_failures_of_a_cause) break;
+    LifecycleStep step;
+    step.test = gathered.failures[number].test;
+    step.signature = gathered.failures[number].signature;
+    steps.push_back(std::move(step));
   }
-  return events;
+  return steps;
 }
 
 void take_category(LinkedCause& cause, const ReportedCause& reported) {
@@ -85,7 +85,7 @@ class IssueCare {
  public:
   IssueCare(Store& store, const GatheredReport& gathered) : store_(store), gathered_(gathered) {}
 
-  // Of causes that nobody can see and that need no issue there is nothing to tell.
+  // Causes that nobody can see and that need no issue are not mentioned.
   Result<std::vector<CauseIssue>> issues() {
     std::vector<CauseIssue> issues;
     for (size_t number = 0; number < gathered_.causes.size(); ++number) {
@@ -100,8 +100,8 @@ class IssueCare {
     return issues;
   }
 
-  std::vector<LifecycleEvent> failures_of(size_t issue) const {
-    return events_of(gathered_, gathered_.causes[numbers_[issue]]);
+  std::vector<LifecycleStep> failures_of(size_t issue) const {
+    return steps_of(gathered_, gathered_.causes[numbers_[issue]]);
   }
 
  private:
@@ -136,15 +136,15 @@ class IssueCare {
     return issue;
   }
 
-  // The dates and commits of what was done about it; reasons are people's words and stay at home.
+  // The dates and commits of what was done about it; reasons are people's words and stay private.
   std::string past_of(const LinkedCause& linked) const {
     std::set<std::pair<TimePoint, std::string>> told;
-    for (const LifecycleEvent& event : gathered_.events) {
-      if (!is_of(event, linked)) continue;
-      const std::string commit = plain_commit(event.commit);
+    for (const LifecycleStep& step : gathered_.steps) {
+      if (!is_of(step, linked)) continue;
+      const std::string commit = plain_commit(step.commit);
       told.insert(
-          {event.at, fmt::format("{} {}{}", format_day(day_of(event.at)), to_string(event.kind),
-                                 commit.empty() ? "" : " (commit " + commit + ")")});
+          {step.at, fmt::format("{} {}{}", format_day(day_of(step.at)), to_string(step.kind),
+                                commit.empty() ? "" : " (commit " + commit + ")")});
     }
     std::vector<std::string> parts;
     for (const auto& [at, text] : told) parts.push_back(text);
@@ -152,15 +152,15 @@ class IssueCare {
     return parts.empty() ? "" : "Before: " + join(parts, "; ") + ".";
   }
 
-  bool is_of(const LifecycleEvent& event, const LinkedCause& linked) const {
+  bool is_of(const LifecycleStep& step, const LinkedCause& linked) const {
     return std::ranges::any_of(linked.failures, [&](size_t number) {
       const FlakyFailure& failure = gathered_.failures[number];
-      return failure.test == event.test && failure.signature == event.signature;
+      return failure.test == step.test && failure.signature == step.signature;
     });
   }
 
   // Every one of its failures must be over: its quarantine was lifted since, or the runs since are
-  // so many that its rate would have shown.
+  // enough that its rate would have shown.
   Result<std::string> why_close(const LinkedCause& linked) {
     if (linked.failures.size() > most_failures_of_a_cause) return std::string();
     std::vector<std::string> reasons;
@@ -174,10 +174,10 @@ class IssueCare {
   }
 
   Result<std::string> why_over(const FlakyFailure& failure) {
-    for (const LifecycleEvent& event : gathered_.events)
-      if (event.kind == LifecycleEvent::Kind::lifted && event.test == failure.test &&
-          event.signature == failure.signature && event.at > failure.last)
-        return fmt::format("Its quarantine was lifted on {}.", format_day(day_of(event.at)));
+    for (const LifecycleStep& step : gathered_.steps)
+      if (step.kind == LifecycleStep::Kind::lifted && step.test == failure.test &&
+          step.signature == failure.signature && step.at > failure.last)
+        return fmt::format("Its quarantine was lifted on {}.", format_day(day_of(step.at)));
     const auto since = store_.count_runs(failure.test, failure.signature,
                                          {failure.last + Duration(1), TimePoint::max()});
     if (!since) return since.error();
@@ -297,11 +297,11 @@ Result<void> save_causes(Store& store, GatheredReport& gathered, TimePoint now) 
     if (!id) return id.error();
     cause.record.id = gathered.reported[number].id = *id;
     if (!cause.came_back) continue;
-    for (LifecycleEvent& event : events_of(gathered, cause)) {
-      event.kind = LifecycleEvent::Kind::report_reopened;
-      event.at = now;
-      event.url = cause.record.url;
-      if (auto noted = store.note(event); !noted) return noted;
+    for (LifecycleStep& step : steps_of(gathered, cause)) {
+      step.kind = LifecycleStep::Kind::report_reopened;
+      step.at = now;
+      step.url = cause.record.url;
+      if (auto noted = store.note(step); !noted) return noted;
     }
   }
   return {};

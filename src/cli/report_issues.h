@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "app/page.h"
+#include "app/command_line.h"
 #include "cli/report_gather.h"
 #include "web/issue_plan.h"
 

@@ -109,11 +109,14 @@ class Reproduction {
       if (auto ready = check_repro_folder(one_->project()); !ready) return ready.error();
     const auto wanted = wanted_failures();
     if (!wanted) return of_log(wanted.error());
+    history_.open(command_.one.history, *one_, command_line_of("reproduce", words),
+                  [this](const Note& note) { events_.emit(note); });
     options->extra_functions = one_->functions();
     options->timeout = one_->timeout();
     options->known_signatures = known_signatures(one_->test().id, one_->history());
     options->measure_lateness = [this] { return machine_lateness(); };
     if (auto done = one_->set_up(); !done) return done.error();
+    one_->events().add(events_);
     return hunt_all(*wanted, *options, *chosen);
   }
 
@@ -121,7 +124,8 @@ class Reproduction {
   Result<void> read_log() {
     if (command_.log.empty()) return {};
     if (!command_.failure.empty())
-      return usage_error("--log and --failure exclude each other", "--failure", "give one of them");
+      return usage_error("--log and --failure cannot be used together", "--failure",
+                         "give one of them");
     const auto file = load_log(command_.log);
     if (!file) return file.error();
     if (file->bytes_left_out > 0)
@@ -174,10 +178,11 @@ class Reproduction {
     auto wanted = wanted_by_word(command_.failure, one_->test().id, one_->history());
     if (!wanted) return wanted.error();
     if (!wanted->failure)
-      events_.emit(Note{Note::Level::warning,
-                        "history knows no such failure of this test, so nothing but the signature "
-                        "of a failing run can tell that it is the one",
-                        "`unflake history TEST` lists those it knows; FILE:LINE works without"});
+      events_.emit(
+          Note{Note::Level::warning,
+               "the history has no such failure of this test, so nothing but the signature "
+               "of a failing run can tell that it is the one",
+               "`unflake history TEST` lists those it knows; FILE:LINE works without"});
     return std::vector{std::move(*wanted)};
   }
 
@@ -232,24 +237,25 @@ class Reproduction {
   }
 
   Result<int> hunt(const HuntOptions& options, const std::vector<const Strategy*>& chosen) {
-    Hunt hunt(one_->executor(), one_->shared_test(), options, events_);
+    Hunt hunt(one_->executor(), one_->shared_test(), options, one_->events());
     events_.emit(started(options));
     const bool is_prepared = hunt.prepare();
     for (const Note& note : code_notes_.take()) events_.emit(note);
     if (is_prepared) search(hunt, chosen, [&] { (void)keep_all(hunt, false); });
     const auto kept = keep_all(hunt, true);
-    if (!hunt.has_flaw() && !hunt.error()) tell_nothing_found(hunt);
+    if (!hunt.findings().has_flaw() && !hunt.runner().error()) tell_nothing_found(hunt);
     events_.emit(ended(hunt));
-    if (hunt.error()) return *hunt.error();
+    if (hunt.runner().error()) return *hunt.runner().error();
     if (!kept) return kept.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
-    if (hunt.has_flaw()) return static_cast<int>(ExitCode::success);
+    if (hunt.findings().has_flaw()) return static_cast<int>(ExitCode::success);
     return static_cast<int>(hunt.found().empty() ? ExitCode::test_failed : ExitCode::only_margin);
   }
 
   static SearchEnded ended(Hunt& hunt) {
     const auto margins = std::ranges::count_if(hunt.found(), &Found::is_margin);
-    SearchEnded event{hunt.elapsed(), hunt.stopped(), hunt.coverage().search_runs};
+    SearchEnded event{hunt.runner().elapsed(), hunt.runner().stopped(),
+                      hunt.coverage().search_runs};
     event.reproduced = static_cast<int>(hunt.found().size()) - static_cast<int>(margins);
     event.margins = static_cast<int>(margins);
     return event;
@@ -380,6 +386,7 @@ class Reproduction {
 
   std::optional<CiLog> log_;
   std::optional<UnreadLog> unread_log_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
 };
 
@@ -402,11 +409,12 @@ int reproduce_command(const Words& words) {
   line.option("--initial-delay", command.initial_delay,
               "the first delay of bisection, one-by-one and ddmin [four times as long as the test "
               "runs, at most 5s]");
-  line.option("--order", command.order, "of guided: turns, nearest, appearance or random")
+  line.option("--order", command.order,
+              "with guided: the order of the delays: turns, nearest, appearance or random")
       .one_of({"turns", "nearest", "appearance", "random"});
   line.option("--candidates", command.most_candidates,
-              "of guided: only the first so many of that order [all]");
-  line.option("--seed", command.seed, "for what is random");
+              "with guided: try only this many delays [all]");
+  line.option("--seed", command.seed, "the seed for everything random");
   line.option("--profile-runs", command.profile_runs, "runs without delays at first [5]")
       .between(1, 100);
   line.option("--out", command.out, "write the repro file here (of several failures, the first)")

@@ -12,7 +12,7 @@ namespace unflake {
 struct Rerun {
   SelectedTests tests;       // none are selected when nothing failed
   std::string from;          // which tests of which session, in plain words
-  std::vector<TestId> gone;  // failed, and are no longer there
+  std::vector<TestId> gone;  // failed, and are gone
 };
 
 using AskLastFailures =

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "app/changed_tests.h"
 #include "app/gatekeeper.h"
 #include "app/listeners.h"
+#include "app/project.h"
 #include "app/repro_file.h"
 #include "cli/rerun_failed.h"
 #include "report/layout.h"
@@ -49,7 +49,7 @@ constexpr const char* help =
 Exit code 0: all passed; 1: a test failed in all of its runs; 2: bad usage; 3: nothing failed for
 good, but a test is flaky (see --flaky); 4: unflake itself failed; 128 + N: stopped by signal N.)";
 
-// How the command lines of its sessions begin, by which history tells them from others.
+// How the command lines of its sessions begin, by which the history tells them from others.
 const std::string command_name = "unflake run ";
 
 ExitCode exit_code_for(const SessionEnded& ended, FlakyResult flaky) {
@@ -88,8 +88,8 @@ Result<bool> is_new(const TestId& test, Store* store) {
   return !known->has_value();
 }
 
-// Makes the changed tests, and those of which nobody can tell, run `runs` times; without retries,
-// which these runs make needless. Says which, and what it proves when they pass.
+// Makes the changed tests, and those that may have changed, run `runs` times; without retries,
+// which these runs make unnecessary. Says which, and what it proves when they pass.
 Result<std::string> repeat_what_changed(std::vector<PlannedTest>& plan, const ChangedTests& tests,
                                         int runs, const std::string& revision, Store* store) {
   ChangedFound found;
@@ -146,10 +146,10 @@ class RunSession {
     return options;
   }
 
-  // Before anything runs: whoever wants history learns at once that there will be none. A full disk
-  // is no reason not to run, at the start as little as later.
+  // Before anything runs: whoever wants a history learns at once that there is none. A full disk
+  // is not a reason not to run, neither at the start nor later.
   Result<void> open_history() {
-    if (run_.no_history) return {};
+    if (run_.history.no_history) return {};
     const StoreAddress address = run_.history.address(project_, config_);
     if (address.url == project_.path("history.db")) make_folder(project_);
     const auto opened = try_to_open(address);
@@ -165,7 +165,7 @@ class RunSession {
   }
 
   HistoryRecorder::OpenStore store_for_recorder() {
-    if (run_.no_history) return nullptr;
+    if (run_.history.no_history) return nullptr;
     return [this, address = run_.history.address(project_, config_)]() -> Result<Store*> {
       return store_ ? store_.get() : try_to_open(address);
     };
@@ -209,7 +209,7 @@ class RunSession {
     };
   }
 
-  // Whoever reads the results finds them, and nothing in them.
+  // Whoever reads the results finds them, but empty.
   Result<int> run_nothing(const SelectedTests& tests, LocalExecutor& executor) {
     Listeners listeners;
     auto opened = listeners.open(run_, flaky_result(), nullptr, executor, interrupts_);
@@ -293,10 +293,7 @@ class RunSession {
                                  const SessionPolicy& policy, LocalExecutor& executor) const {
     SessionStarted session;
     session.at = std::chrono::system_clock::now();
-    session.command_line = command_name + shell_join(words_.options);
-    if (words_.has_command)
-      session.command_line +=
-          (words_.options.empty() ? "-- " : " -- ") + shell_join(words_.command);
+    session.command_line = command_line_of("run", words_);
     session.surroundings = survey(project_, executor);
     if (std::string& build = session.surroundings.build; build.empty() && !run_.ci)
       build = std::string(local_build) + make_session_uuid();

@@ -18,26 +18,20 @@ using namespace std::chrono_literals;
 using Lines = std::vector<std::string>;
 
 constexpr size_t most_listed = 5;
-constexpr int runs_of_a_search = 20;  // without which it learns next to nothing
+constexpr int runs_of_a_search = 20;  // without which it learns almost nothing
 constexpr Duration least_budget = 30s;
 constexpr int least_late_runs = 10;  // that can show that lateness makes no difference
 
-struct Base {
-  int runs = 0;
-  int failures = 0;
-};
-
-Base base_of(const Hunt& hunt) {
-  Base base{static_cast<int>(hunt.profile().runs.size()), hunt.profile().failures()};
-  for (const Outcome& outcome : hunt.baseline()) {
-    ++base.runs;
-    base.failures += outcome.failed();
-  }
+// Without delays, whatever the failure.
+Count base_of(const Hunt& hunt) {
+  const auto has_failed = [](const Outcome& outcome) { return outcome.failed(); };
+  Count base = hunt.base_rate().count(has_failed);
+  for (const ExperimentResult& run : hunt.profile().runs) base.add(has_failed(run.outcome));
   return base;
 }
 
 Lines always_fails_lines(const Hunt& hunt) {
-  const Base base = base_of(hunt);
+  const Count base = base_of(hunt);
   const Outcome& outcome = hunt.profile().runs.front().outcome;
   Lines lines;
   if (outcome.kind == OutcomeKind::timeout)
@@ -46,7 +40,7 @@ Lines always_fails_lines(const Hunt& hunt) {
   else
     lines.push_back(fmt::format(
         "broken: not flaky: all {} without delays failed (at least {:.0f} % of its runs do)",
-        counted(base.runs, "run"), exact_interval(base.failures, base.runs).low * 100));
+        counted(base.runs, "run"), base.interval().low * 100));
   lines.push_back("failure: " + failure_headline(outcome));
   lines.push_back(outcome.kind == OutcomeKind::timeout
                       ? "next: `unflake run` shows where every thread stands; if it is only slow, "
@@ -72,9 +66,10 @@ bool is_indifferent_to_lateness(const LatenessEffect& effect) {
 }
 
 std::string_view heading(const Hunt& hunt) {
-  if (hunt.stopped()) return "stopped: nothing was confirmed until then";
-  if (hunt.has_found()) return "no flaw: the test holds unless a machine stands still";
-  if (is_indifferent_to_lateness(hunt.lateness_effect()))
+  if (hunt.runner().stopped()) return "stopped: nothing was confirmed until then";
+  if (!hunt.findings().all().empty())
+    return "no flaw: the test holds unless a machine stands still";
+  if (is_indifferent_to_lateness(lateness_effect(hunt)))
     return "not found: lateness makes no difference to this failure";
   if (ran_out(hunt)) return "not found: within the budget";
   return "not found: by any of the strategies";
@@ -91,13 +86,13 @@ size_t threads_seen(const Profile& profile) {
 
 void add_reached(const Hunt& hunt, Lines& lines) {
   const Profile& profile = hunt.profile();
-  const Base base = base_of(hunt);
+  const Count base = base_of(hunt);
   if (base.runs == 0) {
     lines.push_back(
-        hunt.cut_short() > Duration::zero()
+        hunt.profile().cut_short > Duration::zero()
             ? fmt::format("reached: nothing: the budget is too short for the test: one run was "
                           "given {} and did not come to an end",
-                          format_duration(hunt.cut_short()))
+                          format_duration(hunt.profile().cut_short))
             : "reached: nothing: not one run came to an end within the budget");
     return;
   }
@@ -105,13 +100,13 @@ void add_reached(const Hunt& hunt, Lines& lines) {
                               counted(static_cast<long long>(profile.places.size()), "place"),
                               counted(static_cast<long long>(threads_seen(profile)), "thread"),
                               format_duration(profile.average)));
-  if (base.failures == 0)
+  if (base.hits == 0)
     lines.push_back(fmt::format("by itself: 0 of {} without delays failed: fewer than {:.0f} % do",
                                 counted(base.runs, "run"),
                                 upper_bound_zero_failures(base.runs) * 100));
   else
     lines.push_back(
-        fmt::format("by itself: {} of {} runs without delays failed", base.failures, base.runs));
+        fmt::format("by itself: {} of {} runs without delays failed", base.hits, base.runs));
 }
 
 void add_effect(const LatenessEffect& effect, Lines& lines) {
@@ -193,38 +188,38 @@ void add_not_covered(const Hunt& hunt, Lines& lines) {
     if (listed++ < most_listed) lines.push_back("not covered: " + one_line(gap));
 }
 
-// Enough for what had to be left out, or for so many runs of a test that takes longer than it was
+// Enough for what had to be left out, or for this many runs of a test that takes longer than it was
 // given, and in words that --budget takes.
 std::string longer_budget(const Hunt& hunt) {
   const Duration needed = std::max({2 * hunt.options().budget,
                                     hunt.options().budget + hunt.coverage().longest_unaffordable,
-                                    runs_of_a_search * hunt.cut_short(), least_budget});
+                                    runs_of_a_search * hunt.profile().cut_short, least_budget});
   const auto minutes = std::chrono::ceil<std::chrono::minutes>(needed).count();
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(needed).count();
   return seconds < 60 ? fmt::format("--budget {}s", seconds) : fmt::format("--budget {}m", minutes);
 }
 
 void add_next(const Hunt& hunt, Lines& lines) {
-  if (hunt.stopped()) return;
+  if (hunt.runner().stopped()) return;
   if (hunt.profile().runs.empty()) {
     lines.push_back("next: give it more time, at least " + longer_budget(hunt));
     lines.push_back("or: if it hangs, --timeout says after how long a run does");
     return;
   }
   const bool has_places = !hunt.profile().places.empty();
-  if (!has_places && base_of(hunt).failures == 0) {
+  if (!has_places && base_of(hunt).hits == 0) {
     lines.push_back(
         "next: the project makes no call at which a thread could be made late; if that is wrong, "
         "see [code] in config.toml, or --system");
     return;
   }
-  if (!has_places || is_indifferent_to_lateness(hunt.lateness_effect())) {
+  if (!has_places || is_indifferent_to_lateness(lateness_effect(hunt))) {
     lines.push_back(
         "next: look for what else differs between two runs: random numbers, addresses, the time of "
         "day, files and ports that others use; `unflake run -n 100` shows its failures");
     return;
   }
-  if (hunt.has_found()) {
+  if (!hunt.findings().all().empty()) {
     lines.push_back("next: nothing has to be repaired; --failure hunts for a given failure");
     return;
   }
@@ -237,22 +232,22 @@ void add_next(const Hunt& hunt, Lines& lines) {
   else
     lines.push_back(
         "next: --max-delay 60s for longer waits, --strategy one-by-one for every call by itself");
-  if (base_of(hunt).failures == 0)
+  if (base_of(hunt).hits == 0)
     lines.push_back("or: `unflake run -n 1000` to see whether it fails by itself, and how");
 }
 
 }  // namespace
 
 std::vector<std::string> not_reproduced_lines(const Hunt& hunt) {
-  if (hunt.always_fails()) return always_fails_lines(hunt);
-  if (hunt.always_skipped()) return skipped_lines(hunt);
+  if (hunt.profile().always_fails) return always_fails_lines(hunt);
+  if (hunt.profile().is_always_skipped()) return skipped_lines(hunt);
   Lines lines{std::string(heading(hunt))};
   add_reached(hunt, lines);
   if (hunt.profile().runs.empty()) {
     add_next(hunt, lines);
     return lines;
   }
-  if (!hunt.has_found()) add_effect(hunt.lateness_effect(), lines);
+  if (!!hunt.findings().all().empty()) add_effect(lateness_effect(hunt), lines);
   add_tried(hunt, lines);
   add_not_covered(hunt, lines);
   add_next(hunt, lines);

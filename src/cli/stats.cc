@@ -4,8 +4,8 @@
 #include <map>
 
 #include "app/agent_command.h"
+#include "app/command_line.h"
 #include "app/options.h"
-#include "app/page.h"
 #include "app/project.h"
 #include "app/repro_file.h"
 #include "explain/explanation.h"
@@ -99,7 +99,7 @@ Result<std::vector<std::string>> projects_of(const StatsCommand& command,
   return names;
 }
 
-// What repros tell by themselves, without making the runs that `unflake explain` makes.
+// What repros say by themselves, without making the runs that `unflake explain` makes.
 std::map<TestId, std::string> categories_of_repros(const Project& project) {
   std::map<TestId, std::string> categories;
   for (const Repro& repro : load_all_repros(project)) {

@@ -1,5 +1,6 @@
 #include "app/agent_command.h"
-#include "app/page.h"
+#include "app/command_line.h"
+#include "app/listeners.h"
 #include "cli/commands.h"
 #include "report/chrome_trace.h"
 #include "report/trace_json.h"
@@ -74,10 +75,12 @@ Result<int> trace(const TraceCommand& command, const Words& words) {
   if (!plan) return plan.error();
   if (!command.out.empty())
     if (const auto ready = prepare_output_file(command.out); !ready) return ready.error();
+  TrialHistory history;
   const auto one = OneTest::find(command.one, words);
   if (!one) return one.error();
+  history.open(command.one, **one, command_line_of("trace", words));
   plan->extra_functions = (*one)->functions();
-  const auto result = (*one)->run(*plan);
+  const auto result = (*one)->run({*plan, {}, ""}, TrialEnded::Purpose::trace);
   if ((*one)->stop_signal() != 0) return exit_code_of_signal((*one)->stop_signal());
   if (!result) return result.error();
   if (const auto written = write_out(command, *result->trace); !written) return written.error();

@@ -12,7 +12,7 @@
 
 namespace unflake {
 
-// A CI log as it was found. A log tells of failures at its end: of one that is longer than
+// A CI log as it was found. A log shows failures at its end: of one that is longer than
 // `most_log_bytes` only the last part is read, from the start of a line.
 struct LogFile {
   std::string text;
@@ -26,17 +26,17 @@ Result<LogFile> load_log(const std::string& path, uint64_t most_bytes = most_log
 
 // The failure that the user's word means: a signature (16 hexadecimal digits), FILE:LINE, or the
 // kind of failure as `unflake run --json` names it. A signature is looked up in what history knows
-// of the test, which may be nothing.
+// about the test, which may be nothing.
 Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
                               const StoreAddress& history);
 
-// Of all failures that history knows of the test; none when there is no history.
+// Of all failures of the test that the history knows; none when there is no history.
 std::set<std::string> known_signatures(const TestId& test, const StoreAddress& history);
 
 // The log's failures of the test, each once.
 Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log);
 
-// The failure in the bare output of the test; the error when there is none in it.
+// The failure in the bare output of the test; an error when it has none.
 Result<std::vector<Wanted>> wanted_by_output(const Test& test, const std::string& output,
                                              const Error& otherwise);
 

@@ -1,6 +1,6 @@
 // libunflake-crash.so: lets a supervisor see where a process of a plain run crashes. It must cost
-// nothing that can be measured as long as nothing crashes, and the program may have its own idea of
-// every function of libc: so it hooks nothing and calls nothing but the kernel.
+// nothing that can be measured as long as nothing crashes, and the program may have its own
+// version of every libc function: so it hooks nothing and calls nothing but the kernel.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +10,7 @@
 #include "agent/raw.h"
 #include "protocol/crash_protocol.h"
 
-// As libc's, with its debug information: by it unwinders get from the handler to what the signal
+// Like libc's, with debug information by which unwinders get from the handler to what the signal
 // interrupted. They look for it at the byte before. Each register is in the signal's context, at
 // the stack pointer.
 asm(R"(
@@ -58,7 +58,7 @@ using namespace unflake::agent;
 long supervisor;
 char answers[64];
 bool told;
-alignas(16) char signal_stack[32 * 1024];  // the main thread's own may be what has run out
+alignas(16) char signal_stack[32 * 1024];  // the main thread's own may have overflowed
 
 void wait_for_answer() {
   const long file =
@@ -82,15 +82,15 @@ bool tell(int signal, bool was_sent) {
       raw_syscall(__NR_rt_sigqueueinfo, supervisor, crash_notice_signal, as_word(&info)));
 }
 
-// A forked child, of a death test for example, is nobody's business. One whose parents are gone has
-// the supervisor for a parent, too, which lets it die at once.
+// A forked child, of a death test for example, does not matter. One whose parents are gone has
+// the supervisor as its parent too, which lets it die at once.
 bool is_child_of_supervisor() {
   return raw_syscall(__NR_getppid) == supervisor;
 }
 
 void on_fatal_signal(int signal, siginfo_t* info, void*) {
   if (is_child_of_supervisor()) {
-    // Whoever crashes beside the first one waits for it to end the process.
+    // Any thread that crashes after the first one waits for it to end the process.
     while (__atomic_exchange_n(&told, true, __ATOMIC_ACQ_REL)) raw_syscall(__NR_pause);
     if (tell(signal, info->si_code <= 0)) wait_for_answer();
   }
@@ -98,7 +98,7 @@ void on_fatal_signal(int signal, siginfo_t* info, void*) {
 }
 
 // No other handler may run on top of this one: it would wait for itself, or end the wait. Only a
-// stack that has run out needs another one; the program's own may be too small for this.
+// stack that has overflowed needs another one; the program's own may be too small for this.
 void watch(int signal) {
   constexpr uint64_t every_signal = ~uint64_t{0};
   const bool may_lack_stack = signal == SIGSEGV || signal == SIGBUS;
@@ -126,7 +126,7 @@ void read_variable(const char* value) {
   answers[size] = '\0';
 }
 
-// Takes this library out of "one:this:other"; true when nothing else is in it.
+// Removes this library from "one:this:other"; true when nothing else is in it.
 bool leave_preloads(char* list) {
   char* entry = list;
   for (char* at = list; *at != '\0'; ++at) {

@@ -11,7 +11,7 @@
 namespace unflake {
 namespace {
 
-// A thread that is delayed before a line has come there, and has not executed it.
+// A thread that is delayed before a line has reached it, but has not executed it.
 Duration reached(const Trace& trace, const TracedCall& call) {
   const TracedCall* next = &call + 1;
   const bool is_last = next == trace.calls.data() + trace.calls.size();
@@ -89,7 +89,7 @@ class Matcher {
       point.passing_from = point.passing_to = reached(*order_.passing, *call.passing);
     if (call.failing) point.failing_at = reached(*order_.failing, *call.failing);
     order_.points.push_back(point);
-    // Who asked for a lock first is who has it first, mostly: one point says enough.
+    // Whoever asks for a lock first mostly gets it first: one point says enough.
     const bool gave_up = call.failing && call.failing->timed_out;
     if (order_.group_traits_of(point) & protocol::group_locks && !gave_up) return;
     if (!(order_.traits_of(point) & protocol::api_wait)) return;
@@ -153,7 +153,7 @@ class Matcher {
     order_.points.push_back(point);
   }
 
-  // Where nothing was captured, it is the first thread of the first process whose status tells.
+  // Where nothing was captured, it is the first thread of the first process whose status says so.
   void find_divergence() {
     if (order_.passing->threads.empty() || order_.failing->threads.empty()) return;
     const OrderedThread& thread = order_.threads[order_.failing_thread().value_or(0)];
@@ -225,7 +225,7 @@ std::vector<Call> calls_of(const Trace& trace, uint32_t thread) {
   return calls;
 }
 
-// A loop that goes round more often is no other way: the last visit of a site stands for it.
+// A loop that goes round more often is not another path: the last visit of a site represents it.
 std::map<std::string, const TracedCall*> last_calls(const std::vector<Call>& calls) {
   std::map<std::string, const TracedCall*> last;
   for (const Call& call : calls) last[call.site] = call.call;
@@ -242,7 +242,7 @@ class Divergence {
       if (failing_.contains(call.site))
         shared = &call.site;
       else if (shared)
-        take(failing_.at(*shared)->exit);  // and then it went another way
+        take(failing_.at(*shared)->exit);  // and then it took another path
     }
   }
 
@@ -375,12 +375,12 @@ class PairSearch {
     return order_.group_traits_of(point) & protocol::group_locks;
   }
 
-  // What tells no more than the call before it.
+  // What says no more than the call before it.
   bool says_little(const Point& point) const {
     return order_.group_traits_of(point) & protocol::group_looks || is_unlock(point);
   }
 
-  // The lock came too late for the one who had waited for it long enough.
+  // The lock came too late for the one who had waited long enough.
   bool kept_lock(const Point& first, const Point& second) const {
     return is_unlock(first) && is_lock(second) && second.kind == Point::Kind::end;
   }
@@ -394,7 +394,7 @@ class PairSearch {
     return !is_lock(first) && (wakes(first, second) || wakes(second, first));
   }
 
-  // A delay at a line of code was needed because no call stands near what comes too late.
+  // A delay at a line of code was needed because no call is near what comes too late.
   bool is_late_line(const Point& point) const {
     const TracedSite* site = order_.site_of(point);
     return site && site->name.api.empty();

@@ -8,7 +8,7 @@
 
 namespace unflake {
 
-// A moment of a thread that both runs may have: the begin or the end of a call, the thread's end,
+// A moment of a thread that both runs may have: the start or the end of a call, the thread's end,
 // or the failure. Calls are the same when thread, site and number of the visit are.
 struct Point {
   enum class Kind { begin, end, thread_end, failure };
@@ -16,7 +16,7 @@ struct Point {
   uint32_t thread = no_index;           // in CallOrder::threads
   const TracedCall* passing = nullptr;  // the call; nullptr: not made
   const TracedCall* failing = nullptr;
-  // Only bounds are known of when a passing run was where the other one failed.
+  // When a passing run was where the other one failed is known only within bounds.
   std::optional<Duration> passing_from, passing_to;
   std::optional<Duration> failing_at;
 };
@@ -37,10 +37,10 @@ struct CallOrder {
   std::vector<OrderedThread> threads;
   std::vector<Point> points;  // by thread, each thread's in its own order
   std::optional<size_t> failure;
-  // Until when the failing thread did as it does when the test passes, as far as its calls tell.
+  // Until when the failing thread did as it does when the test passes, as far as its calls show.
   std::optional<Duration> divergence;
 
-  // The thread that failed, and when at the latest what decides had happened.
+  // The thread that failed, and the latest time by which the decisive thing had happened.
   std::optional<uint32_t> failing_thread() const;
   Duration decided_by() const;
 
@@ -53,7 +53,7 @@ struct CallOrder {
 CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing);
 
 // The pair of points that most likely decides: `first` came before `second` in the passing run and
-// not in the failing one, and one of the two is behind a delay of the plan.
+// not in the failing one, and one of the two comes after a delay of the plan.
 struct PointPair {
   size_t first = 0, second = 0;
   bool same_object = false;
@@ -61,12 +61,12 @@ struct PointPair {
 
 std::optional<PointPair> flipped_pair(const CallOrder& order);
 
-// When, in the failing run, a thread first did something else than in the passing one: a call that
-// it does not make there, one less, or one that ended differently. What decides came before.
+// When, in the failing run, a thread first did something other than in the passing one: a call
+// that it does not make there, one less, or one that ended differently. What decides came before.
 std::optional<Duration> divergence(const Trace& passing, uint32_t passing_thread,
                                    const Trace& failing, uint32_t failing_thread);
 
-// The same for calls alone that the system refused in the failing run and not in the other.
+// The same only for calls that the system refused in the failing run and not in the other.
 std::optional<Duration> first_error(const Trace& passing, uint32_t passing_thread,
                                     const Trace& failing, uint32_t failing_thread);
 

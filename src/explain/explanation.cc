@@ -77,7 +77,7 @@ class Explainer {
     }
   }
 
-  // What the run under the plan tells about an intervention.
+  // What the run under the plan says about an intervention.
   void complete(Lateness& late, const Intervention& what, size_t number) const {
     const Trace& trace = with_plan()->trace;
     late.place = place_of(trace, what.site);

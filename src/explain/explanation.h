@@ -10,7 +10,7 @@
 
 namespace unflake {
 
-// A run that was looked at: its trace, and what the process's end tells besides.
+// A run that was looked at: its trace, and what the process's end adds to it.
 struct ObservedRun {
   Trace trace;
   Outcome outcome;
@@ -48,7 +48,7 @@ struct Lateness {
   uint64_t times = 0;
 };
 
-// A sleep or timed wait that is all that keeps the barrier point behind the critical one.
+// A sleep or timed wait that is all that keeps the barrier point after the critical one.
 struct CoveringWait {
   Moment moment;
   bool is_sleep = false;
@@ -57,7 +57,7 @@ struct CoveringWait {
   std::optional<Duration> passing;  // really spent, all together
   Duration failing{};
   bool ran_out_passing = false, ran_out_failing = false;
-  std::optional<Duration> needed;  // from its begin to the critical point, in the passing run
+  std::optional<Duration> needed;  // from its start to the critical point, in the passing run
 };
 
 enum class RootCauseKind {
@@ -79,11 +79,11 @@ std::string_view advice_for(RootCauseKind kind);
 
 struct RootCause {
   RootCauseKind kind = RootCauseKind::unknown;
-  double score = 0;  // 0 to 1: an order, and no probability
+  double score = 0;  // 0 to 1: a ranking, not a probability
   std::vector<std::string> evidence;
 };
 
-// Why a test is flaky, as far as a passing and a failing run tell.
+// Why a test is flaky, as far as a passing and a failing run show.
 struct Explanation {
   std::vector<Lateness> late;
   std::optional<Moment> failure;
@@ -91,7 +91,7 @@ struct Explanation {
   std::optional<CoveringWait> wait;
   std::vector<RootCause> causes;   // the best one first; never empty
   std::vector<std::string> notes;  // what the reader must know before believing the rest
-  std::string unseen;              // why nothing can be told of the cause; empty: it can
+  std::string unseen;              // why nothing can be said about the cause; empty: it can
 };
 
 // Either run may be missing. Under a plan that makes the test pass it is the passing run that was

@@ -66,7 +66,7 @@ TracedFrame frame_in(uint32_t image, const std::string& function, const std::str
   return {image, 0x1000, {{function, file, line, 0x1000, false}}};
 }
 
-// The failure has no line of its own; where the project's code begins in its stack is said.
+// The failure has no line itself; where the project's code begins in its stack is said.
 Explanation explain_failure(const std::string& site, const TraceBuilder& passing,
                             TraceBuilder failing, std::vector<TracedFrame> frames) {
   failing.fails("main", "", 0, 12.3);
@@ -422,7 +422,7 @@ TEST(Explanation, Of_a_refused_connection_is_a_resource_and_the_call_is_the_barr
   EXPECT_EQ(found.pair->second.place.line, 45);
 }
 
-// A program without a framework: nothing tells where it failed.
+// A program without a framework: nothing says where it failed.
 TEST(Explanation, Of_a_bad_exit_status_looks_before_the_first_thread_goes_another_way) {
   TraceBuilder passing = two_threads(), failing = two_threads();
   passing.call(worker, "post.cc:24:pthread_mutex_lock", 5, 5.1, 0xa)

@@ -22,7 +22,7 @@ const Frame* frame_of_function(const TracedStack& stack, const CodeSpot& functio
   return nullptr;
 }
 
-// Whatever the system's libraries tell of themselves, no check of a test stands there.
+// Whatever the system's libraries say about themselves, no check of a test is there.
 bool is_system(const Trace& trace, const TracedFrame& frame) {
   return frame.image < trace.images.size() && !trace.images[frame.image].is_project;
 }
@@ -39,7 +39,7 @@ CodeSpot place_of(const Trace& trace, const TracedFailure& failure) {
   return place;
 }
 
-// The call's own stack is the surest source for its file.
+// The call's own stack is the most reliable source for its file.
 CodeSpot place_of(const Trace& trace, const TracedCall& call, const SiteName& site) {
   if (call.stack < trace.stacks.size())
     if (const Frame* frame = frame_at(trace.stacks[call.stack], site))
@@ -47,7 +47,7 @@ CodeSpot place_of(const Trace& trace, const TracedCall& call, const SiteName& si
   return place_of(trace, site);
 }
 
-// The next line of the project's own further up.
+// The next of the project's own lines further up.
 const Frame* frame_above(const TracedStack& stack, const CodeSpot& own) {
   bool passed = false;
   for (const TracedFrame& frame : stack.frames)
@@ -115,7 +115,7 @@ std::string unseen_failing_function(const Trace& trace) {
   return "";
 }
 
-// A program may be called like one of its functions.
+// A program may have the name of one of its functions.
 bool has_name(const Trace& trace, const CodeSpot& place) {
   if (place.line > 0) return true;
   const bool is_image = std::ranges::any_of(trace.images, [&](const TracedImage& image) {

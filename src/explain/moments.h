@@ -19,7 +19,7 @@ std::string unseen_failing_function(const Trace& trace);
 // Whether the place has a line or at least a function, and not just an address in an image.
 bool has_name(const Trace& trace, const CodeSpot& place);
 
-// The sleeps and timed waits behind which the second point stands, when there are any.
+// The sleeps and timed waits after which the second point comes, if any.
 std::optional<CoveringWait> covering_wait(const CallOrder& order, const PointPair& pair);
 
 }  // namespace unflake

@@ -104,7 +104,7 @@ const TracedCall* missed_signal(const Trace& trace, const TracedCall& wait) {
 namespace {
 
 // Those of the standard library's waits that take a predicate look before they wait, and are
-// templates in the program; whether somebody's own loop does so, cannot be seen.
+// templates in the program; whether a handwritten loop does so cannot be seen.
 bool waits_blindly(const Trace& trace, const TracedCall& wait) {
   if (wait.stack >= trace.stacks.size()) return false;
   bool by_library = false;
@@ -257,7 +257,7 @@ RootCauseEvidence exact_timing(const Clues& clues) {
 
 namespace {
 
-// Somebody got no lock in time, because others kept it.
+// A thread did not get a lock in time, because others kept it.
 RootCauseEvidence starved_of_lock(const CallOrder& order) {
   for (const Point& point : order.points) {
     if (point.kind != Point::Kind::begin || !(order.group_traits_of(point) & protocol::group_locks))
@@ -279,12 +279,7 @@ RootCauseEvidence starvation(const Clues& clues) {
   const Conditions& scarce = clues.repro->conditions;
   if (scarce == Conditions{})
     return clues.order ? starved_of_lock(*clues.order) : RootCauseEvidence{};
-  std::vector<std::string> parts;
-  if (scarce.one_core) parts.push_back("all threads share one core");
-  if (scarce.cpu_share < 1)
-    parts.push_back(fmt::format("it may run for {:.0f} % of the time", scarce.cpu_share * 100));
-  if (scarce.competitors > 0)
-    parts.push_back(fmt::format("{} busy processes compete with it", scarce.competitors));
+  const auto parts = scarcity_words(scarce, &ConditionField::as_a_clause);
   const bool alone = clues.repro->plan.interventions.empty();
   return {alone ? 0.9 : 0.55, {"it fails when " + join(parts, " and ")}};
 }
@@ -308,7 +303,7 @@ std::string scarce_thing(const Clues& clues) {
   return "";
 }
 
-// A port that is taken, or that nobody listens at. A connection that only begins is not refused.
+// A port that is taken, or that nobody listens on. A connection that only begins is not refused.
 bool is_refused_when_failing(const CallOrder& order, const Point& point) {
   if (!(order.traits_of(point) & protocol::api_claims)) return false;
   return point.kind == Point::Kind::begin && point.failing && point.failing->result < 0 &&

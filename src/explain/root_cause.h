@@ -9,7 +9,7 @@
 
 namespace unflake {
 
-// All that the rules may look at.
+// Everything that the rules may look at.
 struct Clues {
   const Repro* repro = nullptr;
   const ObservedRun* passing = nullptr;  // may be missing, as may the other
@@ -33,7 +33,7 @@ struct RootCauseEvidence {
   std::vector<std::string> texts;
 };
 
-// Whether any other thread made calls until the failure.
+// Whether any other thread made calls up to the failure.
 bool others_are_active(const CallOrder& order, const Point& failure);
 
 // One rule for each root cause; causes.cc has the list of them.

@@ -1,4 +1,4 @@
-#include "ingest/build_results.h"
+#include "ingest/ingest.h"
 
 #include <gtest/gtest.h>
 

@@ -29,7 +29,7 @@ std::string with_point(std::string_view text) {
   return plain;
 }
 
-// What a number of a fixed width is worth, and takes it off the text.
+// The value of a number of fixed width, which is removed from the text.
 std::optional<int> take_number(std::string_view& text, size_t digits) {
   int value = 0;
   if (text.size() < digits) return std::nullopt;
@@ -188,7 +188,7 @@ int64_t number(std::string_view text) {
   return std::clamp<int64_t>(value, 0, most_runs_of_case);
 }
 
-// "run" is also what a case that failed has; an element tells that.
+// "run" is also what a case that failed has; an element says that.
 ReportedCase::Status status_of(std::string_view word) {
   using Status = ReportedCase::Status;
   if (word.empty()) return Status::none;
@@ -338,7 +338,7 @@ void CaseHandler::start_ctest(std::string_view element, const XmlAttributes& att
   if (element == "Value" && measurement_ == "Output") start_ctest_value(attributes);
 }
 
-// The packed form would need another library to read what CTest writes plainly on request.
+// The compressed form would need another library to read what CTest writes plainly on request.
 void CaseHandler::start_ctest_value(const XmlAttributes& attributes) {
   wants_short_text_ = false;
   if (attributes.find("compression") || attributes.find("encoding"))
@@ -369,7 +369,7 @@ void CaseHandler::take_ctest_measurement() {
   if (measurement_ == "Completion Status" && case_.status == ReportedCase::Status::not_run)
     case_.why_not_run = value;
   if (case_.failures.empty()) return;
-  // "Exit Code" has CTest's word for the end; of a time-out only the status tells.
+  // "Exit Code" has CTest's word for the end; only the status shows a time-out.
   if (measurement_ == "Exit Code" && value != "Failed") case_.failures[0].message = value;
   if (measurement_ == "Completion Status" && value == "Timeout")
     case_.failures[0].message = "Timeout";

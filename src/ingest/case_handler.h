@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ingest/xml_reader.h"
-#include "store/lifecycle_event.h"
-#include "util/capture.h"
+#include "store/values.h"
+#include "util/text.h"
 #include "util/time.h"
 
 namespace unflake {
@@ -24,10 +24,10 @@ struct ReportedTime {
 };
 ReportedTime parse_seconds(std::string_view text);
 
-// ISO 8601, with a zone or in UTC. None: it is nothing like it, or of another epoch than tests.
+// ISO 8601, with a zone or in UTC. None: it is nothing like it, or a year that no test ran in.
 std::optional<TimePoint> parse_report_timestamp(std::string_view text);
 
-// Seconds since 1970, as CTest has it.
+// Seconds since 1970, as CTest writes it.
 std::optional<TimePoint> parse_epoch_seconds(std::string_view text);
 
 // Text of any length, of which the beginning and the end are kept.
@@ -45,12 +45,12 @@ class KeptText {
   BoundedCapture capture_;
 };
 
-// <failure>, <error>, and what several tools write for runs that were tried again.
+// <failure>, <error>, and what several tools write for retried runs.
 struct ReportedFailure {
   enum class Run {
     last,    // of the case's own run: <failure>, <error>
-    before,  // a run of its own before that: <flakyFailure>, <flakyError>, <rerun>
-    after,   // a run of its own behind it: <rerunFailure>, <rerunError>
+    before,  // a separate run before that: <flakyFailure>, <flakyError>, <rerun>
+    after,   // a separate run after it: <rerunFailure>, <rerunError>
   };
   Run run = Run::last;
   bool is_error = false;
@@ -67,31 +67,31 @@ struct ReportedSuite {
   bool of_catch2 = false, of_doctest = false;
 };
 
-// One <testcase>, or one <Test> of CTest's, as it stands in the report.
+// One <testcase>, or one <Test> of CTest's, as it is in the report.
 struct ReportedCase {
   enum class Status { none, run, failed, not_run };  // as an attribute says, without an element
   std::string classname, name;
-  std::string full_name;  // in what unflake wrote, where class and name do not tell it
+  std::string full_name;  // in what unflake wrote, where class and name do not say it
   Status status = Status::none;
   ReportedTime time;
   std::optional<TimePoint> timestamp;
   bool has_result = false, has_assertions = false, of_ctest = false;
   bool is_skipped = false;
   std::string why_not_run;            // CTest's words for it
-  int64_t runs = 0, failed_runs = 0;  // of a case of unflake's that stands for several
+  int64_t runs = 0, failed_runs = 0;  // of a case of unflake's that covers several
   std::vector<ReportedFailure> failures;
   KeptText output;
 
   void clear();
 };
 
-// Where a case stands. `suites` is from the outside inwards.
+// Where a case is. `suites` is from the outside inwards.
 struct CaseContext {
   std::string root_name;
   std::vector<ReportedSuite> suites;
 };
 
-// Puts the cases of JUnit's and of CTest's XML together, and forgets each when it was taken.
+// Assembles the cases of JUnit's and CTest's XML, and drops each once it was taken.
 class CaseHandler : public XmlHandler {
  public:
   using Take = std::function<Result<void>(const ReportedCase&, const CaseContext&)>;
@@ -103,7 +103,7 @@ class CaseHandler : public XmlHandler {
   const std::optional<Error>& failed() const override { return failed_; }
 
   bool saw_report() const { return saw_report_; }  // an element that only test reports have
-  // Texts that CTest has packed are left out.
+  // Texts that CTest has compressed are left out.
   int64_t packed_outputs() const { return packed_outputs_; }
 
  private:

@@ -11,7 +11,6 @@
 #include "output/ci_log/junit_log.h"
 #include "output/ci_log/log_programs.h"
 #include "output/output_parsers.h"
-#include "util/fnv1a.h"
 #include "util/scan.h"
 #include "util/text.h"
 
@@ -31,7 +30,7 @@ const ReportedSuite* outermost(const CaseContext& context) {
   return context.suites.empty() ? nullptr : &context.suites.front();
 }
 
-// Letters and digits of a name, small: "Test-Results" and "test_results" are one.
+// Letters and digits of a name, in lower case: "Test-Results" and "test_results" are one.
 std::string letters_of(std::string_view name) {
   std::string letters;
   for (const unsigned char c : name)
@@ -93,7 +92,7 @@ std::string target_of(const ReportedCase& reported, const CaseContext& context, 
   }
 }
 
-// Suites within suites are part of the name where no class tells more.
+// Suites within suites are part of the name where no class says more.
 std::string inner_suites(const CaseContext& context) {
   std::string path;
   for (size_t i = 1; i < context.suites.size(); ++i)
@@ -187,7 +186,7 @@ std::vector<FailureElement> elements_of(const std::vector<const ReportedFailure*
   return elements;
 }
 
-// The whole output of a program stands in the case.
+// The whole output of a program is in the case.
 bool is_program(CaseDialect dialect) {
   return dialect == CaseDialect::ctest || dialect == CaseDialect::unflake ||
          dialect == CaseDialect::bazel;
@@ -204,7 +203,7 @@ std::optional<Judged> judge_program(std::vector<FailureElement> elements,
   return Judged{outcome_of(failure), failure};
 }
 
-// What unflake wrote tells the kind of a failure in its own words.
+// What unflake wrote names the kind of a failure in its own words.
 bool tells_more(const Judged& judged, CaseDialect dialect) {
   return dialect != CaseDialect::unflake || judged.failure.kind != FailureKind::exit_status;
 }
@@ -216,7 +215,7 @@ Judged timeout() {
   return judged;
 }
 
-// Of unflake's own reports the kind is known where the output tells nothing.
+// Of unflake's own reports the kind is known where the output says nothing.
 void take_kind(const std::string& type, Judged& judged) {
   for (const FailureKind kind : {FailureKind::signal, FailureKind::exit_status,
                                  FailureKind::not_started, FailureKind::exception})
@@ -268,7 +267,7 @@ void add_tried(Run when, const ReportedCase& reported, CaseDialect dialect,
   }
 }
 
-// CTest reports what it could not start as skipped, and fails all the same.
+// CTest reports what it could not start as skipped, and still fails.
 struct Obstacle {
   std::string_view words, what;
 };
@@ -295,7 +294,7 @@ std::optional<RunRecord> not_started(const ReportedCase& reported) {
   return run;
 }
 
-// A failure beside <skipped> is one that the test may have.
+// A failure next to <skipped> is one that the test is allowed to have.
 void add_own(const ReportedCase& reported, CaseDialect dialect, std::vector<RunRecord>& runs) {
   if (auto run = not_started(reported)) return runs.push_back(std::move(*run));
   const bool is_failed = reported.status == ReportedCase::Status::failed;
@@ -312,7 +311,7 @@ void add_own(const ReportedCase& reported, CaseDialect dialect, std::vector<RunR
   runs.push_back(std::move(run));
 }
 
-// A case of unflake's stands for all runs of a test, of which those that passed are only counted.
+// A case of unflake's covers all runs of a test, of which those that passed are only counted.
 void add_counted_passes(const ReportedCase& reported, std::vector<RunRecord>& runs) {
   const auto listed = std::ranges::count(runs, OutcomeKind::pass, &RunRecord::outcome);
   RunRecord pass;

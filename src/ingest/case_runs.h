@@ -14,15 +14,15 @@ enum class CaseDialect { other, unflake, gtest, catch2, doctest, boost_test, cte
 
 CaseDialect dialect_of(const ReportedCase& reported, const CaseContext& context);
 
-// What the report's surroundings tell of the program whose tests it is about.
+// What the report's surroundings say about the program whose tests it is about.
 struct ReportOrigin {
   std::string path;           // of the file, as it was given; empty: there is none
-  std::string target;         // as the user says; empty: after the rules
+  std::string target;         // as the user says; empty: by the rules
   std::string cmake_project;  // of the build folder around the file, when there is one
 };
 
 // The same for the same test in every build, and the same as `unflake run` gives it where the
-// report tells enough. docs/formats.md has the rules.
+// report says enough. docs/formats.md has the rules.
 // `file_target` is what target_from_path() makes of the origin's path.
 TestId identity_of(const ReportedCase& reported, const CaseContext& context, CaseDialect dialect,
                    const ReportOrigin& origin, std::string_view file_target);
@@ -30,7 +30,7 @@ TestId identity_of(const ReportedCase& reported, const CaseContext& context, Cas
 // The file's name where it says what was tested: "server_test.xml" does, "results.xml" does not.
 std::string target_from_path(const std::string& path);
 
-// The runs that a case tells of, in their order, without test and start: one, or one for each time
+// The runs that a case describes, in their order, without test and start: one, or one for each time
 // that it was tried.
 void runs_of_case(const ReportedCase& reported, CaseDialect dialect, std::vector<RunRecord>& runs);
 

@@ -197,7 +197,7 @@ TEST(HostileReports, Of_a_report_that_was_cut_short_the_beginning_counts) {
 TEST(HostileReports, What_is_no_report_is_told_apart) {
   EXPECT_THAT(refusal(read_report("")), HasSubstr("is empty"));
   EXPECT_THAT(refusal(read_report("just words")), HasSubstr("is not XML"));
-  EXPECT_THAT(refusal(read_report("<html><body/></html>")), HasSubstr("no test report"));
+  EXPECT_THAT(refusal(read_report("<html><body/></html>")), HasSubstr("not a test report"));
   EXPECT_THAT(refusal(read_report("\x1F\x8B\x08 and so on")), HasSubstr("gunzip"));
   EXPECT_THAT(refusal(read_report(std::string(200'000, 'x'))), HasSubstr("is not XML"));
 }

@@ -1,13 +1,133 @@
 #include "ingest/ingest.h"
 
 #include <algorithm>
+#include <functional>
 
-#include "ingest/build_results.h"
 #include "ingest/case_runs.h"
 #include "ingest/report_file.h"
 #include "ingest/xml_reader.h"
+#include "store/values.h"
+#include "util/text.h"
 
 namespace unflake {
+namespace {
+
+constexpr size_t longest_kept_message = 1000;
+constexpr size_t most_tests = 1'000'000;
+constexpr uint8_t has_passed = 1, has_failed = 2;
+
+uint64_t hash_of(const TestId& test) {
+  constexpr uint64_t odd = 0x9e3779b97f4a7c15;
+  const std::hash<std::string_view> hash;
+  return hash(test.target) * odd + hash(test.name);
+}
+
+Outcome outcome_of(const RunRecord& run) {
+  Outcome outcome;
+  outcome.kind = run.outcome;
+  outcome.duration = run.duration;
+  outcome.signature = run.signature;
+  if (!run.failure) return outcome;
+  outcome.failures.push_back(*run.failure);
+  Failure& kept = outcome.failures.front();
+  for (std::string* text : {&kept.message, &kept.expression, &kept.function})
+    *text = shorten(*text, longest_kept_message);
+  return outcome;
+}
+
+// Without a signature it is never taken for a known failure.
+Outcome outcome_of_others() {
+  Outcome outcome;
+  outcome.kind = OutcomeKind::fail;
+  outcome.failures.emplace_back();
+  outcome.failures.front().kind = FailureKind::assertion;
+  outcome.failures.front().message = "other failures, each different";
+  return outcome;
+}
+
+}  // namespace
+
+void FlakyTests::add(std::span<const RunRecord> runs) {
+  for (const RunRecord& run : runs) {
+    if (run.outcome == OutcomeKind::skipped) continue;
+    const uint64_t test = hash_of(run.test);
+    if (seen_.size() >= most_tests && !seen_.contains(test)) continue;
+    uint8_t& seen = seen_[test];
+    const uint8_t before = seen;
+    seen |= is_failing(run.outcome) ? has_failed : has_passed;
+    count_ += seen != before && seen == (has_passed | has_failed);
+  }
+}
+
+void BuildResults::add(SessionId session, std::span<const RunRecord> runs) {
+  for (const RunRecord& run : runs)
+    if (is_failing(run.outcome))
+      add_failure(session, run);
+    else
+      add_other(run);
+}
+
+void BuildResults::add_failure(SessionId session, const RunRecord& run) {
+  if (failed_.size() >= bounds_.failed_tests && !failed_.contains(run.test)) {
+    ++failures_left_out_;
+    return;
+  }
+  FailedTest& test = failed_[run.test];
+  auto& failures = test.failures;
+  auto seen = std::ranges::find_if(failures, [&](const SeenFailure& one) {
+    return one.outcome.signature == run.signature && one.outcome.kind == run.outcome;
+  });
+  if (seen == failures.end() && failures.size() > bounds_.failures) seen = failures.end() - 1;
+  if (seen == failures.end()) {
+    const bool is_full = failures.size() == bounds_.failures;
+    failures.push_back({is_full ? outcome_of_others() : outcome_of(run), 0, {}});
+    seen = failures.end() - 1;
+  }
+  ++test.runs;
+  if (run.duration != unknown_duration) test.latest = run.duration;
+  ++seen->runs;
+  seen->sessions.insert(session);
+}
+
+void BuildResults::add_other(const RunRecord& run) {
+  const auto failed = failed_.find(run.test);
+  if (failed != failed_.end() && run.duration != unknown_duration)
+    failed->second.latest = run.duration;
+  const uint64_t hash = hash_of(run.test);
+  auto found = others_.find(hash);
+  if (found == others_.end()) {
+    if (others_.size() >= bounds_.tests && failed == failed_.end()) {
+      ++passes_left_out_;
+      return;
+    }
+    found = others_.emplace(hash, Passes()).first;
+  }
+  ++(run.outcome == OutcomeKind::pass ? found->second.passes : found->second.skips);
+}
+
+Tally BuildResults::tally_of(const TestId& test) const {
+  Tally tally;
+  if (const auto failed = failed_.find(test); failed != failed_.end())
+    tally.failures = failed->second.runs;
+  if (const auto other = others_.find(hash_of(test)); other != others_.end()) {
+    tally.passes = static_cast<int>(other->second.passes);
+    tally.skips = static_cast<int>(other->second.skips);
+  }
+  return tally;
+}
+
+BuildResults::TestCounts BuildResults::others() const {
+  std::set<uint64_t> failed;
+  for (const auto& [test, seen] : failed_) failed.insert(hash_of(test));
+  TestCounts counts;
+  for (const auto& [hash, other] : others_) {
+    counts.passes += other.passes;
+    counts.skips += other.skips;
+    if (!failed.contains(hash)) ++(other.passes > 0 ? counts.passed : counts.skipped);
+  }
+  return counts;
+}
+
 namespace {
 
 class ResultReader {
@@ -37,7 +157,7 @@ class ResultReader {
   std::optional<Error> rejected;
 
  private:
-  // A time that the report tells, else behind the run before.
+  // A time from the report, else after the run before.
   void place_in_time(const ReportedCase& reported, const CaseContext& context) {
     const auto suite = suite_start(context);
     if (suite != suite_start_) next_ = std::max(next_, suite.value_or(next_));
@@ -143,7 +263,7 @@ class Batch {
   size_t bytes_ = 0;
 };
 
-// Finds the session that a report of unflake's own names, which stands before the first case.
+// Finds the session that a report of unflake's own names, which comes before the first case.
 class OwnSessionFinder : public XmlHandler {
  public:
   void start(std::string_view element, const XmlAttributes& attributes) override {
@@ -182,7 +302,7 @@ Result<std::string> known_session_in(const ReportFile& file, Store& store) {
 
 struct OpenedSession {
   SessionId id = 0;
-  TimePoint started;  // as it was recorded first, by whomever
+  TimePoint started;  // as it was recorded first, by anyone
   bool was_known = false;
 };
 
@@ -232,7 +352,7 @@ Result<IngestedReport> ingest(const ReportFile& file, const IngestSettings& sett
   if (!report) return report.error();
   if (!own->empty()) return IngestedReport{std::move(*report), true, true};
   if (const auto written = batch.write(); !written) return written.error();
-  // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
+  // Housekeeping: if it fails, the runs are safe and the end of the next session does it.
   (void)store.end_session(session->id);
   const bool is_none = report->refused && report->counts.cases == 0;
   return IngestedReport{std::move(*report), session->was_known && !is_none};

@@ -113,7 +113,7 @@ std::string_view go_line(std::string_view line) {
 }
 
 // Of "    queue_test.go:12: it is full" the words, with the lines that belong to them; of a panic
-// what it says. Empty: it is no output of Go's.
+// what it says. Empty: it is not output of Go's.
 std::string go_words(std::string_view text) {
   std::string words;
   bool is_inside = false;
@@ -132,7 +132,7 @@ std::string go_words(std::string_view text) {
   return words;
 }
 
-// What runners write when they know of nothing but the failure itself.
+// What runners write when they know only the failure itself.
 bool says_nothing(std::string_view message) {
   const std::string words = lower_case(trim(message));
   for (const std::string_view word : {"", "failed", "failure", "test failed", "error"})
@@ -140,7 +140,7 @@ bool says_nothing(std::string_view message) {
   return false;
 }
 
-// An exception's name is told by itself.
+// An exception's name is enough by itself.
 std::string without_type(const std::string& words, const std::string& type) {
   std::string_view rest = trim(words);
   if (type.empty() || !consume(rest, type)) return words;
@@ -174,7 +174,7 @@ std::string message_of(const std::string& words) {
   return std::move(message).text();
 }
 
-// Longer texts are no word of a runner.
+// Longer texts are not a word of a runner.
 std::string beginning_of(std::string_view text) {
   return lower_case(text.substr(0, 400));
 }

@@ -6,13 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include "store/lifecycle_event.h"
+#include "store/values.h"
 #include "util/result.h"
 #include "util/unique_fd.h"
 
 namespace unflake {
 
-// Fills the front of the span and gives how much; 0 is the end.
+// Fills the front of the span and returns how much; 0 is the end.
 using ByteSource = std::function<Result<size_t>(std::span<char> into)>;
 
 // The descriptor stays open and the caller's; `name` is for messages.
@@ -26,7 +26,7 @@ class ContentHash {
  public:
   ContentHash();
   void add(std::string_view bytes);
-  // A text and where it ends, so that two neighbours cannot be taken for others.
+  // A text and where it ends, so that two neighbours cannot be confused with others.
   void add_field(std::string_view text);
   std::string hex() &&;
 
@@ -42,7 +42,7 @@ class ContentHash {
 class ReportFile {
  public:
   static Result<ReportFile> open(const std::string& path);
-  // Of what can be read once only, such as a pipe: a copy.
+  // For what can be read only once, such as a pipe: a copy.
   static Result<ReportFile> copy_of(const ByteSource& source, const std::string& name);
 
   const std::string& name() const { return name_; }
@@ -61,8 +61,8 @@ class ReportFile {
   uint64_t size_ = 0;
 };
 
-// Puts a report together that comes in pieces, in the folder for temporary files. The file has no
-// name there: it goes with whoever holds it.
+// Assembles a report that arrives in pieces, in the folder for temporary files. The file has no
+// name there: it goes away with whoever holds it.
 class ReportReceiver {
  public:
   explicit ReportReceiver(std::string name, uint64_t most_bytes = UINT64_MAX);

@@ -25,7 +25,7 @@ constexpr bool is_xml_character(char32_t c) {
   return c < 0xD800 || (c > 0xDFFF && c < 0xFFFE) || (c > 0xFFFF && c <= 0x10FFFF);
 }
 
-// Bytes that need no second look.
+// Bytes that pass unchanged.
 constexpr auto plain_bytes = [] {
   std::array<bool, 256> plain{};
   for (char32_t c = 0; c < 0x80; ++c) plain[c] = is_xml_character(c) && c != '&' && c != 0x7F;
@@ -48,7 +48,7 @@ struct Piece {
   bool is_good = false;
 };
 
-// Shortest forms only, as the standard has it.
+// Shortest forms only, as the standard demands.
 Piece character_at(std::string_view text, bool is_last) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -238,7 +238,7 @@ bool is_cut_short(XML_Error error) {
          error == XML_ERROR_PARTIAL_CHAR || error == XML_ERROR_UNCLOSED_CDATA_SECTION;
 }
 
-// Where a document may begin: whatever a program printed before it is passed over.
+// Where a document may begin: whatever a program printed before it is skipped.
 size_t start_of_document(std::string_view text) {
   for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
     if (at + 1 == text.size()) return at;
@@ -308,7 +308,7 @@ class Documents {
     if (XML_Parse(parser_.get(), "", 0, 1) == XML_STATUS_OK) return {};
     if (refused_) return *refused_;
     const XML_Error error = XML_GetErrorCode(parser_.get());
-    if (!has_element_ && documents_ > 0) return {};  // a comment behind the document
+    if (!has_element_ && documents_ > 0) return {};  // a comment after the document
     if (!has_element_) return not_xml();
     return is_cut_short(error) ? bad("is cut short: it ends in the middle of an element")
                                : bad(fmt::format("is not well-formed XML: {}", expat_words()));

@@ -17,7 +17,7 @@ class TextCleaner {
   void clean(std::string_view bytes, bool is_last, std::string& out);
 
  private:
-  // How much of the text was dealt with; what needs more bytes stays.
+  // How much of the text was handled; what needs more bytes stays.
   size_t clean_some(std::string_view text, bool is_last, std::string& out);
   std::string held_;  // the beginning of a character or a reference
 };
@@ -28,7 +28,7 @@ class CleanText {
  public:
   explicit CleanText(ByteSource source);
 
-  // The next piece, empty at the end. It is good until the next call.
+  // The next piece, empty at the end. It is valid until the next call.
   Result<std::string_view> next();
 
  private:
@@ -58,7 +58,7 @@ class XmlAttributes {
   const char* const* pairs_;
 };
 
-// What a document consists of, as it is read. Views are good during the call.
+// What a document consists of, as it is read. Views are valid during the call.
 class XmlHandler {
  public:
   virtual ~XmlHandler() = default;
@@ -69,8 +69,8 @@ class XmlHandler {
   virtual const std::optional<Error>& failed() const = 0;
 };
 
-// Reads the documents of a source one behind the other, in memory that does not depend on its
-// size. An error says which line is to blame; what stood before it has been handled. Nothing but
+// Reads the documents of a source one after another, in memory that does not depend on its
+// size. An error says which line is to blame; what came before it has been handled. Nothing but
 // the source is read: no entity is declared, none is loaded.
 Result<void> read_xml(ByteSource source, const std::string& name, XmlHandler& handler);
 

@@ -45,7 +45,7 @@ std::string days_text(int days) {
   return days == 1 ? "1 day" : fmt::format("{} days", days);
 }
 
-// What the attempts of one test show, sorted by what the quarantine knows of it.
+// What the attempts of one test show, sorted by what the quarantine knows about it.
 struct Sorted {
   RunsMade made = RunsMade::here;
   int passes = 0, failures = 0, skips = 0;
@@ -186,8 +186,8 @@ std::optional<TimePoint> last_seen(const TestSummary& test, const std::string& s
 
 }  // namespace
 
-// Another failure of the test is no clean run either: what counts began behind the last one of any
-// kind.
+// Another failure of the test is not a clean run either: what counts began after the last one of
+// any kind.
 Result<QuarantinedPast> past_of(Store& store, const QuarantineEntry& entry) {
   QuarantinedPast past;
   const auto summary = store.summarise_test(entry.test);
@@ -209,17 +209,16 @@ Result<QuarantinedPast> past_of(Store& store, const QuarantineEntry& entry) {
   return past;
 }
 
-LifecycleEvent lifecycle_event(LifecycleEvent::Kind kind, const QuarantineEntry& entry,
-                               TimePoint at) {
-  LifecycleEvent event;
-  event.kind = kind;
-  event.test = entry.test;
-  event.signature = entry.signature;
-  event.at = at;
-  event.reason = entry.reason;
-  event.owner = entry.owner;
-  event.url = entry.issue;
-  return event;
+LifecycleStep lifecycle_step(LifecycleStep::Kind kind, const QuarantineEntry& entry, TimePoint at) {
+  LifecycleStep step;
+  step.kind = kind;
+  step.test = entry.test;
+  step.signature = entry.signature;
+  step.at = at;
+  step.reason = entry.reason;
+  step.owner = entry.owner;
+  step.url = entry.issue;
+  return step;
 }
 
 }  // namespace unflake

@@ -6,8 +6,8 @@
 
 #include "lifecycle/quarantine.h"
 #include "model/events.h"
-#include "store/lifecycle_event.h"
 #include "store/store.h"
+#include "store/values.h"
 
 namespace unflake {
 
@@ -26,8 +26,8 @@ GateAttempt gate_attempt_of(const Outcome& outcome);
 // Only what was run here can be reproduced here.
 enum class RunsMade { here, elsewhere };
 
-// Whether a test's runs may pass a build. Knows the quarantine and the day, and nothing of how the
-// runs were made.
+// Whether a test's runs may pass a build. Knows the quarantine and the day, and nothing about how
+// the runs were made.
 class Gate {
  public:
   Gate(Quarantine quarantine, Day today, RunsMade made = RunsMade::here)
@@ -64,7 +64,7 @@ struct LiftRule {
   double factor = 3;  // how far below the earlier rate the bound must be
 };
 
-// A proposal to lift the entry is made when the rate that the clean runs leave open is, at 95 %
+// The entry is proposed for lifting when the rate that the clean runs leave possible is, at 95 %
 // confidence, below the rate that it had by the rule's factor.
 bool may_be_lifted(const CleanRuns& runs, const LiftRule& rule = {});
 
@@ -73,10 +73,10 @@ std::string clean_runs_text(const CleanRuns& runs);
 
 // What was done about the failure before, when its quarantine has ended since: "was quarantined
 // 2026-03-01..2026-03-20, lifted as fixed by abc123". Empty: nothing, or it has not ended.
-std::string past_quarantine(std::span<const LifecycleEvent> events, const TestId& test,
+std::string past_quarantine(std::span<const LifecycleStep> steps, const TestId& test,
                             std::string_view signature);
 
-// What history knows of a failure that is in quarantine.
+// What the history knows about a failure that is in quarantine.
 struct QuarantinedPast {
   std::optional<TimePoint> last_seen;
   std::optional<TimePoint> last_run;  // of the test
@@ -85,7 +85,6 @@ struct QuarantinedPast {
 
 Result<QuarantinedPast> past_of(Store& store, const QuarantineEntry& entry);
 
-LifecycleEvent lifecycle_event(LifecycleEvent::Kind kind, const QuarantineEntry& entry,
-                               TimePoint at);
+LifecycleStep lifecycle_step(LifecycleStep::Kind kind, const QuarantineEntry& entry, TimePoint at);
 
 }  // namespace unflake

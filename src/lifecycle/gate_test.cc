@@ -195,8 +195,8 @@ TEST(QuarantineCare, Says_what_clean_runs_prove) {
   EXPECT_EQ(clean_runs_text({}), "no run since it was last seen");
 }
 
-LifecycleEvent event(LifecycleEvent::Kind kind, const char* at, const char* commit = "") {
-  LifecycleEvent one;
+LifecycleStep step(LifecycleStep::Kind kind, const char* at, const char* commit = "") {
+  LifecycleStep one;
   one.kind = kind;
   one.test = quarantined_push;
   one.signature = known_failure;
@@ -206,15 +206,15 @@ LifecycleEvent event(LifecycleEvent::Kind kind, const char* at, const char* comm
 }
 
 TEST(QuarantineCare, Tells_the_past_of_a_failure_that_comes_back) {
-  using Kind = LifecycleEvent::Kind;
-  const std::vector<LifecycleEvent> events = {event(Kind::lifted, "2026-03-20", "abc123"),
-                                              event(Kind::quarantined, "2026-03-01"),
-                                              event(Kind::report_opened, "2026-03-02")};
-  EXPECT_EQ(past_quarantine(events, quarantined_push, known_failure),
+  using Kind = LifecycleStep::Kind;
+  const std::vector<LifecycleStep> steps = {step(Kind::lifted, "2026-03-20", "abc123"),
+                                            step(Kind::quarantined, "2026-03-01"),
+                                            step(Kind::report_opened, "2026-03-02")};
+  EXPECT_EQ(past_quarantine(steps, quarantined_push, known_failure),
             "was quarantined 2026-03-01..2026-03-20, lifted as fixed by abc123");
-  EXPECT_EQ(past_quarantine(events, quarantined_push, other_failure), "");
-  EXPECT_EQ(past_quarantine(events, {"server_test", "x"}, known_failure), "");
-  EXPECT_EQ(past_quarantine(std::span(events).subspan(1), quarantined_push, known_failure), "");
+  EXPECT_EQ(past_quarantine(steps, quarantined_push, other_failure), "");
+  EXPECT_EQ(past_quarantine(steps, {"server_test", "x"}, known_failure), "");
+  EXPECT_EQ(past_quarantine(std::span(steps).subspan(1), quarantined_push, known_failure), "");
 }
 
 }  // namespace

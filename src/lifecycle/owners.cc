@@ -19,7 +19,7 @@ bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-// The next word of a line: blanks end it unless they are escaped or in quotes.
+// The next word of a line: spaces end it unless they are escaped or in quotes.
 std::string next_word(std::string_view& line) {
   while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
   std::string word;
@@ -66,7 +66,7 @@ SectionHead section_head(std::string_view line) {
   return head;
 }
 
-// As components in which `**` stands for any number of them.
+// As components in which `**` means any number of them.
 std::string normal_pattern(std::string pattern, bool anywhere) {
   const bool is_folder = pattern.ends_with('/');
   if (is_folder) pattern.pop_back();
@@ -168,7 +168,7 @@ std::string repository_path(const std::string& file, const std::string& project_
   const bool outside = path.empty() || *path.begin() == "..";
   if (!outside) return path.string();
   if (fs::path(file).is_absolute()) return "";
-  // Compilers see files relative to a build folder: what is behind the way up counts when the
+  // Compilers see files relative to a build folder: what comes after the way up counts when the
   // repository has it.
   fs::path rest;
   for (const fs::path& part : path)

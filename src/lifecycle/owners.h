@@ -8,7 +8,7 @@
 
 namespace unflake {
 
-// Who is responsible for which files, as CODEOWNERS files of GitHub and GitLab say it.
+// Who is responsible for which files, according to CODEOWNERS files of GitHub and GitLab.
 class Owners {
  public:
   // Lines that cannot be read are left out, as the two services do.
@@ -31,11 +31,11 @@ class Owners {
   std::vector<Rule> rules_;
 };
 
-// From `CODEOWNERS`, `.github/`, `.gitlab/` or `docs/CODEOWNERS`, the first that is there; none has
+// From `CODEOWNERS`, `.github/`, `.gitlab/` or `docs/CODEOWNERS`, the first that exists; none has
 // no owners.
 Owners load_owners(const std::string& project_root);
 
-// A file as a suite tells it, absolute or relative to some folder, as a path of the repository;
+// A file as a suite names it, absolute or relative to some folder, as a path of the repository;
 // empty when it is outside.
 std::string repository_path(const std::string& file, const std::string& project_root);
 

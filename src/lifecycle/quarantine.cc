@@ -59,7 +59,7 @@ std::string appended(std::string text, const std::string& block) {
   return text + "\n" + block;
 }
 
-// What was written must say what was meant, whatever was in the file and in the entry.
+// What was written must say what was intended, whatever was in the file and in the entry.
 Result<std::string> checked(std::string text, const std::string& path,
                             const QuarantineEntry& entry) {
   const auto written = parse_quarantine(text, path);
@@ -169,20 +169,20 @@ bool is_part_of(std::string_view part, std::string_view whole) {
 }
 
 // Lifted and expired are the ends of a time in quarantine.
-std::string end_text(const LifecycleEvent& end) {
-  if (end.kind == LifecycleEvent::Kind::expired) return "expired";
+std::string end_text(const LifecycleStep& end) {
+  if (end.kind == LifecycleStep::Kind::expired) return "expired";
   std::string text = "lifted";
   if (!end.commit.empty()) text += " as fixed by " + printable(end.commit);
   if (!end.reason.empty()) text += fmt::format(" ({})", printable(end.reason));
   return text;
 }
 
-bool is_about(const LifecycleEvent& event, const TestId& test, std::string_view signature) {
-  using Kind = LifecycleEvent::Kind;
+bool is_about(const LifecycleStep& step, const TestId& test, std::string_view signature) {
+  using Kind = LifecycleStep::Kind;
   const bool of_quarantine =
-      event.kind == Kind::quarantined || event.kind == Kind::lifted || event.kind == Kind::expired;
-  return of_quarantine && event.test == test &&
-         (event.signature.empty() || event.signature == signature);
+      step.kind == Kind::quarantined || step.kind == Kind::lifted || step.kind == Kind::expired;
+  return of_quarantine && step.test == test &&
+         (step.signature.empty() || step.signature == signature);
 }
 
 }  // namespace
@@ -228,20 +228,20 @@ std::string clean_runs_text(const CleanRuns& runs) {
                             percent(earlier));
 }
 
-std::string past_quarantine(std::span<const LifecycleEvent> events, const TestId& test,
+std::string past_quarantine(std::span<const LifecycleStep> steps, const TestId& test,
                             std::string_view signature) {
-  std::vector<const LifecycleEvent*> past;
-  for (const LifecycleEvent& event : events)
-    if (is_about(event, test, signature)) past.push_back(&event);
-  std::ranges::stable_sort(past, {}, [](const LifecycleEvent* event) { return event->at; });
+  std::vector<const LifecycleStep*> past;
+  for (const LifecycleStep& step : steps)
+    if (is_about(step, test, signature)) past.push_back(&step);
+  std::ranges::stable_sort(past, {}, [](const LifecycleStep* step) { return step->at; });
   std::vector<std::string> times;
-  const LifecycleEvent* begun = nullptr;
-  for (const LifecycleEvent* event : past) {
-    if (event->kind == LifecycleEvent::Kind::quarantined) {
-      if (!begun) begun = event;
+  const LifecycleStep* begun = nullptr;
+  for (const LifecycleStep* step : past) {
+    if (step->kind == LifecycleStep::Kind::quarantined) {
+      if (!begun) begun = step;
     } else if (begun) {
       times.push_back(fmt::format("{}..{}, {}", format_day(day_of(begun->at)),
-                                  format_day(day_of(event->at)), end_text(*event)));
+                                  format_day(day_of(step->at)), end_text(*step)));
       begun = nullptr;
     }
   }

@@ -13,7 +13,7 @@
 
 namespace unflake {
 
-// A failure of a test that is known and does not fail builds for some time.
+// A known failure of a test that does not fail builds for a while.
 struct QuarantineEntry {
   TestId test;
   std::string signature;
@@ -51,15 +51,15 @@ Result<Quarantine> parse_quarantine(std::string_view text, const std::string& pa
 // A file that is missing says the same as an empty one.
 Result<Quarantine> load_quarantine(const std::string& path);
 
-// Edits of the file's text. What is not concerned keeps its bytes: comments, order and blank lines
+// Edits of the file's text. What is not affected keeps its bytes: comments, order and blank lines
 // are people's, and a small difference is what a review wants to see.
-// Puts the entry in, or in the place of the one with its test and signature.
+// Adds the entry, or replaces the one with its test and signature.
 Result<std::string> with_entry(std::string_view text, const std::string& path,
                                const QuarantineEntry& entry);
 Result<std::string> without_entries(std::string_view text, const std::string& path,
                                     const std::function<bool(const QuarantineEntry&)>& goes);
 
-// Gives the new text for the old one. May be asked again when the file changed in the meantime.
+// Gives the new text for the old one. May be called again when the file changed in the meantime.
 using QuarantineEdit = std::function<Result<std::string>(const std::string& text)>;
 
 // Reads, edits and replaces the file while other processes that edit it wait.

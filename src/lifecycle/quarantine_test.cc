@@ -149,8 +149,8 @@ TEST(QuarantineFile, Says_what_is_wrong_and_where) {
   EXPECT_THAT(complaint("format = 2\n"), HasSubstr("format 2, this unflake knows 1"));
   EXPECT_THAT(complaint("format = \"1\"\n"), HasSubstr("'format' must be 1"));
   EXPECT_THAT(complaint("tests = 1\n"), HasSubstr("no setting 'tests' here"));
-  EXPECT_THAT(complaint("test = [{id = \"a:b\"}]\n"), HasSubstr("written [[test]]"));
-  EXPECT_THAT(complaint("[test]\nid = \"a:b\"\n"), HasSubstr("written [[test]]"));
+  EXPECT_THAT(complaint("test = [{id = \"a:b\"}]\n"), HasSubstr("entries as [[test]]"));
+  EXPECT_THAT(complaint("[test]\nid = \"a:b\"\n"), HasSubstr("entries as [[test]]"));
   EXPECT_THAT(complaint("[[test]]\nid = \"a:b\n"), HasSubstr("not valid TOML"));
   EXPECT_THAT(complaint("[[test]]\n"), HasSubstr("an entry has no 'id'"));
   EXPECT_THAT(

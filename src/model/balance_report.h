@@ -38,13 +38,13 @@ struct TriedSetting {
   bool on_front = false;    // no other setting at this load is both faster and fails less often
 };
 
-// Sets `on_front`, for each load by itself. A setting of which no run passed has no run time and is
-// not on it.
+// Sets `on_front`, for each load by itself. A setting with which no run passed has no run time and
+// is not on it.
 void mark_front(std::vector<TriedSetting>& settings);
 
 // How long what a wait waits for took, measured in every run: the end of the wait when it ended
-// early, else the moment of a call that passing runs had before the wait was over and failing
-// runs had not.
+// early, else the time of a call that passing runs had before the wait was over and failing
+// runs did not.
 struct Needed {
   int times = 0;  // that were measured: one in a run, or one at each visit that ended early
   Duration median{}, longest{};
@@ -56,7 +56,7 @@ struct Needed {
   std::string call_thread;
 };
 
-// Where the value stands in the source.
+// Where the value is in the source.
 struct ValueInSource {
   std::string file;  // as it can be opened
   int line = 0;
@@ -75,7 +75,7 @@ struct BalancedValue {
     shorten,
     keep,
     raise,
-    not_searched,  // `reason` tells why
+    not_searched,  // `reason` says why
   };
   TimeValue value;
   Change change = Change::not_searched;
@@ -93,7 +93,7 @@ struct BalancedValue {
   std::optional<ValueInSource> source;
 
   bool is_changed() const { return change == Change::shorten || change == Change::raise; }
-  // A shorter wait may show less than the test is there to show: see TimeValue::is_quiet().
+  // A shorter wait may show less than the test is meant to show: see TimeValue::is_quiet().
   bool may_weaken() const { return change == Change::shorten && value.is_quiet(); }
   bool is_left_for_its_length() const {
     return may_weaken() && !(source && source->can_be_edited());
@@ -108,7 +108,7 @@ struct BalanceReport {
   std::string method;                 // "sequential" or "fatb"
   std::vector<BalancedValue> values;  // most time spent first
   // Runs with the test's own values, agent loaded, at each load that was tried. Empty when the test
-  // cannot be measured: the notes tell why.
+  // cannot be measured: the notes say why.
   std::vector<TriedSetting> base;
   std::vector<std::string>
       base_failures;  // headlines of failures it has anyway, most frequent first

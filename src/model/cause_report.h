@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,15 +12,14 @@ namespace unflake {
 
 // One failure of one test, in a report of its cause. Texts are as they came.
 struct ReportedTest {
-  using Time = std::chrono::system_clock::time_point;
   TestId test;
   std::string signature, headline;
-  int64_t failures = 0;   // runs that failed so
+  int64_t failures = 0;   // runs that failed this way
   int64_t runs = 0;       // of the test, that passed or failed
   bool runs_cut = false;  // only the newest were counted
   int64_t builds = 0, suppressed_builds = 0;
   Duration wasted{};
-  Time first, last;
+  TimePoint first, last;
   std::string first_commit, last_commit;
   std::string owner;
   std::optional<Day> quarantined_until;
@@ -45,11 +43,11 @@ struct ReportedCause {
   std::vector<ReportedTest> tests;  // those that hit most builds first
   size_t tests_left_out = 0;        // the sums below contain them
   int64_t failures = 0, runs = 0;   // of the tests listed
-  int64_t fewest_builds = 0;        // builds that were hit: a build that two tests fail in
+  int64_t fewest_builds = 0;        // builds that were hit: a build in which two tests fail
   int64_t most_builds = 0;          // counts once, and which two did is not known
   int64_t suppressed_builds = 0;    // counted by test
   Duration wasted{};
-  ReportedTest::Time first, last;
+  TimePoint first, last;
   std::string first_commit;
   std::vector<int64_t> hits_per_day;  // tests that failed, once per build; as long as the window
   std::optional<ReportedRepro> repro;
@@ -59,17 +57,17 @@ struct ReportedCause {
 struct CauseReport {
   std::string project;
   Day first_day{}, last_day{};
-  ReportedTest::Time written;
+  TimePoint written;
   int64_t runs = 0, builds = 0, flaky_builds = 0;  // of the window
   std::vector<ReportedCause> causes;               // those that hit most builds first
   size_t causes_left_out = 0;
   Day today{};
 };
 
-// A line of what is known of a cause; every format says the same.
+// A line of what is known about a cause; every format says the same.
 struct CauseFact {
   std::string label, text;
-  bool is_foreign = false;  // the text comes from elsewhere and may look like markup
+  bool is_foreign = false;  // the text comes from outside and may look like markup
 };
 
 std::vector<CauseFact> facts_of(const ReportedCause& cause, Day today);

@@ -83,6 +83,16 @@ std::string_view to_string(TrialEnded::Purpose purpose) {
       return "look";
     case TrialEnded::Purpose::setting:
       return "setting";
+    case TrialEnded::Purpose::inject:
+      return "inject";
+    case TrialEnded::Purpose::replay:
+      return "replay";
+    case TrialEnded::Purpose::trace:
+      return "trace";
+    case TrialEnded::Purpose::explain:
+      return "explain";
+    case TrialEnded::Purpose::fixture:
+      return "fixture";
   }
   return "?";
 }

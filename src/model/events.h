@@ -48,7 +48,7 @@ struct SessionStarted {
   Surroundings surroundings;
   std::string target;
   std::vector<std::shared_ptr<const Test>> tests;
-  int repeat = 1;             // runs wanted of every test; 0: until the session's time is over
+  int repeat = 1;             // runs wanted of every test; 0: until the session's time is up
   int retries = 0;            // more tries for a test that fails
   std::set<TestId> repeated;  // that have more runs than the others
   std::string why_repeated;   // in plain words
@@ -63,11 +63,11 @@ struct RunStarted {
   int attempt = 1;
 };
 
-// A run goes on for longer than most do; told again after each multiple of that time.
+// A run goes on for longer than most do; repeated after each multiple of that time.
 struct RunSlow {
   std::shared_ptr<const Test> test;
   int attempt = 1;
-  Duration after{};  // it has run for this long at least
+  Duration after{};  // it has run at least this long
 };
 
 struct RunEnded {
@@ -85,26 +85,26 @@ enum class GateKind {
   not_run,
   flaky_new,        // failed and passed, with a failure that is not in quarantine
   flaky_known,      // failed and passed, with failures that are
-  quarantined,      // failed always, with failures that are
-  failed,           // failed always
-  other_signature,  // is in quarantine for another failure than it showed
+  quarantined,      // always failed, with failures that are
+  failed,           // always failed
+  other_signature,  // is in quarantine for a different failure
   expired,          // its time in quarantine is over
 };
 
 std::string_view to_string(GateKind kind);
 
-// Whatever is said of flaky tests: these fail a build.
+// These fail a build, whatever the rule for flaky tests.
 bool fails_build(GateKind kind);
 
 struct GateDecision {
   GateKind kind = GateKind::passed;
   std::string text;                  // why, in plain words; empty: nothing to add to the verdict
-  std::vector<std::string> next;     // commands that bring the user further
+  std::vector<std::string> next;     // commands to run next
   std::vector<std::string> unknown;  // signatures that are not in quarantine
-  std::vector<std::string> known;    // signatures that are, and so failed no build
+  std::vector<std::string> known;    // signatures that are, and so did not fail the build
   std::string past;                  // when it was in quarantine before, and how that ended
   std::string until, owner, issue;   // of the entry that decided
-  bool sanitizer = false;            // a sanitizer reported a failure: that is a defect, no flake
+  bool sanitizer = false;            // a sanitizer reported a failure: a defect, not a flake
 };
 
 struct GateCounts {
@@ -127,7 +127,7 @@ struct TestEnded {
   std::optional<GateDecision> gate = std::nullopt;  // where a gate decides
 };
 
-// Something that the user should know and that is no run: what happened and what to do next.
+// Something that the user should know and that is not a run: what happened and what to do next.
 struct Note {
   enum class Level { info, warning, error };
   Level level = Level::info;
@@ -138,7 +138,7 @@ struct Note {
 std::string_view to_string(Note::Level level);
 
 struct StatusRequested {};  // SIGUSR1
-struct Ticked {};           // time went by; a live display may refresh
+struct Ticked {};           // time has passed; a live display may refresh
 
 struct SlowTest {
   std::shared_ptr<const Test> test;
@@ -154,7 +154,7 @@ struct SessionEnded {
   int skipped = 0;
   int not_run = 0;
   Tally runs;
-  bool mass_failure = false;       // so much failed that nothing more was tried again
+  bool mass_failure = false;       // so much failed that nothing more was retried
   std::optional<GateCounts> gate;  // where a gate decides
   std::vector<SlowTest> slowest;   // as many as were asked for, slowest first
 };
@@ -175,7 +175,20 @@ struct SearchStep {
 };
 
 struct TrialEnded {
-  enum class Purpose { profile, candidate, confirm, baseline, dose, look, setting };
+  enum class Purpose {
+    profile,    // what the test does when nobody interferes
+    candidate,  // of a search
+    confirm,
+    baseline,  // how often it fails without a plan
+    dose,
+    look,     // for a strategy's own information
+    setting,  // with other time values
+    inject,
+    replay,
+    trace,
+    explain,
+    fixture,  // sets up, or cleans up, what the test needs
+  };
   std::shared_ptr<const Test> test;
   Purpose purpose = Purpose::candidate;
   std::string strategy;
@@ -184,14 +197,14 @@ struct TrialEnded {
   Plan plan;
   Conditions conditions;
   ExperimentResult result;
-  bool hit = false;         // it showed what the search is after
+  bool hit = false;         // it showed what the search is looking for
   bool fired = false;       // an intervention has happened
   bool wants_pass = false;  // the search is for a plan under which the test passes
 };
 
 std::string_view to_string(TrialEnded::Purpose purpose);
 
-// Told when a failure was confirmed, and its file, if any, written.
+// Emitted when a failure was confirmed, and its file, if any, written.
 struct FailureReproduced {
   Repro repro;
   std::string file;
@@ -216,12 +229,14 @@ class Consumer {
 };
 
 // The one stream: everything that a session has to tell goes to every consumer, in order.
-class EventStream {
+class EventStream : public Consumer {
  public:
   void add(Consumer& consumer) { consumers_.push_back(&consumer); }
   void emit(const Event& event) {
     for (Consumer* consumer : consumers_) consumer->on(event);
   }
+  // A stream may flow into another one.
+  void on(const Event& event) override { emit(event); }
 
  private:
   std::vector<Consumer*> consumers_;

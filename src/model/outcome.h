@@ -23,7 +23,7 @@ enum class FailureKind {
   assertion,        // a framework's check, or assert()
   exception,        // uncaught, or caught by the framework around the test
   signal,           // died of a signal with no better explanation
-  exit_status,      // nothing but the exit status tells
+  exit_status,      // only the exit status says so
   output_pattern,   // CTest's PASS/FAIL_REGULAR_EXPRESSION
   unexpected_pass,  // CTest's WILL_FAIL, a framework's "should fail"
   timeout,
@@ -57,7 +57,7 @@ bool is_signature(std::string_view text);
 // One line for people: "server_test.cc:42: EXPECT_EQ(a, b)".
 std::string headline(const Failure& failure);
 
-// A crash or a time-out that does not tell where: all of them look the same.
+// A crash or a time-out that does not say where: all of them look the same.
 bool is_without_place(const Failure& failure);
 
 struct Outcome {
@@ -120,8 +120,8 @@ struct ProcessResult {
   // timed_out: of the process first, then of its own. signalled: of the thread that crashed, when
   // it could be seen.
   std::vector<ThreadAtEnd> thread_stacks;
-  std::string no_fork_server;  // why it was spawned although a fork server was wanted; told once
-  int leftovers = 0;           // processes that the test left behind and that were killed
+  std::string no_fork_server;  // why it was spawned though a fork server was wanted; reported once
+  int leftovers = 0;           // processes that the test left running and that were killed
   CapturedOutput output;  // standard output and, unless kept apart, standard error in one stream
   CapturedOutput errors;  // standard error, when kept apart
 };
@@ -129,7 +129,7 @@ struct ProcessResult {
 // Nothing was started, and trying again would not change that: what it takes is not there.
 bool lacks_something(const ProcessResult& process);
 
-// All that is kept of the output, standard error behind standard output; any bytes.
+// All that is kept of the output, standard error after standard output; any bytes.
 std::string whole_output(const ProcessResult& process);
 
 }  // namespace unflake

@@ -2,7 +2,32 @@
 
 #include <fmt/format.h>
 
+#include "util/text.h"
+
 namespace unflake {
+
+std::vector<std::string> scarcity_words(const Conditions& conditions,
+                                        const char* ConditionField::*kind) {
+  std::vector<double> usual;
+  for_each_field(Conditions{}, [&](const ConditionField&, auto value) { usual.push_back(value); });
+  std::vector<std::string> words;
+  size_t number = 0;
+  for_each_field(conditions, [&](const ConditionField& field, auto value) {
+    if (value == usual[number++]) return;
+    words.push_back(fmt::format(fmt::runtime(field.*kind), fmt::arg("n", value * field.shown),
+                                fmt::arg("s", value == 1 ? "" : "s")));
+  });
+  return words;
+}
+
+std::string to_string(const Conditions& conditions) {
+  std::string text;
+  for_each_field(conditions, [&](const ConditionField& field, auto value) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", field.name, value);
+  });
+  return text;
+}
+
 namespace {
 
 using Action = Intervention::Action;
@@ -63,6 +88,17 @@ std::string to_string(const Intervention& intervention, const std::vector<Interv
       visits_text(intervention);
   if (intervention.anchor) text += " once " + other_text(intervention.anchor, plan);
   return text;
+}
+
+std::string to_string(const Plan& plan, const Conditions& conditions) {
+  std::vector<std::string> words;
+  for (const Intervention& intervention : plan.interventions)
+    words.push_back((intervention.action == Action::watch ? "watch " : "") +
+                    to_string(intervention, plan.interventions));
+  if (plan.agent && words.empty()) words.push_back(plan.calls ? "calls recorded" : "agent only");
+  for (std::string& scarce : scarcity_words(conditions, &ConditionField::in_short))
+    words.push_back(std::move(scarce));
+  return join(words, "; ");
 }
 
 Duration longest_delay(const Plan& plan) {

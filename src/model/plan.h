@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,43 @@ struct Conditions {
 
   bool operator==(const Conditions&) const = default;
 };
+
+// A field as files and people have it. In words, `{n}` is its number, `{s}` the end of a plural.
+struct ConditionField {
+  const char* name;
+  double least, most;       // that a file may hold
+  double shown;             // what people are shown of 1
+  const char* in_short;     // "one core"
+  const char* as_a_clause;  // behind "it fails when"
+};
+
+// The one list of all fields: whoever writes, reads, sends or tells conditions goes through it.
+template <class SomeConditions, class Visit>
+void for_each_field(SomeConditions&& conditions, Visit visit) {
+  visit(ConditionField{"one_core", 0, 1, 1, "one core", "all threads share one core"},
+        conditions.one_core);
+  visit(ConditionField{"cpu_share", 0.001, 1, 100, "{n:.0f} % of the time",
+                       "it may run for {n:.0f} % of the time"},
+        conditions.cpu_share);
+  visit(ConditionField{"competitors", 0, 1000, 1, "{n:.0f} busy neighbour{s}",
+                       "{n:.0f} busy processes compete with it"},
+        conditions.competitors);
+}
+
+template <class Json>
+Json json_of(const Conditions& conditions) {
+  Json json = Json::object();
+  for_each_field(conditions,
+                 [&](const ConditionField& field, auto value) { json[field.name] = value; });
+  return json;
+}
+
+// What is scarce, in words of the one kind or the other.
+std::vector<std::string> scarcity_words(const Conditions& conditions,
+                                        const char* ConditionField::*kind);
+
+// Different for different conditions.
+std::string to_string(const Conditions& conditions);
 
 // What happens at a site in a thread.
 struct Intervention {
@@ -58,9 +96,9 @@ bool changes_time(const Intervention& intervention);
 // What the agent is told to do during a run.
 struct Plan {
   std::string id;       // empty for the plain run
-  bool agent = false;   // whether the agent is loaded at all; a plain run goes without
+  bool agent = false;   // whether the agent is loaded at all; not for a plain run
   bool calls = false;   // record them
-  bool stacks = false;  // of every call
+  bool stacks = false;  // for every call
   bool hold_exit = true;
   bool failures = true;       // capture them
   bool system_calls = false;  // sites of calls that system libraries make for themselves
@@ -71,23 +109,47 @@ struct Plan {
   std::optional<Schedule> schedule;  // none: threads run as the machine lets them
 };
 
+// What is done to a test in a run, in words: "queue.cc:57:read@main=200ms; one core". Empty for a
+// plain run.
+std::string to_string(const Plan& plan, const Conditions& conditions);
+
 // Zero when it has none.
 Duration longest_delay(const Plan& plan);
 
+// The tests that one process runs one after the other. Nearly all lists have one. Of several, the
+// last is the one that the run is about: the others come before it.
+struct TestOrder {
+  std::vector<std::shared_ptr<const Test>> all;
+  std::optional<Command> command;  // that runs several; of a single one, its own
+
+  TestOrder() = default;
+  template <class Pointer>
+  requires std::convertible_to<Pointer, std::shared_ptr<const Test>> TestOrder(Pointer only)
+      : all{std::move(only)} {}
+  TestOrder(std::vector<std::shared_ptr<const Test>> tests, Command together)
+      : all(std::move(tests)), command(std::move(together)) {}
+
+  const Test& last() const { return *all.back(); }
+  bool is_single() const { return all.size() == 1; }
+  const Command& how() const { return command ? *command : last().command; }
+};
+
 struct Experiment {
-  std::shared_ptr<const Test> test;
+  TestOrder tests;
   Plan plan;
   Duration timeout{std::chrono::seconds(60)};
   bool keep_leftovers = false;  // a CTest fixture's set-up may leave a server running
-  bool fork_server = false;     // fork it off a process that stands before main, where that works
+  bool fork_server = false;     // fork it off a process stopped before main, where that works
   Conditions conditions{};
 };
 
 struct ExperimentResult {
   std::chrono::system_clock::time_point started;
-  Outcome outcome;
+  Outcome outcome;  // of the last test
   ProcessResult process;
   std::shared_ptr<const Trace> trace;  // when the plan has the agent
+  // Of each test in their order, when there are several. What was not reached is skipped.
+  std::vector<Outcome> outcomes{};
 };
 
 }  // namespace unflake

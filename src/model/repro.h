@@ -9,16 +9,10 @@
 #include "model/outcome.h"
 #include "model/plan.h"
 #include "model/test.h"
+#include "stats/intervals.h"
 #include "stats/plausibility.h"
 
 namespace unflake {
-
-// Runs, and how many of them showed something.
-struct Count {
-  int hits = 0;
-  int runs = 0;
-  bool operator==(const Count&) const = default;
-};
 
 // How often the test fails when the plan makes it this late in all.
 struct Dose {
@@ -27,9 +21,9 @@ struct Dose {
   bool operator==(const Dose&) const = default;
 };
 
-// The least lateness that makes the test fail in more than half of its runs lies between the two. A
-// thread that is delayed several times on its way to the failure is as late as all of that
-// together.
+// The least lateness that makes the test fail in more than half of its runs is between the two. A
+// thread that is delayed several times on its way to the failure is as late as the sum of
+// its delays.
 struct Slack {
   Duration passes{};  // the longest lateness under which it did not
   Duration fails{};   // the shortest one under which it did
@@ -50,12 +44,12 @@ struct Repro {
   TestId test;
   Framework framework = Framework::command;
   std::string target_path;               // relative to the project's root when inside it
-  std::vector<std::string> target_argv;  // of a plain command; else arguments for the executable
+  std::vector<std::string> target_argv;  // for a plain command; else arguments for the executable
 
   OutcomeKind outcome = OutcomeKind::fail;
   Failure failure;
   std::string signature;
-  SiteContext failing_line;  // what stands where the failure is; empty when it has no line
+  SiteContext failing_line;  // the source text where the failure is; empty when it has no line
 
   Plan plan;
   std::vector<SiteContext> sites;   // where the plan's interventions are, in their order

@@ -14,7 +14,7 @@ namespace unflake {
 // the same in every run, across processes too.
 using ThreadNumber = uint32_t;
 
-// Who goes on at the next switch points, as far as nobody says otherwise.
+// Who goes on at the next switch points, unless told otherwise.
 enum class Sampler {
   stay,         // the running thread, as long as it can; then the one with the lowest number
   random_walk,  // any enabled thread, all alike
@@ -55,7 +55,7 @@ struct SwitchPoint {
   ThreadNumber chosen = 0;            // one of them
 };
 
-// A thread that waits for ever, for an object that another one of them holds, or that nobody is
+// A thread that waits forever, for an object that another one of them holds, or that nobody is
 // left to give.
 struct DeadlockedThread {
   ThreadNumber thread = 0;
@@ -64,7 +64,7 @@ struct DeadlockedThread {
   std::optional<ThreadNumber> held_by;
 };
 
-// What a controlled run says of itself.
+// What a controlled run says about itself.
 struct ControlledRun {
   uint64_t digest = 0;              // of all decisions: equal for equal runs
   std::vector<SwitchPoint> points;  // the first ones of a very long run

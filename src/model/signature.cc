@@ -1,12 +1,13 @@
 #include "model/signature.h"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdint>
+
 #include "model/outcome.h"
-#include "util/fnv1a.h"
 #include "util/scan.h"
 #include "util/text.h"
 
@@ -240,7 +241,7 @@ class Normaliser {
     }
   }
 
-  // The word behind a number: a unit goes, and a plural does not matter.
+  // The word after a number: a unit is dropped, and a plural does not matter.
   void counted(std::string_view word) {
     rest_.remove_prefix(word.size());
     if (is_in(units, word))
@@ -283,17 +284,17 @@ class Hash {
   uint64_t value_ = fnv1a_start;
 };
 
-// A test that is slow or loops runs out of time at another line of the function in every run.
+// A test that is slow or loops runs out of time at a different line of the function in every run.
 bool hung_in_function(const Failure& failure) {
   return failure.kind == FailureKind::timeout && !failure.function.empty();
 }
 
-// A framework's check is in a function that the test's name and the line already tell.
+// A framework's check is in a function that the test's name and the line already identify.
 bool function_tells(const Failure& failure) {
   return failure.line == 0 || is_sanitizer(failure.kind) || hung_in_function(failure);
 }
 
-// What could not be started is told with the path that was looked for and with what to do.
+// What could not be started is reported with the path that was looked for and with what to do.
 std::string words_of(const Failure& failure) {
   std::string said = said_in(failure.message);
   if (failure.kind == FailureKind::not_started)

@@ -8,7 +8,7 @@ namespace unflake {
 
 // A failure's message has two voices. What the author of the test or of the code wrote is said;
 // what was only seen this time (values, context, output that follows) is shown, indented by two
-// blanks. Only what was said tells one failure from another.
+// spaces. Only the words tell one failure from another.
 class Message {
  public:
   void say(std::string_view line);

@@ -74,7 +74,7 @@ std::optional<uint64_t> whole_number(std::string_view text, int base) {
   return value;
 }
 
-// Takes what follows the last `mark` off the text, when it is a number.
+// Cuts off what follows the last `mark`, when it is a number.
 std::optional<uint64_t> take_number(std::string_view& text, std::string_view mark, int base = 10) {
   const size_t at = text.rfind(mark);
   if (at == std::string_view::npos) return std::nullopt;

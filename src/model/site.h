@@ -15,7 +15,7 @@ struct GroupFacts;
 
 namespace unflake {
 
-// What data/timing-apis.toml says of a call, or of a group of them; null: it does not know the
+// What data/timing-apis.toml says about a call or a group of them; null: it does not know the
 // name.
 const protocol::ApiFacts* find_timing_api(std::string_view name);
 const protocol::GroupFacts* find_timing_group(std::string_view name);
@@ -39,7 +39,7 @@ struct Frame {
 };
 
 struct CodeSpot {
-  std::string file;  // as full as the trace knows it
+  std::string file;  // as fully as the trace knows it
   int line = 0;      // 0: not known
   std::string function;
   bool operator==(const CodeSpot&) const = default;
@@ -49,14 +49,14 @@ struct CodeSpot {
 //   queue.cc:57:pthread_cond_wait      a call of a timing API, seen from the first project frame
 //   queue.cc:57                        a source line
 //   Queue::pop()                       a function's entry
-//   server!queue.cc:57                 the same in another executable or library than the test's
+//   server!queue.cc:57                 the same in an executable or library other than the test's
 //   own
 // without debug information Queue::pop+0x3c takes the place of queue.cc:57, in a stripped file
 // server_test+0x1174, with the file's name and the address as tools like addr2line take it. #2
-// behind a name means the second of several such places, in the order of their addresses.
+// after a name means the second of several such places, in the order of their addresses.
 struct SiteName {
   std::string image;  // base name; empty: the test's own executable
-  std::string file;   // as short as it is unambiguous in the trace; empty without debug information
+  std::string file;   // short but unambiguous in the trace; empty without debug information
   int line = 0;
   std::string function;  // qualified, without parameters; of nameless code the image's base name
   uint64_t offset = 0;   // in the function or of the image, when there is no line

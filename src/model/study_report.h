@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,8 +13,6 @@
 #include "util/time.h"
 
 namespace unflake {
-
-using StudyTime = std::chrono::system_clock::time_point;
 
 // The numbers of a study of flaky tests, as history/study.h computes them and the report shows
 // them. Rows are of one project each.
@@ -32,7 +29,7 @@ struct FlakyTestRow {
   int64_t flaky = 0;                       // tests that were ever flaky
   int64_t closed = 0;                      // of these, those with nothing open and no failure since
   int64_t with_commit = 0, with_link = 0;  // of the closed ones
-  int64_t never_flaky = 0;  // other tests, put in quarantine or reported nevertheless
+  int64_t never_flaky = 0;                 // other tests, put in quarantine or reported anyway
 };
 
 struct RateRow {
@@ -102,14 +99,14 @@ struct Reoccurrence {
   std::string project;
   TestId test;
   std::string signature;
-  StudyTime closed, again;
+  TimePoint closed, again;
   std::string commit;
 };
 
 struct ReoccurrenceCounts {
   int64_t tests = 0;               // with a claimed fix
   int64_t tests_again = 0;         // of these, flaky again
-  int64_t tests_only_failing = 0;  // others that failed so since, never where they passed, too
+  int64_t tests_only_failing = 0;  // others that failed since, but never where they also passed
   Spread days;                     // from the claim to the next failure
   std::vector<Reoccurrence> all;
 };
@@ -123,7 +120,7 @@ struct ClaimedFix {
   std::string project;
   TestId test;
   std::string signature;
-  StudyTime at;
+  TimePoint at;
   std::string commit;
   Tries before;  // without the failure that led to the fix
   Tries after;
@@ -136,8 +133,8 @@ struct ClaimedFix {
 std::string_view to_string(ClaimedFix::Verdict verdict);
 
 struct Study {
-  StudyTime from, until;  // of prevalence; all else is of everything up to `until`
-  std::optional<StudyTime> complete_since;  // runs from before may be gone; claims look not there
+  TimePoint from, until;  // of prevalence; all else is of everything up to `until`
+  std::optional<TimePoint> complete_since;  // runs from before may be gone; claims look not there
   std::vector<PrevalenceRow> prevalence;
   std::vector<FlakyTestRow> flaky_tests;
   std::vector<RateRow> rates;

@@ -26,7 +26,7 @@ std::string to_string(const TestId& id);
 
 struct EnvChange {
   std::string name;
-  std::optional<std::string> value;  // none: the variable is taken out
+  std::optional<std::string> value;  // none: the variable is removed
 };
 
 struct Command {
@@ -35,7 +35,7 @@ struct Command {
   std::string cwd;             // empty: unflake's own
 };
 
-// What CTest lets a test declare about how its end is to be read. Patterns are CMake regular
+// What CTest lets a test declare about how to read its end. Patterns are CMake regular
 // expressions.
 struct PassRule {
   bool will_fail = false;
@@ -55,17 +55,17 @@ struct Fixtures {
 struct Test {
   TestId id;
   Framework framework = Framework::command;
-  bool is_entry = false;  // a CTest entry as it stands, which may run any number of cases
+  bool is_entry = false;  // a CTest entry, not opened, which may run any number of cases
   Command command;
   PassRule rule;
   bool may_exit = false;            // with status 0, before its framework reports the end
   std::optional<Duration> timeout;  // as the suite declares it
   bool disabled = false;            // by the suite itself: listed, and run only on request
   std::string disabled_reason;
-  // Why no process can be made of it, such as that it is not built, and what to do: a run fails.
+  // Why it cannot be started, such as not being built, and what to do: a run fails.
   std::string obstacle;
-  std::vector<std::string> required_files;  // without one of these a run fails, too
-  std::string file;                         // where the test is defined, when the suite tells
+  std::vector<std::string> required_files;  // without one of these a run fails too
+  std::string file;                         // where the test is defined, when the suite says so
   int line = 0;
   std::string suite;                // that the framework has it in; empty: in none
   std::vector<std::string> labels;  // of CTest and Boost.Test, and the tags of Catch2

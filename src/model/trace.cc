@@ -8,7 +8,7 @@
 
 namespace unflake {
 
-// Less than this is how a deadline is met, and no other time.
+// A smaller difference is how a deadline is met, not another time.
 bool are_about_the_same(Duration least, Duration most) {
   return most - least <= std::max<Duration>(std::chrono::microseconds(50), most / 100);
 }

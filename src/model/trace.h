@@ -17,12 +17,12 @@ enum class TimeUse {
   wait,      // always ran out: the test pays for it in full
   timeout,   // always ended early: it costs nothing as long as nothing is wrong
   mixed,     // both
-  not_seen,  // armed here, ends elsewhere, and no call was seen that tells how
+  not_seen,  // armed here, ends elsewhere, and no call was seen that shows how
 };
 
 std::string_view to_string(TimeUse use);
 
-// Less than this is how a deadline is met, and no other time.
+// A smaller difference is how a deadline is met, not another time.
 bool are_about_the_same(Duration least, Duration most);
 
 // A time value that code passes to a sleep, a wait with a time-out or a timer; all threads of all
@@ -32,13 +32,13 @@ struct TimeValue {
   std::string executable;  // base name, as an intervention wants it
   std::string group;       // "sleep", "condition", "poll", "timer" ...
   std::string location;    // for people
-  std::string file;        // as full as stacks tell it; empty: not known
+  std::string file;        // as fully as stacks show it; empty: not known
   // Calls that system libraries and frameworks make for themselves are shown, not changed.
   bool is_project = true;
   bool is_system_call = false;  // seen only because the calls of system libraries were looked at
 
   Duration least{}, most{};  // asked for
-  uint64_t runs = 0;         // that came here
+  uint64_t runs = 0;         // that reached it
   uint64_t visits = 0;
   uint64_t ran_out = 0;
   uint64_t ended_early = 0;
@@ -53,8 +53,8 @@ struct TimeValue {
     uint64_t visits = 0;
     Duration spent{};
   };
-  // Of a place that passes on what its callers say, most time spent first: at least two of them ask
-  // for times of their own. Empty: it is no such place.
+  // For a place that passes on its callers' times, most time spent first: at least two of them ask
+  // for times of their own. Empty: not such a place.
   std::vector<Caller> callers;
 
   // Else it is computed at run time, or one place is reached with several times.
@@ -64,13 +64,13 @@ struct TimeValue {
   bool is_timer() const;  // it is over when the time has come, not when the call returns
   bool is_never_when_zero() const;
   // A time-out that nothing ended early in any run. It may be there to show that nothing happens
-  // for so long: then a shorter one shows less.
+  // for that long: then a shorter one shows less.
   bool is_quiet() const { return could_end_early && use() == TimeUse::wait; }
   Duration spent_per_run() const { return runs ? spent / static_cast<int64_t>(runs) : Duration{}; }
 };
 
 // What the agents of one run reported, made safe and readable. Numbers refer to the vectors below;
-// `no_index` stands for "not known".
+// `no_index` means "not known".
 inline constexpr uint32_t no_index = 0xffffffff;
 
 struct TracedImage {
@@ -86,7 +86,7 @@ struct TracedProcess {
   std::string name;
   Duration started{};                 // since the first thing that was reported, as all times here
   std::vector<std::string> degraded;  // what the agent could not do there
-  std::string agent = "native";       // which kind of agent tells of it
+  std::string agent = "native";       // which kind of agent reports on it
 };
 
 struct TracedThread {
@@ -141,7 +141,7 @@ struct TracedCall {
   bool delayed = false;
   bool replaced = false;
   bool unfinished = false;
-  bool is_intervention = false;  // the plan's own delay or hold at the site, and no call
+  bool is_intervention = false;  // the plan's own delay or hold at the site, not a call
 };
 
 // What became of one intervention of the plan.

@@ -138,7 +138,7 @@ bool ran_nothing(std::string_view text) {
          contains(text, "no test cases matching filter");
 }
 
-// The report may go elsewhere, so it is the log that has to tell of an end.
+// The report may go elsewhere, so it is the log that must show an end.
 bool broke_off(std::string_view text) {
   const size_t entered = text.rfind("Entering test case \"");
   if (entered == text.npos) return false;

@@ -154,7 +154,7 @@ std::optional<std::string> skip_reason(std::string_view text) {
   return std::nullopt;
 }
 
-// The filters stand in the first line that is printed, or are those that unflake itself gives.
+// The filters are in the first line that is printed, or are those that unflake itself gives.
 bool tells_filters(std::string_view text) {
   for (LineReader in(text); !in.done(); in.advance())
     if (!trim(in.line()).empty())

@@ -249,7 +249,7 @@ size_t count_of(std::string_view text, std::string_view part) {
   return count;
 }
 
-// What a test prints may stand in front of GoogleTest's words, so only beginnings, which follow
+// What a test prints may come before GoogleTest's words, so only beginnings, which follow
 // a line of its own, have to be at the start of a line.
 bool broke_off(std::string_view text) {
   constexpr std::string_view banner = "[==========] Running ";

@@ -18,7 +18,7 @@ Failure assertion(std::string_view file, int line) {
   return failure;
 }
 
-// "file.cc:12: rest", with anything that ends in a blank in front of it.
+// "file.cc:12: rest", after anything that ends in a space.
 struct Located {
   SourceLine place;
   std::string_view rest;

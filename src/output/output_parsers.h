@@ -10,7 +10,7 @@
 
 namespace unflake {
 
-// Pure functions over text without colours: the failures that it tells of, in its order.
+// Pure functions over text without colours: the failures that it shows, in its order.
 std::vector<Failure> parse_gtest_failures(std::string_view text);
 std::vector<Failure> parse_catch2_failures(std::string_view text);
 std::vector<Failure> parse_doctest_failures(std::string_view text);
@@ -25,18 +25,18 @@ inline constexpr size_t most_failures = 50;
 struct FrameworkOutput {
   Framework framework;
   std::vector<Failure> (*failures)(std::string_view text);
-  // The framework lived to sum up.
+  // The framework got to its summary.
   bool (*finished)(std::string_view text);
   // No test has the name that was asked for.
   bool (*ran_nothing)(std::string_view text);
-  // Of a test that skipped itself; may be empty. Null: a test of this framework cannot.
+  // Why a test skipped itself; may be empty. Null: tests of this framework cannot.
   std::optional<std::string> (*skip_reason)(std::string_view text);
-  // It told that a test begins, and neither that one ended nor what came of all. Silence is no
-  // sign: a program may have a reporter of its own, or none.
+  // It said that a test begins, but not that one ended or how all ended. Silence is not a
+  // sign: a program may have its own reporter, or none.
   bool (*broke_off)(std::string_view text);
 };
 
-// Strictest format first: of a command whose framework is not known, the first that recognises
+// Strictest format first: for a command of unknown framework, the first that recognises
 // something explains the failure.
 std::span<const FrameworkOutput> framework_outputs();
 
@@ -80,7 +80,7 @@ std::string readable_lines(const TextPiece& piece);
 // who explains an assertion.
 bool looks_like_log(std::string_view line);
 
-// The line of a program's output that says best why it failed; empty when there is none.
+// The line of a program's output that best says why it failed; empty when there is none.
 std::string_view most_telling_line(const std::vector<std::string>& texts);
 
 }  // namespace unflake

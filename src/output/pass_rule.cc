@@ -33,7 +33,7 @@ std::string set_from(std::string_view& rest) {
 
 constexpr const char* any_text = "([^x]|x)*";  // a dot would not match a zero byte
 
-// Behind other text glibc lets ^ match after a line feed, whatever it was told: in pattern and text
+// After other text glibc lets ^ match after a line feed, whatever it was told: in pattern and text
 // another character takes its place.
 std::string without_line_feeds(std::string text) {
   std::replace(text.begin(), text.end(), '\n', '\v');

@@ -50,7 +50,7 @@ struct Judgement {
 };
 
 // As CTest does: skips come first; then the patterns decide, where there are any; else the exit
-// status; and WILL_FAIL turns the result round.
+// status; and WILL_FAIL inverts the result.
 Judgement judge(const PassRule& rule, int exit_status, const std::vector<TextPiece>& output);
 
 }  // namespace unflake

@@ -9,6 +9,7 @@
 
 #include "output/output_parsers.h"
 #include "output/pass_rule.h"
+#include "output/test_sections.h"
 #include "suite/boost.h"
 #include "util/scan.h"
 #include "util/system.h"
@@ -26,7 +27,7 @@ struct Reading {
   std::vector<TextPiece> pieces;
   std::vector<std::string> texts;  // the same, as whole lines without colours
   Evidence evidence;
-  bool broke_off = false;  // the framework told of a beginning, and not of an end
+  bool broke_off = false;  // the framework reported a start, and no end
 };
 
 void append(std::vector<Failure>& all, const std::vector<Failure>& more) {
@@ -78,7 +79,7 @@ bool any_text(const Reading& reading, bool (*says)(std::string_view)) {
   return std::any_of(reading.texts.begin(), reading.texts.end(), says);
 }
 
-// Whether the run was cut short, so that the last words explain more than the checks before.
+// Whether the run was cut short, so its last words explain more than the checks before.
 bool died(const Reading& reading) {
   const Evidence& evidence = reading.evidence;
   if (reading.process.end == ProcessResult::End::signalled) return true;
@@ -123,7 +124,7 @@ Failure at(Failure failure, const ThreadAtEnd::Frame* frame) {
   return bounded(std::move(failure));
 }
 
-// A function that calls itself without end dies at whichever of its lines needs the next page.
+// A function that calls itself endlessly dies at whichever of its lines needs the next page.
 bool has_overflown(const ThreadAtEnd& thread, const ThreadAtEnd::Frame& place) {
   constexpr int many = 24;
   return std::ranges::count(thread.frames, place.function, &ThreadAtEnd::Frame::function) > many;
@@ -139,7 +140,7 @@ Failure crash_of(const ProcessResult& process) {
   return crash;
 }
 
-// A framework that catches the signal and lets it pass tells where its last check was, not where
+// A framework that catches the signal and lets it pass says where its last check was, not where
 // the test crashed.
 bool is_crash_to_be_named(const Reading& reading) {
   if (reading.process.end != ProcessResult::End::signalled) return false;
@@ -262,8 +263,8 @@ const ThreadAtEnd::Frame* where_it_hung(const ProcessResult& process) {
   return nullptr;
 }
 
-// The stack tells where the test hung. Without one, the framework's report of the signal that ended
-// the run tells how far the test had come. Nothing else of what was printed until then belongs to
+// The stack shows where the test hung. Without one, the framework's report of the signal that ended
+// the run shows how far the test had got. Nothing else of what was printed by then belongs to
 // the time-out.
 Outcome timed_out(const Reading& reading) {
   Failure timeout = make_failure(FailureKind::timeout, "", "");
@@ -292,7 +293,7 @@ OutcomeKind kind_of_exit(const Reading& reading, const Failure& primary) {
 
 // Boost.Test runs what a case depends on along with it, and skips the case when that fails.
 std::optional<std::string> boost_skip_reason(const Reading& reading) {
-  const std::string name = "/" + reading.test.id.name;  // an opened CTest entry's stands before it
+  const std::string name = "/" + reading.test.id.name;  // an opened CTest entry's comes before it
   const auto is_about_it = [&](std::string_view line) {
     line = trim(line);
     return consume(line, "Test case \"") && consume_end(line, "\" was skipped") &&
@@ -318,13 +319,13 @@ std::optional<std::string> own_skip_reason(const Reading& reading) {
   return std::nullopt;
 }
 
-// An entry of CTest may run no case at all, and pass.
+// An entry of CTest may pass without running any case.
 bool asked_for_a_missing_case(const Reading& reading) {
   const FrameworkOutput* output = own_output(reading.test);
   return output && !reading.test.is_entry && any_text(reading, output->ran_nothing);
 }
 
-// What the patterns hold against the test names the outcome, unless the test itself says why.
+// What the patterns object to names the outcome, unless the test itself says why.
 Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
   std::vector<Failure> failures = failures_of(reading);
   if (forced) {
@@ -336,8 +337,8 @@ Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
   return failing(reading, kind, std::move(failures));
 }
 
-// Whether the exit status is the framework's word. Where CTest's rules decide, nobody asks the
-// framework; and what was not kept of the output may be what it said.
+// Whether the exit status is the framework's word. Where CTest's rules decide, the framework
+// is not asked; and what was not kept of the output may be what it said.
 bool ended_early(const Reading& reading) {
   const PassRule& rule = reading.test.rule;
   if (reading.test.may_exit || rule.will_fail || !rule.pass_patterns.empty()) return false;
@@ -381,6 +382,103 @@ Outcome read_outcome(const Test& test, const ProcessResult& process) {
       break;
   }
   return exited(reading);
+}
+
+namespace {
+
+// The sections of a process that ran several tests, each with the number of its test.
+class SharedProcess {
+ public:
+  SharedProcess(const TestOrder& tests, const ProcessResult& process)
+      : tests_(tests), process_(process), sections_(tests.all.size()) {
+    for (const TextPiece& piece : pieces_of(process)) take(readable_lines(piece));
+  }
+
+  Outcome outcome_of(size_t number) const {
+    const Test& test = *tests_.all[number];
+    const bool was_made = process_.end != ProcessResult::End::not_started &&
+                          process_.end != ProcessResult::End::cancelled;
+    if (!was_made) return read_outcome(test, process_);
+    if (!sections_[number]) return skipped_because(why_not_seen(number));
+    const TestSection& section = *sections_[number];
+    if (number != last_ && !section.has_ended) return skipped_because("its output was not kept");
+    return read_outcome(test, alone(section, number));
+  }
+
+ private:
+  void take(const std::string& text) {
+    std::vector<std::string> names;
+    for (const auto& test : tests_.all) names.push_back(test->id.name);
+    for (TestSection& section : sections_in(tests_.last().framework, text, names)) {
+      const auto number = number_of(section.name);
+      if (!number) continue;
+      last_ = std::max(last_.value_or(0), *number);
+      sections_[*number] = std::move(section);
+    }
+    if (const FrameworkOutput* output = own_output(tests_.last()))
+      has_finished_ = has_finished_ || output->finished(text);
+  }
+
+  // Whoever has no name is the one behind the last.
+  std::optional<size_t> number_of(const std::string& name) const {
+    const size_t next = last_ ? *last_ + 1 : 0;
+    if (name.empty()) return next < tests_.all.size() ? std::optional(next) : std::nullopt;
+    for (size_t i = 0; i < tests_.all.size(); ++i)
+      if (!sections_[i] && is_called(tests_.all[i]->id.name, name)) return i;
+    return std::nullopt;
+  }
+
+  // Where the process did not come to its end, the last test is the one that ended it.
+  ProcessResult alone(const TestSection& section, size_t number) const {
+    ProcessResult process = process_;
+    const bool is_blamed = number == last_ && (process.end != ProcessResult::End::exited ||
+                                               !section.has_ended || ends_by_signal(section));
+    if (!is_blamed) {
+      process.end = ProcessResult::End::exited;
+      process.code = section.has_failed ? 1 : 0;
+      process.thread_stacks.clear();
+    }
+    if (section.has_ended) process.duration = section.duration;
+    process.output = {section.text, "", section.text.size()};
+    return process;
+  }
+
+  static bool ends_by_signal(const TestSection& section) {
+    const std::vector<Failure> checks = parse_boost_failures(section.text);
+    return std::ranges::any_of(checks, is_signal);
+  }
+
+  static Outcome skipped_because(std::string reason) {
+    Outcome outcome;
+    outcome.kind = OutcomeKind::skipped;
+    outcome.reason = std::move(reason);
+    return outcome;
+  }
+
+  std::string why_not_seen(size_t number) const {
+    if (last_ && number > *last_ && !has_finished_)
+      return fmt::format("not reached: {} ended the process",
+                         printable(to_string(tests_.all[*last_]->id)));
+    return "its framework told nothing of it";
+  }
+
+  const TestOrder& tests_;
+  const ProcessResult& process_;
+  std::vector<std::optional<TestSection>> sections_;
+  std::optional<size_t> last_;  // that something was told of
+  bool has_finished_ = false;
+};
+
+}  // namespace
+
+void read_outcomes(const TestOrder& tests, ExperimentResult& result) {
+  if (tests.is_single()) {
+    result.outcome = read_outcome(tests.last(), result.process);
+    return;
+  }
+  const SharedProcess shared(tests, result.process);
+  for (size_t i = 0; i < tests.all.size(); ++i) result.outcomes.push_back(shared.outcome_of(i));
+  result.outcome = result.outcomes.back();
 }
 
 }  // namespace unflake

@@ -75,8 +75,8 @@ std::optional<std::string_view> take_parenthesised_end(std::string_view& text) {
   return inside;
 }
 
-// Cuts off "(/build/server+0x1f) (BuildId: 15)" and returns "server+0x1f", which is the same for as
-// long as the file is.
+// Cuts off "(/build/server+0x1f) (BuildId: 15)" and returns "server+0x1f", which stays the same as
+// long as the file does.
 std::string_view take_address(std::string_view& text) {
   std::string_view address;
   for (;;) {
@@ -90,13 +90,13 @@ std::string_view take_address(std::string_view& text) {
   }
 }
 
-// Nobody knew the function's name.
+// The function's name was not known.
 bool is_address(const StackFrame& frame) {
   std::string_view rest = frame.function;
   return !frame.module.empty() && consume(rest, frame.module) && rest.starts_with("+0x");
 }
 
-// Copies that the optimiser made have the name of the function plus a tail of their own.
+// Copies that the optimiser made have the name of the function plus a suffix.
 std::string clean_function(std::string_view name) {
   for (const auto* tail : {" [clone ", ".isra.", ".constprop.", ".part.", ".cold", ".llvm."})
     name = name.substr(0, name.find(tail));
@@ -279,7 +279,7 @@ void place_by_summary(Failure& failure, std::string_view summary) {
   if (!is_runtime_frame(frame)) place(failure, frame);
 }
 
-// Reads on to the report's summary, or to where the next report starts.
+// Reads up to the report's summary, or to where the next report starts.
 class Report {
  public:
   explicit Report(LineReader& in) {
@@ -361,7 +361,7 @@ std::vector<Failure> parse_sanitizer_reports(std::string_view text) {
 
 namespace {
 
-// The text behind "==1234== ".
+// The text after "==1234== ".
 std::optional<std::string_view> valgrind_text(std::string_view line) {
   if (!consume(line, "==")) return std::nullopt;
   const size_t digits = leading_digits(line).size();
@@ -372,7 +372,7 @@ std::optional<std::string_view> valgrind_text(std::string_view line) {
   return line;
 }
 
-// Where the thread is said, the mistake is said in the line below.
+// Where a line names the thread, the next one names the mistake.
 bool names_thread(std::string_view text) {
   return text.starts_with("Thread ") || text.starts_with("---Thread-Announcement");
 }

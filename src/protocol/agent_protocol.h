@@ -6,11 +6,11 @@
 #include "protocol/timing_apis.h"
 
 // The memory that unflake and the agents inside a test share, one file per run. unflake writes the
-// plan before the run and believes nothing that it reads afterwards: a test may have written over
+// plan before the run and trusts nothing that it reads afterwards: a test may have overwritten
 // any of it.
 //
-// An agent may be written in another language and built at another time, so it takes no place in
-// the memory for granted: the directory in the header tells where every table is, how large its
+// An agent may be written in another language and built at another time, so it takes no offset in
+// the memory for granted: the directory in the header says where every table is, how large its
 // elements are and how many there is room for.
 namespace unflake::protocol {
 
@@ -19,17 +19,17 @@ inline constexpr uint32_t magic = 0x4b4c4655;  // "UFLK"
 // The version changes when an agent of the version before could read or write something wrong: when
 // a field of a struct is moved, gets another size or another meaning, when a number of an enum
 // does, or when an agent must do what it need not do before. It does not for what such an agent
-// passes over: a new table, a new kind of action that no plan for it asks for, a field in what was
+// ignores: a new table, a new kind of action that no plan for it asks for, a field in what was
 // unused, or a timing API (agents of other languages find their numbers by name, in the table
 // `api_names`).
 //
 // layout_digest() follows from the size of every struct and the place of every field. A test
-// compares it with what is written here: whoever changes the one changes both lines.
+// compares it with what is written here: whoever changes one changes both lines.
 inline constexpr uint32_t version = 3;
 inline constexpr uint64_t layout_of_version = 0x8a0b2159974b1d22;
 
 // "GENERATION:PATH" of the memory. A process that outlives its run would otherwise meet the memory
-// of a later one behind the same descriptor.
+// of a later one under the same descriptor.
 inline constexpr char memory_variable[] = "UNFLAKE_AGENT";
 
 // The number of the socket on which the agent of a fork server talks to its supervisor.
@@ -85,7 +85,7 @@ enum class TableKind : uint32_t {
   plan_sites = 2,
   rules = 3,
   probes = 4,
-  system_prefixes = 5,  // uint32_t offsets in `text`: images below them are no project code
+  system_prefixes = 5,  // uint32_t offsets in `text`: images below them are not project code
   api_names = 6,        // uint32_t offsets in `text`, one for each timing API in order
   text = 7,             // bytes
   // The report, which agents write.
@@ -139,8 +139,8 @@ struct PlanImage {
 };
 
 // Code that is not the project's although it is in a project image: what a template of a system
-// header became, which works on behalf of its caller, or something foreign, which has locks of its
-// own.
+// header became, which works on behalf of its caller, or something foreign, which has its own
+// locks.
 struct SkipRange {
   uint32_t start;
   uint32_t size;  // with foreign_code or without
@@ -163,7 +163,7 @@ enum class Action : uint8_t {
   delay = 0,         // be late by `duration`
   hold = 1,          // wait until the rule `other` has matched `count` times, at most `duration`
   replace_time = 2,  // pass `duration` instead of the time that the call was given
-  watch = 3,         // nothing but to count: what holds and anchors refer to
+  watch = 3,         // only count: what holds and anchors refer to
   scale_time = 4,    // the same in proportion: `duration` is what a second becomes
 };
 enum class Position : uint8_t {
@@ -205,10 +205,10 @@ enum class ProbeKind : uint8_t {
   nothing,  // nop, endbr
 };
 
-// How the call of a framework's reporter tells a failure from what else it is made for.
+// How the call of a framework's reporter tells a failure from its other uses.
 struct FailureSign {
-  uint8_t argument;  // which one tells, from 1, with any_bit or without; 0: every call is a failure
-  uint8_t offset;    // of the byte that tells in what it points to; argument_itself: its own byte
+  uint8_t argument;  // the deciding one, from 1, maybe with any_bit; 0: every call is a failure
+  uint8_t offset;    // of the deciding byte in what it points to; argument_itself: its own byte
   uint8_t accepted;  // the values of a failure, as bits; with any_bit: bits of the value itself
 };
 inline constexpr uint8_t any_bit = 0x80;
@@ -254,7 +254,7 @@ struct Image {
   char path[980];  // its end is missing when it is longer
 };
 
-// What an agent is written for. One process may have several, each with a Process of its own.
+// What an agent is written for. One process may have several, each with its own Process.
 enum class AgentKind : uint32_t {
   native = 0,
   jvm = 1,     // reserved
@@ -310,7 +310,7 @@ struct Site {
   uint32_t probe;  // in `probes`; none: a call
   Shared<uint32_t> complete;
   uint32_t unused2;
-  Shared<uint64_t> visits;  // by threads that had no room of their own
+  Shared<uint64_t> visits;  // by threads that had no room themselves
   Shared<uint64_t> waited_ns;
 };
 
@@ -347,8 +347,8 @@ struct Stack {
 };
 inline constexpr size_t deepest_stack = 64;
 
-// Code that is in no ELF image: interpreted, or compiled while the program runs. An agent writes
-// the name once and then uses its number wherever an address is wanted: see named_code.
+// Code that is not in an ELF image: interpreted, or compiled at run time. An agent writes
+// the name once and then uses its number wherever an address is expected: see named_code.
 struct CodeName {
   Shared<uint32_t> state;  // 0 free, 1 being written, 2 complete
   uint32_t line;           // 0: not known
@@ -400,7 +400,7 @@ enum class FailureKind : uint32_t {
   assertion = 0,  // a framework's reporter was called
   assert_macro = 1,
   abort = 2,
-  exception = 3,      // that nobody caught
+  exception = 3,      // uncaught
   thrown_before = 4,  // the last one of a thread that reports an assertion: it may be the reason
   signal = 5,
 };
@@ -501,8 +501,8 @@ struct Tables {
   Shared<uint64_t>* dropped = nullptr;
 };
 
-// Where a table of this kind lies; false: the directory has none, or one that is not within the
-// memory or of other elements.
+// Where a table of this kind is; false: the directory has none, or one that is not within the
+// memory or has other elements.
 template <class T>
 bool find_table(char* base, const Header& header, TableKind kind, Elements<T>& found) {
   for (uint32_t i = 0; i < header.table_count && i < most_tables; ++i) {
@@ -519,7 +519,7 @@ bool find_table(char* base, const Header& header, TableKind kind, Elements<T>& f
   return false;
 }
 
-// `header` is the memory's own or, for one who does not believe that, a copy of what was written.
+// `header` is the memory's own or, for whoever does not trust that, a copy of what was written.
 inline bool find_tables(char* base, const Header& header, Tables& tables) {
   if (header.size < sizeof(Report) || header.report_offset > header.size - sizeof(Report) ||
       header.report_offset % table_alignment != 0)
@@ -544,7 +544,7 @@ inline bool find_tables(char* base, const Header& header, Tables& tables) {
          tables.stacks.count > 0 && tables.tallies.count > 0;  // they are hashed
 }
 
-// --- The fork server: a process that stands before its main and forks one child for each run. ---
+// --- The fork server: a process stopped before its main, which forks one child for each run. ---
 
 // The first word of the server, once all static constructors are done.
 struct ServerHello {
@@ -554,20 +554,20 @@ struct ServerHello {
   char refusal[244];         // why it cannot serve; empty: it serves
 };
 
-// The server keeps one child in stock, which takes the next request, so that a run does not wait
-// for the fork. With a request come the descriptors for standard output and standard error. Behind
+// The server keeps one child ready, which takes the next request, so that a run does not wait
+// for the fork. With a request come the descriptors for standard output and standard error. After
 // it: the program's arguments, then what becomes of variables of the environment, as "NAME=VALUE"
-// or as "NAME" for one that is taken out; each ends with 0. There are no more new variables than
+// or as "NAME" for one that is removed; each ends with 0. There are no more new variables than
 // the agent's own.
 struct ServerRequest {
-  uint32_t size;  // of what is behind it
+  uint32_t size;  // of what follows it
   uint32_t arguments;
   uint32_t variables;
 };
 inline constexpr uint32_t largest_request = 16u << 20;
 
-// From the server, for each child in stock; and from the child itself, when all that is left to do
-// is to call main.
+// From the server, for each ready child; and from the child itself, when all that is left to do is
+// to call main.
 struct ServerReply {
   uint32_t begun;
   int32_t child;  // its pid, or a negated errno

@@ -3,16 +3,16 @@
 #include <stdint.h>
 
 // Between a supervisor and the small library that it loads into plain runs: a process that is about
-// to die of a signal says so, stands still until its stack was read, and dies as it would have.
+// to die of a signal says so, pauses until its stack has been read, and dies as it would have.
 namespace unflake::protocol {
 
 // "SUPERVISOR:ANSWERS": a process id and a path. The library opens it only when the process dies,
-// so that the test has no descriptor of ours. It takes the variable, and itself in LD_PRELOAD, out
-// of the environment before anybody can see them.
+// so that the test has no descriptor of ours. It removes the variable, and itself in LD_PRELOAD,
+// from the environment before anybody can see them.
 inline constexpr char crash_variable[] = "UNFLAKE_CRASH";
 inline constexpr char crash_file_name[] = "libunflake-crash.so";
 
-// A crash is told by this signal, queued for the supervisor with a CrashNotice in its value: one
+// This signal announces a crash, queued for the supervisor with a CrashNotice in its value: one
 // system call, since other threads of the test may end it any moment.
 inline constexpr int crash_notice_signal = 64;
 

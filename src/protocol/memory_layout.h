@@ -2,7 +2,7 @@
 
 #include "protocol/agent_protocol.h"
 
-// How unflake lays a run's memory out, and what the structs in it look like. An agent that was not
+// How unflake lays out a run's memory, and what the structs in it look like. An agent that was not
 // built with unflake needs neither: it reads the directory.
 namespace unflake::protocol {
 
@@ -63,7 +63,7 @@ class MemoryLayout {
 
   Table tables_[table_kinds]{};
   size_t count_ = 0;
-  size_t end_ = 2 * page;  // behind the header and the Report, which have a page each
+  size_t end_ = 2 * page;  // after the header and the Report, which have a page each
   size_t plan_begin_ = 0;
   size_t plan_end_ = 0;
 };
@@ -190,7 +190,7 @@ constexpr uint64_t layout_digest() {
   return digest;
 }
 
-// What an agent that was built with unflake compares before it believes its own structs and
+// What an agent that was built with unflake compares before it trusts its own structs and
 // numbers.
 constexpr uint64_t native_layout() {
   uint64_t digest = layout_digest();

@@ -31,7 +31,7 @@ const char* class_of(LoadLevel load) {
   return "onecore";
 }
 
-// What was measured with the same value at several loads stands side by side.
+// What was measured with the same value at several loads is shown side by side.
 double shift_of(LoadLevel load) {
   switch (load) {
     case LoadLevel::idle:
@@ -44,7 +44,7 @@ double shift_of(LoadLevel load) {
   return -7;
 }
 
-// From values to places: logarithmic when the values are far apart, with a place of its own for
+// From values to places: logarithmic when the values are far apart, with a separate place for
 // zero.
 class ValueAxis {
  public:
@@ -183,7 +183,7 @@ class Plot {
         value_text(value));
   }
 
-  // One line joins what differs in this value alone.
+  // One line joins what differs only in this value.
   void draw_times(LoadLevel load) {
     const std::string with_own =
         times_where(load, [](const BalancedValue& other) { return other.value.most; });
@@ -222,7 +222,7 @@ class Plot {
 
   void draw(const TriedSetting& setting) {
     const Count& count = setting.failures;
-    const Interval interval = exact_interval(count.hits, count.runs, report_.confidence);
+    const Interval interval = count.interval(report_.confidence);
     const double x = axis_.x_of(at(setting)) + shift_of(setting.load);
     put("<g class=\"point {0}{1}\"><title>{2}</title><line x1=\"{3:.1f}\" x2=\"{3:.1f}\" "
         "y1=\"{4:.1f}\" "
@@ -272,7 +272,7 @@ std::string balance_svg(const BalanceReport& report, size_t value) {
 
 namespace {
 
-constexpr size_t most_sections = 200;  // tests of a suite that are told of in full
+constexpr size_t most_sections = 200;  // tests of a suite that are shown in full
 
 constexpr const char* balance_style = R"css(
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #59636e; --line: #d1d9e0;
@@ -317,7 +317,7 @@ class PageOfValues {
     const SuiteBalanceWords words = words_of(suite);
     begin("Time values", "Time values", words.result);
     table(words.ranking);
-    items(words.notes);
+    text_ += html_list(words.notes);
     size_t shown = 0, left_out = 0;
     for (const SuiteBalance::Entry& entry : suite.entries) {
       if (!entry.report || entry.report->values.empty()) continue;
@@ -356,7 +356,7 @@ class PageOfValues {
 
   void body(const BalanceReport& report, const BalanceWords& words) {
     for (const BalancedValueWords& value : words.values) one_value(report, value);
-    list("In third-party code", words.foreign);
+    text_ += html_list("In third-party code", words.foreign);
     if (const BalanceTable front = settings_table(report, false); !front.rows.empty()) {
       put("<h2>Measured</h2>\n");
       table(front);
@@ -364,17 +364,17 @@ class PageOfValues {
       table(settings_table(report, true));
       put("</details>\n");
     }
-    items(words.measured);
-    list("What this shows", words.meaning);
-    list("Notes", words.notes);
+    text_ += html_list(words.measured);
+    text_ += html_list("What this shows", words.meaning);
+    text_ += html_list("Notes", words.notes);
   }
 
   void one_value(const BalanceReport& report, const BalancedValueWords& words) {
     put("<section{}><h3>{}</h3>\n<p class=\"result\">{}</p>\n",
         words.is_changed ? " class=\"changed\"" : "", html_text(words.title),
         html_prose(words.proposal));
-    items(words.facts);
-    items(words.evidence);
+    text_ += html_list(words.facts);
+    text_ += html_list(words.evidence);
     for (const std::string& advice : words.advice) put("<p>{}</p>\n", html_prose(advice));
     if (!words.place.empty()) put("<p><code>{}</code></p>\n", html_text(words.place));
     if (!words.old_line.empty())
@@ -395,26 +395,13 @@ class PageOfValues {
         svg);
   }
 
-  void items(const std::vector<std::string>& lines) {
-    if (lines.empty()) return;
-    put("<ul>\n");
-    for (const std::string& line : lines) put("<li>{}</li>\n", html_prose(line));
-    put("</ul>\n");
-  }
-
-  void list(const char* heading, const std::vector<std::string>& lines) {
-    if (lines.empty()) return;
-    put("<h2>{}</h2>\n", heading);
-    items(lines);
-  }
-
   void table(const BalanceTable& cells) {
     if (cells.rows.empty()) return;
     put("<div class=\"wide\"><table>\n");
     row("th", cells.header);
     for (const auto& one : cells.rows) row("td", one);
     put("</table></div>\n");
-    items(cells.remarks);
+    text_ += html_list(cells.remarks);
   }
 
   void row(const char* tag, const std::vector<std::string>& cells) {

@@ -7,7 +7,7 @@
 namespace unflake {
 
 // Failure rate and run time by what one of the values was set to, with intervals, at each load:
-// also where it is now, what is proposed, and between which values the limit lies. Empty when the
+// also where it is now, what is proposed, and between which values the limit is. Empty when the
 // value was not varied.
 std::string balance_svg(const BalanceReport& report, size_t value);
 

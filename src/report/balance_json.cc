@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/stacks.h"
+#include "report/trace_text.h"
 #include "stats/intervals.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -68,7 +68,7 @@ const char* name_of(ClaimReport::Answer answer) {
 
 // The members that every count of failures has.
 void add_count(Json& json, const Count& failures, double confidence) {
-  const Interval interval = exact_interval(failures.hits, failures.runs, confidence);
+  const Interval interval = failures.interval(confidence);
   json["failures"] = failures.hits;
   json["runs"] = failures.runs;
   json["interval"] = {interval.low, interval.high};

@@ -186,8 +186,7 @@ class SettingsTable {
     const Count& failures = setting.failures;
     const Spread& times = setting.run_time;
     cells.push_back(fmt::format("{}/{}", failures.hits, failures.runs));
-    cells.push_back(
-        interval_text(exact_interval(failures.hits, failures.runs, report_.confidence)));
+    cells.push_back(interval_text(failures.interval(report_.confidence)));
     cells.push_back(times.count == 0 ? "-" : ms_text(times.mean));
     cells.push_back(times.count == 0 ? "-" : ms_text(times.median));
     if (all_) cells.push_back(is_own ? "" : verdict_text(setting.verdict));

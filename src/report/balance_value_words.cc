@@ -73,7 +73,7 @@ std::string factor_text(double factor) {
   return fmt::format("{:.{}f}", factor, factor < 10 ? 1 : 0);
 }
 
-// Of a time-out only what it took counts, whatever it asks for.
+// For a time-out only what it took counts, whatever it asks for.
 std::string room_text(const TimeValue& value) {
   if (value.early.empty() || value.use() == TimeUse::wait) return "";
   const Duration longest = std::ranges::max(value.early);
@@ -124,7 +124,7 @@ class ValueWording {
     return fmt::format("{}, left as it is{}", now, reason);
   }
 
-  // Callers ask for times of their own: what was tried is the same share of each.
+  // Callers ask for different times: the same fraction of each was tried.
   std::string share_text() const {
     const std::string callers = fmt::format("any of its {} callers", value_.value.callers.size());
     if (value_.proposed == Duration::zero()) return fmt::format("no time at all for {}", callers);

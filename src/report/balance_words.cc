@@ -15,7 +15,7 @@ namespace {
 
 using Change = BalancedValue::Change;
 
-constexpr size_t most_unchanged = 20;  // values that are told of though nothing is done to them
+constexpr size_t most_unchanged = 20;  // values that are shown though nothing is done to them
 constexpr size_t most_headlines = 5;
 constexpr int enough_to_estimate = 100;
 
@@ -27,7 +27,7 @@ std::string tolerance_text(double tolerance) {
   return fmt::format("{:g} %", tolerance * 100);
 }
 
-// Without a failure, so many runs show by counting alone that the rate is tolerable.
+// Without a failure, this many runs show by counting alone that the rate is tolerable.
 int64_t runs_that_would_show(double tolerance, double confidence) {
   return static_cast<int64_t>(std::ceil(std::log1p(-confidence) / std::log1p(-tolerance)));
 }
@@ -157,7 +157,7 @@ class Wording {
   }
 
   // A test that passes with less time passes with more. Of the shorter ones that held, one counts:
-  // to add up just those without a failure would promise too much.
+  // adding up just those without a failure would promise too much.
   int passes_with_less(const TriedSetting& setting) const {
     int most = 0;
     for (const TriedSetting& tried : report_.tried) {
@@ -191,7 +191,7 @@ class Wording {
                        counted(runs_that_would_show(report_.tolerance, report_.confidence), "run"));
   }
 
-  // A value that nothing needs has no times to estimate from: of that only counting tells.
+  // A value that nothing needs has no times to estimate from: only counting helps there.
   bool is_estimated() const {
     return std::ranges::all_of(report_.values, [](const BalancedValue& value) {
       const auto& needed = value.needed;
@@ -294,11 +294,10 @@ std::string failures_text(const Count& failures, double confidence) {
     return text + fmt::format(" (rate below {} with {} confidence)",
                               percent_at_most(upper_bound_zero_failures(failures.runs, confidence)),
                               confidence_text(confidence));
-  return text +
-         fmt::format(" ({}, {} interval {})",
-                     percent(static_cast<double>(failures.hits) / failures.runs),
-                     confidence_text(confidence),
-                     interval_text(exact_interval(failures.hits, failures.runs, confidence)));
+  return text + fmt::format(" ({}, {} interval {})",
+                            percent(static_cast<double>(failures.hits) / failures.runs),
+                            confidence_text(confidence),
+                            interval_text(failures.interval(confidence)));
 }
 
 BalanceWords words_of(const BalanceReport& report) {

@@ -19,10 +19,10 @@ struct BalancedValueWords {
   std::string title;     // "1. post_test.cc:44 in Post_Delivers_Test::TestBody: nanosleep"
   std::string proposal;  // "42 ms instead of 200 ms"
   bool is_changed = false;
-  std::vector<std::string> facts;     // what was seen of it
+  std::vector<std::string> facts;     // what was seen there
   std::vector<std::string> evidence;  // what was tried
   std::vector<std::string> advice;
-  // Where the value stands in the source; the lines are empty when it was not found there.
+  // Where the value is in the source; the lines are empty when it was not found there.
   std::string place, old_line, new_line;
   std::string caution;  // what else the edit changes
 };
@@ -40,7 +40,7 @@ struct BalanceWords {
 struct ClaimWords {
   std::string test;
   std::string result;
-  std::vector<std::string> value;     // where it is and what was seen of it
+  std::vector<std::string> value;     // where it is and what was seen there
   std::vector<std::string> measured;  // at each load
   std::vector<std::string> answers;   // at each load
   std::vector<std::string> notes;

@@ -15,7 +15,7 @@
 namespace unflake {
 namespace {
 
-// A commit is letters and digits; what else a build server put there is left out.
+// A commit is letters and digits; anything else a build server put there is left out.
 std::string commit_text(const std::string& commit) {
   std::string plain;
   for (const char c : commit.substr(0, 10))

@@ -8,7 +8,7 @@
 
 namespace unflake {
 
-// A bar for every day, which says its number when it is pointed at. Empty when there are no days.
+// A bar for every day, which shows its number on hover. Empty when there are no days.
 std::string trend_svg(std::span<const int64_t> per_day, Day first_day);
 
 }  // namespace unflake

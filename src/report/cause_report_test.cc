@@ -19,7 +19,7 @@ using testing::Not;
 constexpr const char* hostile =
     "</td><script>alert(1)</script> | @everybody #1 `x` \x1b[2J \xff &amp; ```";
 
-ReportedTest::Time noon(int day) {
+TimePoint noon(int day) {
   return std::chrono::sys_days(std::chrono::year(2026) / 3 / day) + 12h;
 }
 

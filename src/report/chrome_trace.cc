@@ -21,7 +21,7 @@ std::string dump(const Json& json) {
   return json_text(json);
 }
 
-// The list of calls, whoever adds to it.
+// The list of calls, no matter who adds to it.
 class SpanList {
  public:
   explicit SpanList(Sink& sink) : sink_(sink) {
@@ -70,7 +70,7 @@ class Writer {
            (thread.process < trace_.processes.size() ? trace_.processes[thread.process].pid : 0);
   }
 
-  // The row of a thread. Thread ids come again, numbers in the trace do not.
+  // The row of a thread. Thread ids are reused, numbers in the trace are not.
   void add_row(Json& call, uint32_t thread) const {
     const bool known = thread < trace_.threads.size();
     call["pid"] = known ? pid_of(trace_.threads[thread]) : first_pid_;

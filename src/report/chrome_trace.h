@@ -18,7 +18,7 @@ struct NamedTrace {
   const Trace* trace = nullptr;
 };
 
-// The same for several runs side by side, each in processes of its own and from the same zero.
+// The same for several runs side by side, each in its own processes and from the same zero.
 void write_chrome_traces(const std::vector<NamedTrace>& runs, Sink& sink);
 
 }  // namespace unflake

@@ -1,4 +1,4 @@
-#include "report/stacks.h"
+#include "report/trace_text.h"
 
 #include <gtest/gtest.h>
 

@@ -82,7 +82,7 @@ class Chart {
   }
 
   void draw(const Dose& dose) {
-    const Interval interval = exact_interval(dose.failures.hits, dose.failures.runs);
+    const Interval interval = dose.failures.interval();
     put("<g class=\"point\"><title>{0}: {1} of {2} runs failed, 95 % interval {3}</title><line "
         "x1=\"{4:.1f}\" x2=\"{4:.1f}\" y1=\"{5:.1f}\" y2=\"{6:.1f}\"/><circle cx=\"{4:.1f}\" "
         "cy=\"{7:.1f}\" r=\"4\"/></g>\n",
@@ -147,12 +147,12 @@ class PageWriter {
   std::string operator()() {
     begin();
     cause();
-    list("What happens", words_.story);
+    text_ += html_list("What happens", words_.story);
     timelines();
     for (const Quotation& quotation : words_.quotations) quote(quotation);
     figures();
-    list("The plan", words_.plan);
-    list("Notes", words_.notes);
+    text_ += html_list("The plan", words_.plan);
+    text_ += html_list("Notes", words_.notes);
     return text_ + "</body>\n</html>\n";
   }
 
@@ -178,22 +178,10 @@ class PageWriter {
           html_text(margin_words(report_.repro)), html_prose(words_.cause));
     else
       put("<section class=\"cause\"><h2>Root cause: {}</h2>\n", html_prose(words_.cause));
-    items(words_.evidence);
+    text_ += html_list(words_.evidence);
     if (!words_.runner_up.empty() && !words_.is_margin)
       put("<p class=\"faint\">Or else {}</p>\n", html_prose(words_.runner_up));
     put("<p><b>What to do.</b> {}</p></section>\n", html_prose(words_.advice));
-  }
-
-  void items(const std::vector<std::string>& lines) {
-    put("<ul>\n");
-    for (const std::string& line : lines) put("<li>{}</li>\n", html_prose(line));
-    put("</ul>\n");
-  }
-
-  void list(const char* heading, const std::vector<std::string>& lines) {
-    if (lines.empty()) return;
-    put("<h2>{}</h2>\n", heading);
-    items(lines);
   }
 
   void timelines() {
@@ -241,7 +229,7 @@ class PageWriter {
   void figures() {
     const std::string chart = dose_svg(report_.repro);
     if (words_.figures.empty() && chart.empty()) return;
-    list("Figures", words_.figures);
+    text_ += html_list("Figures", words_.figures);
     if (!chart.empty())
       put("<figure><figcaption>failures by delay</figcaption>\n{}</figure>\n", chart);
   }

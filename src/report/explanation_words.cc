@@ -130,7 +130,7 @@ class ExplanationWording {
     words_.story.push_back(one_line(text + "."));
   }
 
-  // How late is too late can be said of one delay; several share it.
+  // How late is too late is known for one delay; several share it.
   std::string limit_text() const {
     if (!repro_.slack || found_.late.size() != 1) return "";
     if (repro_.slack->passes == Duration::zero())
@@ -154,7 +154,7 @@ class ExplanationWording {
       if (count.runs <= 0) return;
       words_.figures.push_back(fmt::format("{}: {} of {} (95 % interval {})", what, count.hits,
                                            counted(count.runs, "run"),
-                                           interval_text(exact_interval(count.hits, count.runs))));
+                                           interval_text(count.interval())));
     };
     add(repro_.with_plan, "this failure under the plan");
     add(repro_.without_plan, "this failure without it");

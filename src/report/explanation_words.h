@@ -40,7 +40,7 @@ struct ExplanationWords {
   std::string failure;
   std::string cause;       // "async wait"
   std::string verdict;     // what it takes to fail; empty: it was not judged
-  bool is_margin = false;  // nothing is to be repaired
+  bool is_margin = false;  // nothing has to be repaired
   std::string advice;
   std::vector<std::string> evidence;
   std::string runner_up;             // "ordering: ..."; empty: there is none
@@ -53,7 +53,7 @@ struct ExplanationWords {
 
 ExplanationWords words_of(const ExplanationReport& report);
 
-// An explanation for a terminal, with the source lines that it speaks of.
+// An explanation for a terminal, with the source lines that it mentions.
 std::string explanation_text(const ExplanationReport& report, const Style& style);
 
 }  // namespace unflake

@@ -13,14 +13,14 @@ namespace unflake {
 // GitHub shows no more of each level for one step.
 inline constexpr size_t most_annotations = 10;
 
-// Tells GitHub Actions which lines failed, at the end of a session. Until then nothing that a test
-// prints is taken for a command of the runner.
+// Tells GitHub Actions which lines failed, at the end of a session. Before that, the runner takes
+// nothing that a test prints for a command.
 class GithubAnnotations : public Consumer {
  public:
   struct Options {
-    // A file as the repository knows it; empty when it is not in there.
+    // A file as the repository knows it; empty when it is not inside.
     std::function<std::string(const std::string& file)> path_of;
-    std::string secret;  // nobody can guess it: it ends the time without commands
+    std::string secret;  // unguessable: it ends the time without commands
   };
 
   GithubAnnotations(Sink& sink, Options options) : sink_(sink), options_(std::move(options)) {}

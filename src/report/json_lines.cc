@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "report/stacks.h"
 #include "report/terminal.h"
+#include "report/trace_text.h"
 #include "util/json.h"
 #include "util/time.h"
 
@@ -228,12 +228,12 @@ Json interventions_of(const TrialEnded& trial) {
 }
 
 Json object_of(const Conditions& conditions) {
-  return {{"one_core", conditions.one_core},
-          {"cpu_share", conditions.cpu_share},
-          {"competitors", conditions.competitors}};
+  return json_of<Json>(conditions);
 }
 
-Json object_of(const TrialEnded& trial) {
+// A fixture's run is no trial of the search.
+std::optional<Json> object_of(const TrialEnded& trial) {
+  if (trial.purpose == TrialEnded::Purpose::fixture) return std::nullopt;
   Json object{
       {"event", "trial_ended"}, {"purpose", to_string(trial.purpose)}, {"number", trial.number}};
   add(object, "strategy", trial.strategy);

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "report/layout.h"
-#include "report/stacks.h"
 #include "report/terminal.h"
+#include "report/trace_text.h"
 #include "util/files.h"
 #include "util/text.h"
 #include "util/time.h"
@@ -18,7 +18,7 @@ namespace {
 
 // Where a framework's own name separates the suite from the test; npos: it does not.
 size_t end_of_suite(const Test& test) {
-  if (test.is_entry) return std::string::npos;  // its name is CTest's, whatever it starts
+  if (test.is_entry) return std::string::npos;  // its name comes from CTest, whatever it starts
   if (test.framework == Framework::gtest) return test.id.name.find('.');
   if (test.framework == Framework::boost_test) return test.id.name.rfind('/');
   return std::string::npos;
@@ -137,7 +137,7 @@ std::string runs_text(const JunitCase& found) {
   return text + "\n";
 }
 
-// Class and name together are the test's id, or the id is nothing that XML can hold.
+// Class and name together are the test's id, or XML cannot hold the id.
 bool tells_name(const TestId& id, const JunitName& name) {
   const bool is_whole = name.classname + "." + name.name == id.target + "." + id.name;
   return is_whole || xml_text(printable(id.name)) != id.name;
@@ -367,7 +367,7 @@ void JunitReport::take(const SessionStarted& session) {
   for (const auto& test : session.tests) case_of(test);
 }
 
-// The verdict is kept up to date here: an interrupted session may end without telling the end of
+// The verdict is kept up to date here: an interrupted session may end without reporting the end of
 // each test.
 void JunitReport::take(const RunEnded& run) {
   if (was_cancelled(run)) return;

@@ -51,7 +51,7 @@ struct JunitSession {
   SessionStarted started;
   SessionEnded ended;
   std::vector<JunitCase> cases;
-  std::string uuid = {};  // by which the history knows it; empty: it does not
+  std::string uuid = {};  // which identifies it in the history; empty: it is not there
 };
 
 // The report in the dialect of Maven Surefire, which most CI systems read.
@@ -63,7 +63,7 @@ struct JunitOptions {
   std::function<std::string()> session_uuid = {};  // of the history; none: it is not recorded
 };
 
-// Collects a session for CI systems and writes it as one XML file when the session ends, also when
+// Collects a session for CI systems and writes it as one XML file when the session ends, even when
 // it was interrupted.
 class JunitReport : public Consumer {
  public:

@@ -112,7 +112,7 @@ void FdSink::write(std::string_view bytes) {
 
 // Also true when a write would fail at once.
 bool FdSink::wait_for_room() const {
-  pollfd waiting[] = {{fd_, POLLOUT, 0}, {give_up_, POLLIN, 0}};  // poll() passes over a -1
+  pollfd waiting[] = {{fd_, POLLOUT, 0}, {give_up_, POLLIN, 0}};  // poll() ignores a -1
   poll_through_signals(waiting, -1);
   if (waiting[0].revents != 0) return true;
   const auto grace = std::chrono::duration_cast<std::chrono::milliseconds>(grace_);
@@ -167,7 +167,7 @@ size_t width_of(uint32_t character) {
   return in(double_width, character) ? 2 : 1;
 }
 
-// Takes the first character off `text`; a byte that starts none counts as one character.
+// Removes the first character from `text`; a byte that starts none counts as one character.
 uint32_t take_character(std::string_view& text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t length = first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -303,7 +303,7 @@ std::string html_cell(std::string_view text, size_t most) {
 
 namespace {
 
-// Longer than any run of backticks inside: nothing in the text can end what it stands in.
+// Longer than any run of backticks inside: nothing in the text can end the block it is in.
 std::string fence_for(std::string_view text, size_t shortest) {
   size_t longest = 0, run = 0;
   for (const char c : text) {
@@ -333,6 +333,17 @@ std::string markdown_block(std::string_view text, size_t most) {
   const std::string safe = printable(shorten(text, most), LineFeeds::keep);
   const std::string fence = fence_for(safe, 3);
   return fence + "text\n" + safe + (safe.ends_with('\n') ? "" : "\n") + fence + "\n";
+}
+
+std::string html_list(const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = "<ul>\n";
+  for (const std::string& line : lines) text += "<li>" + html_prose(line) + "</li>\n";
+  return text + "</ul>\n";
+}
+
+std::string html_list(const char* heading, const std::vector<std::string>& lines) {
+  return lines.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", heading, html_list(lines));
 }
 
 }  // namespace unflake

@@ -27,7 +27,7 @@ class Style {
 std::string status_line(const Style& style, Tone tone, std::string_view status,
                         std::optional<Duration> duration, std::string_view text);
 
-// The same with other words in the duration's place.
+// The same with other words instead of the duration.
 std::string status_line(const Style& style, Tone tone, std::string_view status,
                         std::string_view duration, std::string_view text);
 
@@ -51,7 +51,7 @@ class Sink {
 // what follows is dropped: a session is worth more than its display. SIGPIPE must be ignored.
 class FdSink : public Sink {
  public:
-  // `give_up` becomes readable when somebody asks to stop. A reader that makes no room within
+  // `give_up` becomes readable when somebody asks to stop. A reader that does not make room within
   // `grace` from then on, such as a stopped pager, gets no more: it must not hold up the end.
   explicit FdSink(int fd, int give_up = -1, Duration grace = std::chrono::seconds(1));
   void write(std::string_view bytes) override;
@@ -61,7 +61,7 @@ class FdSink : public Sink {
   bool wait_for_room() const;
   size_t room() const;
 
-  UniqueFd terminal_;  // `fd` opened once more, when it is one
+  UniqueFd terminal_;  // `fd` opened again, when it is one
   int fd_;
   int give_up_;
   Duration grace_;
@@ -76,7 +76,7 @@ size_t columns(std::string_view text);
 // Cut to at most `most` columns, with an ellipsis where something was cut.
 std::string cut_to_columns(std::string_view text, size_t most);
 
-// Columns as wide as what is in them, two blanks apart and indented by two. Cells come from tests:
+// Columns as wide as what is in them, two spaces apart and indented by two. Cells come from tests:
 // they are made safe for a terminal.
 class Table {
  public:
@@ -92,19 +92,23 @@ class Table {
 // characters, nothing in it is markup.
 std::string html_text(std::string_view text, size_t most = 500);
 
-// The same of a sentence: what stands between backticks is shown as code.
+// The same for a sentence: what is between backticks is shown as code.
 std::string html_prose(std::string_view text, size_t most = 500);
+
+// As a list; empty when there is nothing in it.
+std::string html_list(const std::vector<std::string>& lines);
+std::string html_list(const char* heading, const std::vector<std::string>& lines);
 
 // The same of what stands in a column of a table: a name or a path may go on in the next line
 // behind a mark, so that a narrow column does not cut words, and a number keeps its unit.
 std::string html_cell(std::string_view text, size_t most = 500);
 
 // Any text where GitHub's and GitLab's Markdown shows it as it is: one line, in a code span, so
-// that it has no markup, mentions nobody, links nothing and does not break the table it may stand
+// that it has no markup, mentions nobody, links nothing and does not break the table it may be
 // in.
 std::string markdown_code(std::string_view text, size_t most = 200);
 
-// Several lines of it, in a block of their own.
+// Several lines of it, in their own block.
 std::string markdown_block(std::string_view text, size_t most = 4000);
 
 }  // namespace unflake

@@ -84,16 +84,6 @@ using Purpose = TrialEnded::Purpose;
 
 constexpr int reruns_per_line = 100;
 
-std::string conditions_text(const Conditions& conditions) {
-  std::vector<std::string> parts;
-  if (conditions.one_core) parts.push_back("one core");
-  if (conditions.cpu_share < 1)
-    parts.push_back(fmt::format("{:.0f} % of the time", conditions.cpu_share * 100));
-  if (conditions.competitors > 0)
-    parts.push_back(counted(conditions.competitors, "busy neighbour"));
-  return join(parts, ", ");
-}
-
 // Not every failure is what a search is after.
 std::string_view doubt_of(const TrialEnded& trial, bool wants_any) {
   if (!trial.result.outcome.failed() || trial.hit || trial.wants_pass || !trial.fired) return "";
@@ -112,7 +102,7 @@ std::string trial_text(const TrialEnded& trial, bool wants_any) {
   return text;
 }
 
-// Short enough for its column, whatever the number before it: the failure tells the signal.
+// Short enough for its column, whatever the number before it: the failure names the signal.
 std::string_view word_for(const TrialEnded& trial) {
   if (trial.result.process.end == ProcessResult::End::not_started) return "REFUSED";
   switch (trial.result.outcome.kind) {
@@ -146,6 +136,14 @@ std::string_view counted_as(Purpose purpose) {
       return "to look closer";
     case Purpose::setting:
       return "with other times";
+    case Purpose::inject:
+    case Purpose::replay:
+      return "with the interventions";
+    case Purpose::trace:
+    case Purpose::explain:
+      return "with its calls recorded";
+    case Purpose::fixture:
+      return "of a fixture";
   }
   return "";
 }
@@ -159,7 +157,7 @@ std::optional<std::string_view> topic_of(std::string_view text) {
 }
 
 std::string rate_text(const Count& count) {
-  const Interval interval = exact_interval(count.hits, count.runs);
+  const Interval interval = count.interval();
   return fmt::format("{} of {} ({:.0f} to {:.0f} %)", count.hits, counted(count.runs, "run"),
                      interval.low * 100, interval.high * 100);
 }
@@ -212,9 +210,10 @@ void SearchReport::tell(const SearchStep& step) {
 }
 
 void SearchReport::tell(const TrialEnded& trial) {
+  if (trial.purpose == Purpose::fixture) return;
   const bool was_run = trial.result.process.end != ProcessResult::End::not_started;
   if (trial.purpose == Purpose::profile && !was_run) {
-    // Only a watched line can be left out; all else is the end of the search, and an error.
+    // Only a watched line can be left out; anything else is the end of the search, and an error.
     if (!trial.plan.interventions.empty()) print(detail_line(one_line(trial.result.process.error)));
     return;
   }
@@ -269,7 +268,8 @@ std::string repro_text(const Repro& repro, const Style& style) {
   if (repro.is_margin()) text += detail_line(margin_words(repro));
   for (const Intervention& delay : repro.plan.interventions)
     text += detail_line("--delay " + shell_quote(to_string(delay, repro.plan.interventions)));
-  if (repro.conditions != Conditions{}) text += detail_line(conditions_text(repro.conditions));
+  if (repro.conditions != Conditions{})
+    text += detail_line(join(scarcity_words(repro.conditions, &ConditionField::in_short), ", "));
   text += detail_line(fmt::format("fails in {} with this, in {} without",
                                   rate_text(repro.with_plan), rate_text(repro.without_plan)));
   if (repro.passes_under_plan)
@@ -286,7 +286,7 @@ std::string repro_text(const Repro& repro, const Style& style) {
 
 namespace {
 
-// The longest lateness that most runs stood, of those that too few runs were made with to be sure.
+// The longest lateness that most runs survived, of those with too few runs to be sure.
 const Dose* longest_harmless(const Repro& repro) {
   const Dose* longest = nullptr;
   for (const Dose& dose : repro.doses) {

@@ -18,7 +18,7 @@ struct FailureGroup {
 };
 
 // What the runs of one test have shown so far. A test whose failures are all different must not
-// fill the memory: from some number on they share one group.
+// fill the memory: beyond some number they share one group.
 class TestLog {
  public:
   // The group that this failing run belongs to, the run counted in.
@@ -45,7 +45,7 @@ std::string failure_headline(const Outcome& outcome);
 std::string group_lines(const TestLog& log);
 
 // A search for people: what is tried and why, as it happens, and what was found. A live one counts
-// the runs that get no line of their own on the last line of the terminal.
+// the runs without their own line on the last line of the terminal.
 class SearchReport : public Consumer {
  public:
   SearchReport(Sink& sink, bool colour, bool live = false)
@@ -72,9 +72,9 @@ class SearchReport : public Consumer {
   const Style style_;
   const bool live_;
   bool is_counting_ = false;  // the last line of the terminal is a count
-  std::string strategy_;      // whose steps were told last
-  std::string failure_;       // that was told last
-  bool wants_any_ = true;     // failure, and not a given one
+  std::string strategy_;      // whose steps were shown last
+  std::string failure_;       // that was shown last
+  bool wants_any_ = true;     // failure, not a given one
   int reruns_ = 0;
   int profile_runs_ = 0, profile_failures_ = 0;
 };

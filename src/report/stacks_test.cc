@@ -1,9 +1,7 @@
-#include "report/stacks.h"
+#include "report/trace_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "report/trace_text.h"
 
 namespace unflake {
 namespace {

@@ -11,8 +11,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-StudyTime day(int number) {
-  return StudyTime(std::chrono::days(20'000 + number));
+TimePoint day(int number) {
+  return TimePoint(std::chrono::days(20'000 + number));
 }
 
 ClaimedFix fix_with(ClaimedFix::Verdict verdict, Tries before, Tries after) {

@@ -8,7 +8,7 @@
 
 namespace unflake {
 
-// A table of a study as it is shown, whatever it is shown on. Its cells may hold any text.
+// A table of a study as it is shown, whatever shows it. Its cells may hold any text.
 struct StudyTable {
   std::string id;  // "1" to "7", "reoccurrence", "fixes"
   std::string title;
@@ -22,7 +22,7 @@ struct StudyTable {
   std::vector<std::string> remarks;  // what the numbers say, by which rule, and what is missing
 };
 
-// "Table 3. How often flaky tests fail"; a table that has no number is only called what it is.
+// "Table 3. How often flaky tests fail"; a table without a number has only its title.
 std::string heading_of(const StudyTable& table);
 
 std::vector<std::string> study_table_ids();

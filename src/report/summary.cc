@@ -28,7 +28,7 @@ std::string skip_line(const TestEnded& test, const TestLog& log, const Style& st
   return status_line(style, Tone::faint, "SKIP", std::nullopt, label_of(*test.test) + why);
 }
 
-// The lines above the gate's words tell already how often a test failed and how.
+// The lines above the gate's words already say how often a test failed and how.
 bool says_more(const GateDecision& gate) {
   return gate.sanitizer || (gate.kind != GateKind::flaky_new && gate.kind != GateKind::failed);
 }
@@ -114,7 +114,7 @@ std::string Summary::found_lines(size_t most) const {
   return lines;
 }
 
-// What fails the build stands last, where a reader of a log looks first.
+// What fails the build comes last, where a reader of a log looks first.
 int Summary::weight_of(const Finding& finding) {
   if (!finding.gate) return finding.verdict == Verdict::failed ? 2 : 1;
   if (fails_build(finding.gate->kind)) return 2;
@@ -167,7 +167,7 @@ std::string Summary::not_run_lines() const {
   return lines;
 }
 
-// One example of each is enough: the user can put in the other names.
+// One example of each is enough: the user can fill in the other names.
 std::string Summary::next_lines() const {
   std::string lines;
   if (!options_.next_step) return lines;

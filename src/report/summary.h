@@ -16,7 +16,7 @@ namespace unflake {
 struct SummaryOptions {
   // The options that repeat a shuffled order.
   std::function<std::string(uint64_t seed)> repeat_order;
-  // A command that brings the user further with a failed or flaky test; empty: none.
+  // A command to run next for a failed or flaky test; empty: none.
   std::function<std::string(const TestId&, Verdict)> next_step;
 };
 
@@ -27,7 +27,7 @@ class Summary {
 
   void begin(const SessionStarted& session);
   void remember(const Note& note);
-  // Returns what is left to say about the test when its last run has been told.
+  // Returns what is left to say about the test when its last run has been shown.
   std::string end(const TestEnded& test, TestLog log);
 
   // Whether several runs of the test are wanted.

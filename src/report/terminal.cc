@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "report/layout.h"
-#include "report/stacks.h"
+#include "report/trace_text.h"
 
 namespace unflake {
 
@@ -109,7 +109,7 @@ void LiveBar::refresh(const Progress& progress, Duration now) {
   if (!enabled_) return;
   if (drawn_at_ && now - *drawn_at_ < between_updates) return;
   drawn_at_ = now;
-  // The last column stays free: writing there makes some terminals begin a new line.
+  // The last column stays free: writing there makes some terminals start a new line.
   const int usable = std::max(1, width_() - 1);
   shown_ = bar_text(progress, now, static_cast<size_t>(usable));
   sink_.write(fmt::format("\r{}\x1b[K", shown_));
@@ -146,7 +146,7 @@ std::string session_line(const SessionStarted& session) {
   return text;
 }
 
-// What a run shows beside its outcome and the user should not miss.
+// What a run shows besides its outcome that the user should not miss.
 std::string side_notes(const RunEnded& run) {
   std::string lines;
   const Outcome& outcome = run.result.outcome;
@@ -295,7 +295,7 @@ void TerminalReport::tell(const StatusRequested&) {
   bar_.print(lines + summary_.found_lines(most_failures_in_status) + open_failures());
 }
 
-// Tests that failed already and are still to be run again.
+// Tests that have failed and are still to be retried.
 std::string TerminalReport::open_failures() const {
   std::string lines;
   size_t shown = 0;

@@ -9,8 +9,8 @@
 #include "model/events.h"
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/stacks.h"
 #include "report/summary.h"
+#include "report/trace_text.h"
 
 namespace unflake {
 
@@ -21,7 +21,7 @@ struct RunningTest {
   Duration since{};
 };
 
-// How far a session is: what the live bar and the status lines show. Times are the caller's clock.
+// A session's progress: what the live bar and the status lines show. Times are the caller's clock.
 class Progress {
  public:
   void begin(const SessionStarted& session, Duration now);
@@ -93,8 +93,8 @@ struct TerminalOptions {
   SummaryOptions summary;
 };
 
-// Tells people what happens in a session while it happens, and at the end everything that matters
-// once more, so that the end of a CI log is enough.
+// Shows people what happens in a session while it happens, and at the end everything that matters
+// again, so that the end of a CI log is enough.
 class TerminalReport : public Consumer {
  public:
   TerminalReport(Sink& sink, TerminalOptions options);

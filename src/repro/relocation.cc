@@ -90,7 +90,7 @@ class CodePlaces {
     return places;
   }
 
-  // Of the file, and of the files that its function may have gone to.
+  // Of the file, and of those that its function may have moved to.
   std::vector<SiteInSource> lines(const SiteName& wanted, const SiteContext& context) const {
     std::set<std::string> files{wanted.file};
     for (const auto& [name, place] : code_.functions(wanted.image))
@@ -205,7 +205,7 @@ class Relocator {
     });
   }
 
-  // Not every run comes to every call.
+  // Not every run reaches every call.
   std::string still_there(const SiteInSource& was) const {
     if (was.name.api.empty() || was.context.text.empty()) return "";
     const CodeView::Lines& lines = code_.source(was.name.file);
@@ -254,7 +254,7 @@ class Relocator {
     return on_same_path(parts, *found, candidates, classes, from);
   }
 
-  // Where a place is reached on several ways, the digits that tell them apart change with a build.
+  // Where several paths lead to a place, the digits that tell them apart change with a build.
   std::string on_same_path(const ThreadText& parts, const FoundPlace& found,
                            const std::vector<SiteInSource>& candidates,
                            const std::vector<std::string>& classes, const std::string& from) {

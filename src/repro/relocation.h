@@ -9,7 +9,7 @@
 
 namespace unflake {
 
-// What became of one site or thread of a repro since it was recorded.
+// What became of a site or thread of a repro since it was recorded.
 struct Relocated {
   enum class Kind { moved, edited, ambiguous, gone };
   Kind kind = Kind::moved;
@@ -28,7 +28,7 @@ struct Relocation {
 };
 
 // Finds the sites and threads of a repro in the program as it is now. `seen` is what fresh runs
-// without interventions have shown: a call or a thread that none of them came to cannot be named.
+// without interventions have shown: a call or a thread that none of them reached cannot be named.
 Relocation relocate(const Repro& repro, const Trace& seen, const CodeView& code);
 
 // Adds the sites and threads of another run of the same test, for relocate().

@@ -66,7 +66,7 @@ bool JsonField::has(const char* key) const {
   return value_ && value_->is_object() && value_->contains(key);
 }
 
-void JsonField::allow_only(std::initializer_list<std::string_view> keys) const {
+void JsonField::allow_only(const std::vector<std::string_view>& keys) const {
   if (!value_ || !value_->is_object()) return is_no("an object");
   for (const auto& [key, value] : value_->items())
     if (std::ranges::find(keys, key) == keys.end())
@@ -276,7 +276,7 @@ Json plan_json(const Repro& repro) {
 Json to_json(const Count& count) {
   Json json = {{"failures", count.hits}, {"runs", count.runs}};
   if (count.runs <= 0) return json;
-  const Interval interval = exact_interval(count.hits, count.runs);
+  const Interval interval = count.interval();
   json["rate"] = static_cast<double>(count.hits) / count.runs;
   json["interval_95"] = {interval.low, interval.high};
   return json;
@@ -336,9 +336,7 @@ std::string repro_json(const Repro& repro) {
                {"failure", to_json(repro.failure)}};
   add_context(json["failure"], "source", repro.failing_line);
   json["plan"] = plan_json(repro);
-  json["conditions"] = {{"one_core", repro.conditions.one_core},
-                        {"cpu_share", repro.conditions.cpu_share},
-                        {"competitors", repro.conditions.competitors}};
+  json["conditions"] = json_of<Json>(repro.conditions);
   json["timeout"] = duration_word(repro.timeout);
   json["passes_under_plan"] = repro.passes_under_plan;
   json["measured"] = measured(repro);

@@ -13,7 +13,7 @@
 
 namespace unflake {
 
-// JSON holds UTF-8 only and tests are called anything, so other bytes go as {"hex": ...}.
+// JSON holds UTF-8 only and tests can have any name, so other bytes are written as {"hex": ...}.
 nlohmann::ordered_json text_to_json(const std::string& text);
 
 // A value in a document that anybody may have written. The first thing that is wrong is kept with
@@ -30,7 +30,7 @@ class JsonField {
   JsonField operator[](const char* key) const;  // wrong when it is missing
   bool has(const char* key) const;
   // Other members than these are wrong: what would be left out could be what matters.
-  void allow_only(std::initializer_list<std::string_view> keys) const;
+  void allow_only(const std::vector<std::string_view>& keys) const;
 
   std::string text(size_t most) const;
   bool flag() const;
@@ -49,7 +49,7 @@ class JsonField {
       : value_(value), path_(std::move(path)), wrong_(wrong) {}
   void is_no(std::string_view type) const;
 
-  const nlohmann::json* value_;  // null: missing, which was told
+  const nlohmann::json* value_;  // null: missing, which was reported
   std::string path_;
   std::optional<Wrong>& wrong_;
 };

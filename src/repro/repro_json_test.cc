@@ -213,7 +213,7 @@ TEST(ReproJson, A_newer_format_asks_for_a_newer_unflake) {
 
 TEST(ReproJson, A_file_of_another_kind_is_told) {
   for (const char* text : {"{}", "[]", "1", "null", "\"text\"", "{\"format\": \"1\"}"})
-    EXPECT_THAT(error_of(text).what, HasSubstr("no repro file")) << text;
+    EXPECT_THAT(error_of(text).what, HasSubstr("not a repro file")) << text;
 }
 
 TEST(ReproJson, A_file_cut_anywhere_is_an_error) {

@@ -163,11 +163,22 @@ void read_plan(const JsonField& field, Repro& repro) {
 }
 
 Conditions conditions_in(const JsonField& field) {
-  field.allow_only({"one_core", "cpu_share", "competitors"});
-  constexpr double least_share = 0.001;
-  return {.one_core = field["one_core"].flag(),
-          .cpu_share = field["cpu_share"].real(least_share, 1),
-          .competitors = static_cast<int>(field["competitors"].whole(0, 1000))};
+  Conditions conditions;
+  std::vector<std::string_view> names;
+  for_each_field(conditions,
+                 [&](const ConditionField& known, auto) { names.push_back(known.name); });
+  field.allow_only(names);
+  for_each_field(conditions, [&](const ConditionField& known, auto& value) {
+    const JsonField found = field[known.name];
+    if constexpr (std::is_same_v<decltype(value), bool&>)
+      value = found.flag();
+    else if constexpr (std::is_same_v<decltype(value), double&>)
+      value = found.real(known.least, known.most);
+    else
+      value = static_cast<int>(
+          found.whole(static_cast<int>(known.least), static_cast<int>(known.most)));
+  });
+  return conditions;
 }
 
 Count count_in(const JsonField& field) {

@@ -16,7 +16,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// A brace or an empty line is like any other.
+// All braces and empty lines are alike.
 bool tells_something(const std::string& text) {
   return std::ranges::count_if(text, is_word) >= 3;
 }

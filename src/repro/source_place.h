@@ -9,17 +9,17 @@
 
 namespace unflake {
 
-// A site and what stands around it in the source.
+// A site and the source around it.
 struct SiteInSource {
   SiteName name;
   SiteContext context;
 };
 
-// What stands at a line of a function.
+// The text at a line of a function.
 SiteContext context_at(const CodeView& code, const std::string& image, const std::string& file,
                        int line, const std::string& function);
 
-// How sure it is that a place is the one that was meant.
+// How sure it is that a place is the one that was intended.
 struct FoundPlace {
   enum class Kind { unchanged, moved, edited, ambiguous };
   Kind kind = Kind::unchanged;

@@ -29,7 +29,7 @@ Result<std::string> make_link_folder() {
   if (failed || !can_be_preloaded(parent)) parent = "/tmp";
   std::string folder = parent + "/unflake-agent-XXXXXX";
   if (::mkdtemp(folder.data()) != nullptr) return folder;
-  return internal_error(fmt::format("no folder can be made: {}", ::strerror(errno)), parent,
+  return internal_error(fmt::format("cannot make a folder: {}", ::strerror(errno)), parent,
                         "unflake needs one because its own path has a blank or a colon in it, "
                         "which LD_PRELOAD cannot hold");
 }
@@ -123,7 +123,7 @@ Result<void> NativeLoader::check(const std::string& program) const {
   return check_loadable(program);
 }
 
-// gcc's ASan refuses to run behind a preloaded library, though it does no harm there.
+// gcc's ASan refuses to run after a preloaded library, though it does no harm there.
 Loading NativeLoader::loading(const Variables& before) const {
   constexpr const char* allowed = "verify_asan_link_order=0";
   std::string options = before("ASAN_OPTIONS");

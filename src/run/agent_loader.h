@@ -13,12 +13,12 @@ namespace unflake {
 
 inline constexpr const char* agent_file_name = "libunflake-agent.so";
 
-// Where a library of unflake is: beside the folder of the running program, as it was built or
+// Where a library of unflake is: next to the folder of the running program, as it was built or
 // installed. For the agent's, UNFLAKE_AGENT_LIBRARY may name another one.
 Result<std::string> find_library(const std::string& file_name);
 Result<std::string> find_agent_library();
 
-// A library under a name that LD_PRELOAD can hold: no blanks, no colons.
+// A library under a name that LD_PRELOAD can hold: no spaces, no colons.
 class PreloadedLibrary {
  public:
   static Result<PreloadedLibrary> open(const std::string& library);
@@ -37,17 +37,17 @@ class PreloadedLibrary {
 
 // What a process would find in a variable of its environment; empty: nothing.
 using Variables = std::function<std::string(const char* name)>;
-Variables variables_of(const Command& command);  // which must live as long, as the other must
+Variables variables_of(const Command& command);  // which must live as long, and so must the other
 Variables variables_of(const Environment& environment);
 
 // What makes a process load an agent.
 struct Loading {
   std::vector<EnvChange> environment;
-  std::vector<std::string> arguments;  // right behind the program's name
+  std::vector<std::string> arguments;  // right after the program's name
 };
 void apply(const Loading& loading, Command& command);
 
-// How agents of one kind come into a process.
+// How agents of one kind get into a process.
 class AgentLoader {
  public:
   virtual ~AgentLoader() = default;

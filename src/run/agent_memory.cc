@@ -26,7 +26,7 @@ uint64_t monotonic_ns() {
                                    .count());
 }
 
-// The same number is never given twice, also by an unflake that got this one's pid.
+// The same number is never given twice, not even by an unflake that got this one's pid.
 uint64_t next_generation() {
   static uint64_t last = static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
                                                std::chrono::nanoseconds(1));
@@ -200,7 +200,7 @@ Result<AgentMemory> AgentMemory::create(const LoweredPlan& plan) {
   const PlanWriter writer(plan);
   AgentMemory memory;
   memory.file_ = UniqueFd(::memfd_create("unflake-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memory.file_) return no_memory("no shared memory can be made");
+  if (!memory.file_) return no_memory("cannot make shared memory");
   memory.header_ =
       writer.layout().header(next_generation(), {plan.flags, plan.groups, plan.hold_exit_ns});
   memory.made_ns_ = monotonic_ns();

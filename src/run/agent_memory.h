@@ -11,12 +11,12 @@
 namespace unflake {
 
 // The memory that one run shares with the agents in its processes. unflake itself never maps it:
-// nothing that a test writes there can change under unflake's eyes.
+// nothing that a test writes there can change while unflake reads it.
 class AgentMemory {
  public:
   static Result<AgentMemory> create(const LoweredPlan& plan);
 
-  // What the agent finds it by: GENERATION:PATH. Good as long as this object lives.
+  // What the agent finds it by: GENERATION:PATH. Valid as long as this object lives.
   std::string address() const;
 
   // Copies what was written so far, then checks the copy: a process that outlives its run may

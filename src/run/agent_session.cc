@@ -30,7 +30,7 @@ bool is_what_it_died_of(const TracedFailure& failure, int signal) {
          (failure.kind == "abort" && signal == SIGABRT);
 }
 
-// A handler that raises its signal again makes two of one crash; the first one tells where it was.
+// A handler that raises its signal again makes two crashes of one; the first one says where it was.
 const TracedFailure* what_it_died_of(const Trace& trace, int signal) {
   const TracedFailure* found = nullptr;
   for (auto failure = trace.failures.rbegin(); failure != trace.failures.rend(); ++failure) {
@@ -44,7 +44,7 @@ const TracedFailure* what_it_died_of(const Trace& trace, int signal) {
 
 }  // namespace
 
-// The first run needs to know already which code of the executable is the user's own. The program
+// The first run already needs to know which code of the executable is the user's own. The program
 // of a test is project code wherever it is, unless it is the system's: a shell, an interpreter.
 Result<void> AgentSession::meet_program(const Test& test, const AgentLoader& loader) {
   const auto path = program_of(test.command);

@@ -35,7 +35,7 @@ class AgentSession {
 
   Trace read(const Test& test, const AgentRun& run, const ProcessResult& process);
 
-  // Of the thread that the signal hit of which the process died, when the trace has it.
+  // Of the thread hit by the signal that killed the process, when the trace has it.
   std::vector<ThreadAtEnd> stack_at_crash(const Trace& trace, const ProcessResult& process) const;
 
   // The path under which the agent can be preloaded.

@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Of, CiLogOfRuns,
                                          std::pair{"boost_cases", Framework::boost_test}),
                          [](const auto& info) { return std::string(info.param.first); });
 
-// The framework's own JUnit file of each failing test. Some reporters lose what the console tells.
+// The framework's own JUnit file of each failing test. Some reporters lose what the console shows.
 size_t told_in_junit(const std::string& program, Framework framework,
                      std::function<std::vector<std::string>(const std::string& file)> report_to) {
   const TempFolder folder;
@@ -199,7 +199,7 @@ TEST(JunitOfRuns, Catch2_tells_of_failures_with_the_signatures_of_the_runs) {
             3u);
 }
 
-// Of an exception it has no place.
+// It has no place for an exception.
 TEST(JunitOfRuns, Doctest_tells_of_failures_with_the_signatures_of_the_runs) {
   EXPECT_GE(told_in_junit("doctest_cases", Framework::doctest,
                           [](const std::string& file) {

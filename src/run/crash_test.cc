@@ -121,7 +121,7 @@ TEST_F(Crash, A_child_that_dies_is_the_business_of_the_test) {
   EXPECT_EQ(result.process.output.head, "child died of 11\n");
 }
 
-// The kernel keeps threads that are traced when their process dies; none may be left behind.
+// The kernel keeps threads that are traced when their process dies; none may remain.
 TEST_F(Crash, Of_many_threads_ends_the_process_every_time) {
   for (int i = 0; i < 30; ++i) {
     const ExperimentResult result = run("idle threads");
@@ -161,7 +161,7 @@ TEST_F(Crash, What_the_user_preloads_stays) {
   EXPECT_THAT(result->process.output.head, HasSubstr("LD_PRELOAD=libm.so.6\n"));
 }
 
-// Its run-time wants to be the first library, and tells of crashes by itself.
+// Its run-time wants to be the first library, and reports crashes itself.
 TEST_F(Crash, A_sanitizer_is_left_to_itself) {
   const ExperimentResult result = run("null", {}, false, UNFLAKE_FIXTURES "/crashes_with_asan");
   ASSERT_FALSE(result.outcome.failures.empty());

@@ -18,13 +18,13 @@ struct Finished {
 struct Stopped {};      // somebody asked to stop (Ctrl-C, SIGTERM)
 struct StatusAsked {};  // somebody wants to see the live state (SIGUSR1)
 struct Tick {};         // nothing happened for as long as the caller wanted to wait
-struct Broken {         // no run can be made any more
+struct Broken {         // no more runs can be made
   Error error;
 };
 
 using Wakeup = std::variant<Finished, Stopped, StatusAsked, Tick, Broken>;
 
-// Runs experiments. The only door from a search to the world: it has no other process, file or
+// Runs experiments. A search's only door to the world: it has no other process, file or
 // clock.
 class Executor {
  public:
@@ -34,14 +34,14 @@ class Executor {
   virtual size_t free_slots() const = 0;
   virtual Ticket start(
       const Experiment& experiment) = 0;  // needs a free slot, or room in the queue
-  // Runs that may be started behind the ones that run, to begin without a pause when these end.
+  // Runs that may be queued after the ones that run, to begin without a pause when these end.
   virtual size_t queue_room() const { return 0; }
   virtual Wakeup wait(std::optional<Duration> at_most = std::nullopt) = 0;
   virtual void cancel_all() = 0;  // what runs ends as `cancelled` and is still reported by wait()
   virtual Duration elapsed() const = 0;  // since this executor was made
 
   // For callers that run one experiment at a time. When somebody asks to stop meanwhile, the run
-  // has the end `cancelled`, even if it was over already.
+  // has the end `cancelled`, even if it was already over.
   Result<ExperimentResult> run(const Experiment& experiment);
 };
 

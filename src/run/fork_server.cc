@@ -61,7 +61,7 @@ Result<std::string> servable_program(const Command& command) {
   return program;
 }
 
-// What the kernel has mapped of files into the process, each once.
+// The files that the kernel has mapped into the process, each once.
 std::set<std::string> mapped_files(pid_t pid) {
   std::set<std::string> files;
   std::ifstream maps(fmt::format("/proc/{}/maps", pid));
@@ -91,7 +91,7 @@ void append_strings(std::string& bytes, const Strings& strings) {
 }  // namespace
 
 // With all functions found by the loader beforehand, no child needs to look for them. Not so for a
-// program that loads libraries itself: in them, too, a function that is nowhere would be an error.
+// program that loads libraries itself: in them too, a missing function would be an error.
 Result<std::unique_ptr<ForkServer>> ForkServer::start(ServerStart& start) {
   if (start.environment.value(bind_now_variable)) return start_once(start);
   start.environment.apply({bind_now_variable, "1"});
@@ -227,7 +227,7 @@ std::optional<pid_t> ForkServer::receive(bool begun, Duration at_most) {
   if (::recv(socket_.get(), &reply, sizeof reply, MSG_WAITALL) != sizeof reply) return std::nullopt;
   if (!is_child(reply.child)) return std::nullopt;
   if (reply.begun == begun) return reply.child;
-  // The next child for the stock may be told before the last one has begun.
+  // The next ready child may be announced before the last one has begun.
   if (reply.begun == 0) stock_ = reply.child;
   return reply.begun == 0 ? receive(begun, at_most) : std::nullopt;
 }
@@ -256,14 +256,14 @@ std::optional<pid_t> ForkServer::run(const std::vector<std::string>& arguments,
   const pid_t expected = std::exchange(stock_, 0);
   if (!send(request, output, errors)) return std::nullopt;
   const auto begun = receive(true, longest_fork);
-  if (begun != expected && begun == stock_) stock_ = 0;  // somebody has killed the expected one
+  if (begun != expected && begun == stock_) stock_ = 0;  // the expected one was killed
   return begun;
 }
 
 namespace {
 
 constexpr size_t most_entries = 8;
-// A server that is not used for so many runs makes room. With more kinds of runs than servers, in
+// A server that is not used for this many runs makes room. With more kinds of runs than servers, in
 // turns, making servers would take longer than they save.
 constexpr uint64_t runs_until_old = 100;
 
@@ -277,7 +277,7 @@ void load_agent(Environment& environment, const AgentLoader& loader) {
   environment.apply({protocol::memory_variable, std::nullopt});
 }
 
-// Where the server's environment has what loads the agent, a run's has this.
+// In place of what loads the agent in the server's environment, a run's has this.
 std::vector<std::string> variables_of_runs(const Environment& environment,
                                            const AgentLoader& loader) {
   std::vector<std::string> variables{
@@ -287,7 +287,7 @@ std::vector<std::string> variables_of_runs(const Environment& environment,
   return variables;
 }
 
-// All that makes two processes differ before their main, but for the memory that they share with
+// All that makes two processes differ before their main, except the memory that they share with
 // unflake; what is the same for all runs of this supervisor is left out.
 std::string identity_of(const Launch& launch) {
   std::string identity = launch.command.argv[0];

@@ -20,12 +20,12 @@
 
 namespace unflake {
 
-// The one for whom a process is run.
+// Whoever a process is run for.
 class Control {
  public:
   virtual ~Control() = default;
   virtual int fd() const = 0;            // readable when there is something to read
-  virtual bool read_word_to_stop() = 0;  // reads it; whether it was the word to stop
+  virtual bool read_word_to_stop() = 0;  // reads it; whether it was the request to stop
   // What the leftovers of a finished process write to: with nobody to read, it would kill them.
   virtual void take_over(UniqueFd output) = 0;
 };
@@ -44,25 +44,25 @@ struct ServerStart {
   bool ended_early = false;  // without having come to its main
 };
 
-// A process of a test's program that stands before its main, with its libraries loaded and its
-// static constructors done, and forks a child for each run. The children are children of this
+// A process of a test's program stopped before its main, with its libraries loaded and its
+// static constructors done, which forks a child for each run. The children are children of this
 // process, like those that it spawns.
 class ForkServer {
  public:
-  // An error says why this program cannot be served so.
+  // An error says why this program cannot be served this way.
   static Result<std::unique_ptr<ForkServer>> start(ServerStart& start);
   ~ForkServer();
   ForkServer(const ForkServer&) = delete;
   ForkServer& operator=(const ForkServer&) = delete;
 
-  // The server and the child that it has in stock. Waits for it to have one.
+  // The server and the child that it has ready. Waits for it to have one.
   std::vector<pid_t> pids();
 
-  // Whether the program, a library of it or the folder is another one now.
+  // Whether the program, one of its libraries or the folder has changed.
   bool is_stale();
 
-  // Runs the program in the child that is in stock; the variables are as protocol::ServerRequest
-  // has them. none: the server is of no use any more.
+  // Runs the program in the child that is ready; the variables are as protocol::ServerRequest
+  // has them. none: the server is no longer of use.
   std::optional<pid_t> run(const std::vector<std::string>& arguments,
                            const std::vector<std::string>& variables, int output, int errors);
 
@@ -80,10 +80,10 @@ class ForkServer {
   bool has_stock();
 
   pid_t pid_ = 0;
-  pid_t stock_ = 0;  // a child that waits for a request; 0: not told yet
+  pid_t stock_ = 0;  // a child that waits for a request; 0: not known yet
   bool opens_libraries_ = false;
   UniqueFd socket_;
-  UniqueFd output_;  // what the server itself would write goes here and nowhere
+  UniqueFd output_;  // what the server itself would write goes here and is lost
   std::vector<std::pair<std::string, FileStamp>> files_;  // those to look at every time are first
   size_t looked_at_every_time_ = 0;
   Clock::time_point all_looked_at_;
@@ -92,8 +92,8 @@ class ForkServer {
 struct ForkedStart {
   std::optional<pid_t> child;
   std::chrono::steady_clock::time_point at;  // when the child was asked for
-  std::string refusal;                       // why there is no server; told once for each
-  bool stopped = false;                      // by a word from the one for whom it was to be started
+  std::string refusal;                       // why there is no server; reported once for each
+  bool stopped = false;                      // by a request from whoever it was started for
 };
 
 // The fork servers of one supervisor: one for each program, environment and working directory.
@@ -101,12 +101,12 @@ class ForkServers {
  public:
   explicit ForkServers(const CrashWatch& crashes) : crashes_(crashes) {}
 
-  // Starts a run as a child of this process, with a server that is made, or made anew, as needed.
-  // Children of this process that are none of its own are named in `others`.
+  // Starts a run as a child of this process, with a server that is made, or made again, as needed.
+  // Children of this process that are not its own are named in `others`.
   ForkedStart start(const Launch& launch, int output, int errors, Control& control,
                     std::set<pid_t> others);
 
-  // The servers and what they have in stock, which are children of this process too.
+  // The servers and their ready children, which are children of this process too.
   std::set<pid_t> pids();
 
  private:

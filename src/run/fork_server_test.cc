@@ -82,7 +82,7 @@ class ForkServerTest : public testing::Test {
     for (pid_t child; file >> child;) found.push_back(child);
     return found;
   }
-  // The supervisor's children: of each server itself and a child that it has in stock.
+  // The supervisor's children: each server itself and the child that it has ready.
   // A server forks the next child while a run goes on, and may not be done when the run is.
   static std::vector<pid_t> processes() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -227,7 +227,7 @@ TEST_F(ForkServerTest, A_killed_server_is_replaced) {
   run({misbehave, "exit", "0"});
   const pid_t first = processes().at(0);
   ::kill(first, SIGKILL);
-  EXPECT_EQ(run({misbehave, "exit", "5"}).code, 5);  // in the child that was in stock
+  EXPECT_EQ(run({misbehave, "exit", "5"}).code, 5);  // in the child that was ready
   EXPECT_EQ(run({misbehave, "exit", "6"}).code, 6);
   ASSERT_THAT(processes(), SizeIs(2));
   EXPECT_NE(processes()[0], first);
@@ -320,7 +320,7 @@ TEST_F(ForkServerTest, A_program_that_never_comes_to_its_main_is_refused) {
 TEST_F(ForkServerTest, A_program_that_takes_too_long_to_its_main_is_refused) {
   choose("hang");
   const ProcessResult result = run({constructor}, 100ms);
-  EXPECT_EQ(result.no_fork_server, "its main was not reached within 100 ms");
+  EXPECT_EQ(result.no_fork_server, "it did not reach main within 100 ms");
   EXPECT_EQ(result.end, End::timed_out);
 }
 TEST_F(ForkServerTest, A_word_to_stop_is_heard_while_a_server_starts) {

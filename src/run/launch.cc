@@ -2,8 +2,8 @@
 
 #include <sys/socket.h>
 
-#include <bit>
 #include <cerrno>
+#include <type_traits>
 
 namespace unflake {
 namespace {
@@ -79,9 +79,7 @@ std::string encode(const Launch& launch) {
   out.add(launch.project_code.system);
   out.add(std::string_view(launch.fork_server));
   out.add(std::string_view(launch.crash_library));
-  out.add(launch.conditions.one_core);
-  out.add(std::bit_cast<uint64_t>(launch.conditions.cpu_share));
-  out.add(launch.conditions.competitors);
+  for_each_field(launch.conditions, [&](const ConditionField&, auto value) { out.add(value); });
   out.add(launch.fixed_addresses);
   out.add(launch.slot);
   return out.bytes();
@@ -111,9 +109,9 @@ Launch decode_launch(std::string_view bytes) {
   launch.project_code.system = in.texts();
   launch.fork_server = in.text();
   launch.crash_library = in.text();
-  launch.conditions.one_core = in.number<bool>();
-  launch.conditions.cpu_share = std::bit_cast<double>(in.number<uint64_t>());
-  launch.conditions.competitors = in.number<int>();
+  for_each_field(launch.conditions, [&](const ConditionField&, auto& value) {
+    value = in.number<std::remove_reference_t<decltype(value)>>();
+  });
   launch.fixed_addresses = in.number<bool>();
   launch.slot = in.number<size_t>();
   return launch;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "model/outcome.h"
@@ -16,7 +17,7 @@
 
 namespace unflake {
 
-// One process to run, in all that matters to the one who runs it.
+// One process to run, as far as it matters to whoever runs it.
 struct Launch {
   Command command;
   Duration timeout{};  // zero: none
@@ -26,7 +27,7 @@ struct Launch {
   bool keep_leftovers = false;
   ProjectCodeRules project_code;  // whose code is the user's own, in stacks
   std::string fork_server;    // the agent's library when it may come from a fork server; else empty
-  std::string crash_library;  // what tells where it crashes; empty: nothing does
+  std::string crash_library;  // what reports where it crashes; empty: nothing does
   Conditions conditions{};
   bool fixed_addresses = false;  // the same in every run
   size_t slot = 0;               // which of those that run side by side this is
@@ -43,6 +44,7 @@ ProcessResult decode_process_result(std::string_view bytes);
 class WireWriter {
  public:
   void add(std::integral auto value) { append(&value, sizeof value); }
+  void add(double value) { append(&value, sizeof value); }
   void add(Duration value) { add(value.count()); }
   void add(std::string_view text) {
     add(text.size());
@@ -61,13 +63,13 @@ class WireWriter {
   std::string bytes_;
 };
 
-// Reads what a WireWriter wrote. Past the end everything is zero or empty, and ok() turns false.
+// Reads what a WireWriter wrote. Past the end, everything is zero or empty, and ok() turns false.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
 
-  template <std::integral T>
-  T number() {
+  template <class T>
+  requires std::is_arithmetic_v<T> T number() {
     T value{};
     if (const auto bytes = take(sizeof value)) std::memcpy(&value, bytes->data(), sizeof value);
     return value;

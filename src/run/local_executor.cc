@@ -25,7 +25,7 @@ int to_poll_time(std::optional<Duration> at_most) {
   return static_cast<int>(std::clamp<int64_t>(ms, 0, 3600 * 1000));
 }
 
-// A launch that a supervisor cannot take at once could wait for a result that nobody reads yet.
+// A launch that a supervisor cannot take right away could wait for a result that nobody reads yet.
 constexpr size_t largest_queued_launch = 32 * 1024;
 
 ProcessResult supervisor_lost() {
@@ -37,7 +37,7 @@ ProcessResult supervisor_lost() {
   return result;
 }
 
-// It was for unflake to read, and is nothing that the test printed.
+// It was for unflake to read, and was not printed by the test.
 void forget_progress(CapturedOutput& output) {
   const size_t before = output.head.size() + output.tail.size();
   output.head = without_boost_progress(output.head);
@@ -97,7 +97,7 @@ Result<std::unique_ptr<LocalExecutor>> LocalExecutor::create(const LocalOptions&
   return executor;
 }
 
-// Without it, runs only tell less.
+// Without it, runs just report less.
 void LocalExecutor::find_crash_library() {
   const auto found = find_library(protocol::crash_file_name);
   if (!found) return;
@@ -148,7 +148,7 @@ size_t LocalExecutor::queue_room() const {
 Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
   const Experiment& experiment = ordered.experiment;
   Launch launch;
-  launch.command = experiment.test->command;
+  launch.command = experiment.tests.how();
   if (ordered.agent) apply(ordered.agent->loading, launch.command);
   launch.timeout = experiment.timeout;
   launch.grace = options_.grace;
@@ -184,19 +184,20 @@ void LocalExecutor::refuse(Ticket ticket, const Experiment& experiment, std::str
   process.error = std::move(why);
   process.started = std::chrono::system_clock::now();
   Finished finished{ticket, {process.started, {}, std::move(process), nullptr}, 0};
-  finished.result.outcome = read_outcome(*experiment.test, finished.result.process);
+  read_outcomes(experiment.tests, finished.result);
   refused_.push_back(std::move(finished));
 }
 
 Ticket LocalExecutor::start(const Experiment& experiment) {
   const Ticket ticket = ++last_ticket_;
-  if (std::string missing = what_is_missing(*experiment.test); !missing.empty()) {
-    refuse(ticket, experiment, std::move(missing), ENOENT);
-    return ticket;
-  }
+  for (const auto& test : experiment.tests.all)
+    if (std::string missing = what_is_missing(*test); !missing.empty()) {
+      refuse(ticket, experiment, std::move(missing), ENOENT);
+      return ticket;
+    }
   std::unique_ptr<AgentRun> agent;
   if (experiment.plan.agent) {
-    auto prepared = agents_.prepare(*experiment.test, experiment.plan);
+    auto prepared = agents_.prepare(experiment.tests.last(), experiment.plan);
     if (!prepared) {
       refuse(ticket, experiment, to_string(prepared.error()), EINVAL);
       return ticket;
@@ -213,7 +214,7 @@ Ticket LocalExecutor::start(const Experiment& experiment) {
   return ticket;
 }
 
-// A supervisor that does not take it has died; the end of its socket tells so in wait().
+// A supervisor that does not take it has died; the end of its socket shows it in wait().
 void LocalExecutor::send_next(Slot& slot, size_t position) {
   Ordered& next = slot.ordered[position];
   if (next.sent) return;
@@ -249,7 +250,7 @@ std::optional<Wakeup> LocalExecutor::ready_interrupt() {
 
 void LocalExecutor::read_trace(const Ordered& done, ExperimentResult& result) {
   auto trace = std::make_shared<const Trace>(
-      agents_.read(*done.experiment.test, *done.agent, result.process));
+      agents_.read(done.experiment.tests.last(), *done.agent, result.process));
   if (trace->controlled && !trace->controlled->deadlock.empty())
     take_for_hang(*trace, result.process);
   if (result.process.thread_stacks.empty())
@@ -273,9 +274,9 @@ Wakeup LocalExecutor::finish(Slot& slot) {
     if (const auto library = agents_.library(); !library)
       finished.result.process.no_fork_server = to_string(library.error());
   if (done.agent) read_trace(done, finished.result);
-  finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
+  read_outcomes(done.experiment.tests, finished.result);
   if (is_deadlocked(finished.result)) name_deadlock(finished.result);
-  if (logs_progress(*done.experiment.test)) forget_progress(finished.result.process.output);
+  if (logs_progress(done.experiment.tests.last())) forget_progress(finished.result.process.output);
   return finished;
 }
 

@@ -20,10 +20,10 @@ struct LocalOptions {
   OutputLimits limits;
   bool core_dumps = false;
   ProjectCodeRules project_code;  // for stacks, and for runs under the agent
-  bool crash_places = true;       // plain runs tell where they crash
+  bool crash_places = true;       // plain runs report where they crash
 };
 
-// Runs experiments on this machine, each slot with a supervisor of its own.
+// Runs experiments on this machine, each slot with its own supervisor.
 class LocalExecutor : public Executor, public Launcher {
  public:
   // Supervisors are forked here, so make it before anything starts a thread.
@@ -42,7 +42,7 @@ class LocalExecutor : public Executor, public Launcher {
   ProcessResult launch(const Command& command, Duration timeout) override;
 
   // A run under the agent that somebody else starts, with what earlier runs here have shown. It is
-  // good for one process, and as long as the result lives.
+  // good for one process, as long as the result lives.
   Result<std::unique_ptr<AgentRun>> prepare(const Test& test, const Plan& plan) {
     return agents_.prepare(test, plan);
   }
@@ -57,9 +57,9 @@ class LocalExecutor : public Executor, public Launcher {
   struct Slot {
     size_t number = 0;
     Supervisor supervisor;
-    bool for_fixtures = false;    // what its processes leave behind lives as long as the executor
+    bool for_fixtures = false;    // what its processes leave running lives as long as the executor
     std::deque<Ordered> ordered;  // the first one runs
-    bool cancelled = false;       // all of them, those that were not sent yet too
+    bool cancelled = false;       // all of them, including those not sent yet
   };
 
   LocalExecutor(const LocalOptions& options, Interrupts& interrupts)
@@ -89,7 +89,7 @@ class LocalExecutor : public Executor, public Launcher {
   std::optional<PreloadedLibrary> crash_library_;
   // By program as commands name it, with its folder: whether a library can be loaded into it.
   std::map<std::pair<std::string, std::string>, bool> tells_crashes_;
-  std::deque<Finished> refused_;  // could not even be started, and were not told yet
+  std::deque<Finished> refused_;  // could not even be started, and were not reported yet
 };
 
 }  // namespace unflake

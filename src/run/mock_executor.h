@@ -14,7 +14,7 @@ class MockExecutor : public Executor {
  public:
   // How the nth run (from 1, counted over the whole executor) of an experiment goes.
   using Truth = std::function<Outcome(const Experiment& experiment, int nth)>;
-  // The same, with all that a run tells.
+  // The same, with all that a run reports.
   using FullTruth = std::function<ExperimentResult(const Experiment& experiment, int nth)>;
 
   explicit MockExecutor(Truth truth, size_t slots = 1);
@@ -33,7 +33,7 @@ class MockExecutor : public Executor {
   void cancel_all() override;
   Duration elapsed() const override { return now_; }
 
-  // The next wait() but `waits` wakes up with this instead of a finished run.
+  // After `waits` more, wait() wakes up with this instead of a finished run.
   void interrupt_after(int waits, Wakeup wakeup) { interrupts_.push_back({waits, wakeup}); }
 
   const std::vector<Experiment>& started() const { return started_; }

@@ -27,7 +27,7 @@ namespace unflake {
 namespace {
 
 // The command name in /proc/PID/stat is the process's own choice and may hold any character, so
-// the fields are those behind the last closing parenthesis.
+// the fields are those after the last closing parenthesis.
 pid_t parent_of(pid_t pid) {
   const UniqueFd file(
       ::open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC));
@@ -69,7 +69,7 @@ std::vector<pid_t> children_of_this_process() {
   return children;
 }
 
-// A process that is stuck in the kernel does not die at once; nobody waits for it for ever.
+// A process that is stuck in the kernel does not die at once; nobody waits for it forever.
 void wait_for_death(pid_t pid) {
   const UniqueFd handle = open_pidfd(pid);
   if (!handle) return;
@@ -120,7 +120,7 @@ bool has_descendants(const std::set<pid_t>& spared) {
 int kill_all_descendants(const std::set<pid_t>& spared) {
   std::set<pid_t> killed;
   // Each round kills one generation: the children of a killed process become ours. What is still
-  // there after the dead were reaped is alive, also when its first thread has ended.
+  // there after the dead were reaped is alive, even when its first thread has ended.
   for (int round = 0; round < 1000; ++round) {
     std::vector<pid_t> alive = children_of_this_process();
     std::erase_if(alive,

@@ -10,14 +10,14 @@ namespace unflake {
 // This process adopts every descendant whose parent dies, however it was forked.
 bool adopt_orphans();
 
-// Everything below this process, parents before their children, but these children and what is
+// Everything below this process, parents before their children, except these children and what is
 // below them.
 std::vector<pid_t> all_descendants(const std::set<pid_t>& spared);
 
-// Whether this process has a child, dead or alive, but these.
+// Whether this process has a child, dead or alive, except these.
 bool has_descendants(const std::set<pid_t>& spared);
 
-// Kills and reaps every descendant of this process but these children and what is below them.
+// Kills and reaps every descendant of this process except these children and what is below them.
 // Returns how many it killed.
 int kill_all_descendants(const std::set<pid_t>& spared = {});
 

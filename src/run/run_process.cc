@@ -19,7 +19,7 @@
 #include "run/process_tree.h"
 #include "run/scarcity.h"
 #include "run/thread_stacks.h"
-#include "util/capture.h"
+#include "util/text.h"
 #include "util/unique_fd.h"
 
 namespace unflake {
@@ -45,7 +45,7 @@ std::optional<Pipe> make_pipe() {
   return pipe;
 }
 
-// The next run's pipe is made while this one runs: of short runs, what lies between them counts.
+// The next run's pipe is made while this one runs: for short runs, the time between them counts.
 class PipeStock {
  public:
   std::optional<Pipe> take() { return spare_ ? std::exchange(spare_, std::nullopt) : make_pipe(); }
@@ -152,8 +152,8 @@ class Watch {
 
  private:
   // Waits for the next thing to happen; true when the process has ended. Waking up for every line
-  // that a test writes would slow the test down, so the pipe is looked at now and then, and
-  // watched all the time only once the test has shown that it could fill it between two looks.
+  // that a test writes would slow the test down, so the pipe is checked now and then, and
+  // watched constantly only once the test has shown that it could fill it between two looks.
   bool exited(int handle) {
     pollfd watched[] = {{handle, POLLIN, 0},
                         {stopping_ == Stopping::killed ? -1 : control_.fd(), POLLIN, 0},
@@ -185,7 +185,7 @@ class Watch {
     if (deadline_) *deadline_ += Clock::now() - began;
   }
 
-  // A thread that crashes while another one ends the process has crashed all the same: without
+  // A thread that crashes while another one ends the process has crashed anyway: without
   // its wait for us it would have been first.
   void hear_last_crash(ProcessResult& result) {
     while (const auto notice = crashes_.read()) {
@@ -204,11 +204,11 @@ class Watch {
   }
 
   // The first call asks, the second one, by the end of the grace or by a second word from the
-  // other side, does not.
+  // other side, kills.
   void stop(ProcessResult::End reason) {
     if (stopping_ == Stopping::no) {
       end_ = reason;
-      scarcity_.end();  // a stopped process would not hear the word
+      scarcity_.end();  // a stopped process would not notice the request
       if (reason == ProcessResult::End::timed_out)
         stacks_ = stacks_at_timeout(pid_, servers_.pids(), launch_.project_code);
       stopping_ = Stopping::asked;

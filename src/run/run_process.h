@@ -8,9 +8,9 @@
 
 namespace unflake {
 
-// Starts the process in a session of its own, captures what it writes, ends it at its time-out or
-// at a word from `control`, and kills what it leaves behind. Needs to be, with the servers, the
-// only one in this process that has children. What has time until the process runs is done by
+// Starts the process in its own session, captures what it writes, ends it at its time-out or
+// at a request from `control`, and kills what it leaves running. Must be, with the servers, the
+// only one in this process that has children. What can wait until the process runs is done by
 // `meanwhile`.
 ProcessResult run_process(const Launch& launch, Control& control, ForkServers& servers,
                           const CrashWatch& crashes, const std::function<void()>& meanwhile);

@@ -33,8 +33,8 @@ constexpr double smallest_share = 0.01;
 constexpr int most_competitors = 64;
 constexpr int parent_died = SIGTERM;
 
-// A child that has nothing of this process but its number. In a session of its own, because a
-// kernel that shares the time between sessions would give all helpers together one test's part.
+// A child that keeps nothing of this process but its pid. In its own session, because a
+// kernel that shares the time between sessions would give all helpers together one test's share.
 template <class Work>
 pid_t start_helper(const char* name, int when_parent_dies, Work work) {
   const pid_t parent = ::getpid();
@@ -68,7 +68,7 @@ bool parent_dies_within(nanoseconds time) {
 }
 
 // How long the group is stopped follows from how long it really ran, so that it has its share of
-// the time also where this process does not wake up when it should. Nobody else would continue or
+// the time even where this process does not wake up when it should. Nobody else would continue or
 // end what a dead supervisor leaves stopped.
 void pace(pid_t group, double share) {
   for (;;) {
@@ -145,7 +145,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr Duration step = 1ms;         // that is slept, and computed
+constexpr Duration step = 1ms;         // spent sleeping, and computing
 constexpr Duration longest_wait = 5s;  // for the answer, beyond the time that was asked for
 constexpr size_t slot = 0;
 
@@ -209,7 +209,7 @@ Duration worst_within(Duration time) {
   return worst;
 }
 
-// In a process group of its own, which can be stopped.
+// In its own process group, which can be stopped.
 pid_t start_prober(Duration time, const UniqueFd& begin, const UniqueFd& answer) {
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
@@ -239,7 +239,7 @@ Result<Duration> answer_in(const UniqueFd& pipe, Duration at_most) {
   while (::poll(&readable, 1, static_cast<int>(milliseconds)) < 0 && errno == EINTR) {
   }
   Duration worst{};
-  if (readable.revents == 0) return at_most;  // as late as that, at least
+  if (readable.revents == 0) return at_most;  // at least that late
   if (::read(pipe.get(), &worst, sizeof worst) == sizeof worst) return worst;
   return internal_error("the process that measures how late this machine is ended early");
 }

@@ -13,7 +13,7 @@
 
 namespace unflake {
 
-// The conditions of one run, made and kept until it is over. Nothing of it needs privileges: one
+// The conditions of one run, made and kept until it is over. None of it needs privileges: one
 // core is an affinity that the test inherits, a share of the time is SIGSTOP and SIGCONT in turn,
 // and competitors are processes that do nothing but run.
 // A process group that a test makes for itself is not stopped. A stop is not hidden from a test
@@ -30,7 +30,7 @@ class Scarcity {
   int begin();
   int apply_to(pid_t test);  // the leader of its process group
 
-  // No process of the test is stopped any more, and no competitor lives. Before the test is
+  // No process of the test is still stopped, and no competitor lives. Before the test is
   // reaped: its group's number could be another's afterwards.
   void end();
 
@@ -48,7 +48,7 @@ class Scarcity {
   pid_t paced_ = 0;
 };
 
-// How late a thread is on this machine under the conditions, at the worst of what was seen in about
+// How late a thread is on this machine under the conditions, the worst that was seen in about
 // the given time: after a sleep, when it is woken, when it is started, while it computes. The
 // process must have a single thread.
 Result<Duration> probe_lateness(const Conditions& conditions, Duration time);

@@ -119,7 +119,7 @@ class ScarcityTest : public testing::TestWithParam<Way> {
 
   static pid_t supervisor() { return children(::getpid()).at(0); }
 
-  // A server and the child that it has in stock are there between runs, too.
+  // A server and the child that it has ready exist between runs too.
   static size_t servers() { return GetParam() == Way::forked ? 2 : 0; }
 
   Interrupts interrupts_;
@@ -221,7 +221,7 @@ TEST_P(ScarcityTest, A_test_that_kills_its_supervisor_leaves_nothing_running) {
   EXPECT_THAT(children(::getpid()), SizeIs(1));
 }
 
-// Somebody kills the supervisor, and there is no unflake that would clean up behind it.
+// Somebody kills the supervisor, and there is no unflake that would clean up after it.
 TEST(Scarcity, Nobody_outlives_the_supervisor_not_even_stopped) {
   int says[2];
   ASSERT_EQ(::pipe(says), 0);

@@ -57,7 +57,7 @@ int become(char** argv, char** environment, const std::string& cwd, const SpawnF
   return errno;
 }
 
-// Like posix_spawn, which can neither ask for the death signal nor do without a stack of its own.
+// Like posix_spawn, which can neither ask for the death signal nor do without its own stack.
 int start(char** argv, char** environment, const std::string& cwd, const SpawnFiles& files,
           bool fixed_addresses, pid_t& pid) {
   const pid_t supervisor = ::getpid();

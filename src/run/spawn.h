@@ -28,7 +28,7 @@ class Environment {
 
   void apply(const EnvChange& change);
   std::optional<std::string> value(std::string_view name) const;
-  char** get() { return pointers_.data(); }  // ends with a null
+  char** get() { return pointers_.data(); }  // null-terminated
 
  private:
   std::deque<std::string> storage_;  // pointers_ point into it

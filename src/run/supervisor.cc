@@ -53,7 +53,7 @@ class Orders : public Control {
   int fd() const override { return socket_; }
 
   // Stopping means everything that was ordered so far. With unflake gone the socket stays
-  // readable, so the second word, which kills, follows at once.
+  // readable, so the second request, which kills, follows at once.
   bool read_word_to_stop() override {
     if (read_word() == supervisor_launch) return false;
     dropped_ += launches_.size();
@@ -65,7 +65,7 @@ class Orders : public Control {
 
   const Launch* peek() const { return launches_.empty() ? nullptr : &launches_.front(); }
 
-  // A word to stop that finds nothing to stop came too late.
+  // A request to stop that finds nothing to stop came too late.
   std::optional<Launch> next() {
     while (launches_.empty() && !gone_) {
       wait_and_drain();
@@ -117,9 +117,9 @@ ProcessResult never_started() {
   return result;
 }
 
-// Runs what is ordered and tells how it ended. Whoever repeats a short test waits for the next
-// start more than for the last result, so a result may be told when the next process runs. Not one
-// that takes long to tell, nor behind another test: should that one kill us, this one is blamed.
+// Runs what is ordered and reports how it ended. Whoever repeats a short test waits for the next
+// start more than for the last result, so a result may be sent when the next process runs. Not one
+// that takes long to send, nor after another test: if that one kills us, this one is blamed.
 class Service {
  public:
   explicit Service(int socket) : socket_(socket), orders_(socket) {}
@@ -160,7 +160,7 @@ class Service {
   ForkServers servers_{crashes_};
   std::optional<ProcessResult> untold_;
   std::vector<std::string> command_;  // whose result that is
-  bool heard_ = true;                 // unflake is there
+  bool heard_ = true;                 // unflake is alive
 };
 
 // noexcept: an exception must not unwind into unflake's own frames, which this is a copy of.

@@ -12,9 +12,9 @@
 namespace unflake {
 
 // A forked child that runs one process at a time and owns every descendant of it: orphans are
-// re-parented to the supervisor, so what a test leaves behind is found however it was forked, and
-// belongs to that test alone. When unflake dies, by whatever means, the supervisor ends the test
-// and goes too.
+// re-parented to the supervisor, so what a test leaves running is found however it was forked, and
+// belongs to that test alone. However unflake dies, the supervisor ends the test
+// and exits too.
 struct Supervisor {
   pid_t pid = 0;
   UniqueFd socket;  // readable when a result waits

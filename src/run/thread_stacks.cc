@@ -27,7 +27,7 @@ constexpr size_t most_threads_at_crash = 10'000;
 constexpr size_t most_frames = 64;  // of a thread
 constexpr auto most_time = 2s;
 
-// What unflake loads into a test is no part of it: an end must look the same with and without it.
+// What unflake loads into a test is not part of it: an end must look the same with and without it.
 bool is_ours(const std::string& image) {
   const auto name = base_name(image);
   return name == agent_file_name || name == protocol::crash_file_name;
@@ -48,7 +48,7 @@ ThreadAtEnd readable(const ThreadStack& stack, pid_t pid, const ProjectCode& pol
   return thread;
 }
 
-// How a program ends itself is no place.
+// How a program ends itself is not a place.
 bool is_abort(const ThreadFrame& at) {
   return std::ranges::any_of(at.frames, [](const Frame& frame) {
     return frame.function == "abort" || frame.function == "__GI_abort";
@@ -56,10 +56,10 @@ bool is_abort(const ThreadFrame& at) {
 }
 
 // Without our handler and what it waits in. A program's own handler that raises the signal again
-// when it has had its say is left out too: what it was called for is the crash.
+// when it is done is left out too: what it was called for is the crash.
 void begin_at_crash(ThreadStack& stack, bool was_sent) {
   auto& frames = stack.frames;
-  // Behind the frame of a signal, which counts as interrupted too.
+  // After the frame of a signal, which counts as interrupted too.
   const auto next_interrupted = [&](auto from) {
     const auto signal = std::adjacent_find(
         from, frames.end(),

@@ -251,7 +251,7 @@ TEST(SimulatedTest, Holds_its_exit_for_a_thread_that_was_made_late) {
 TEST(SimulatedTest, Works_slower_when_processors_are_scarce) {
   Program program;
   program.main().work(10ms);
-  Experiment experiment{nullptr, watching()};
+  Experiment experiment{TestOrder(), watching()};
   experiment.conditions.cpu_share = 0.1;
   EXPECT_GE(simulated::run(program, experiment).outcome.duration, 100ms);
 }

@@ -10,7 +10,7 @@
 namespace unflake {
 namespace {
 
-// The hits that fall to a when `hits` of all runs are hits and it is chance alone which: the
+// The hits that fall to a when `hits` of all runs are hits and only chance decides which: the
 // hypergeometric distribution. Counts are whole numbers that a double holds exactly.
 struct Shares {
   double runs_a;
@@ -37,7 +37,7 @@ struct Shares {
   }
 };
 
-// Away from the mean terms only become smaller, faster and faster, so that a sum over a tail ends
+// Away from the mean terms only become smaller, faster and faster, so a sum over a tail ends
 // long before its last term, which a step of zero marks.
 double tail_sum(const Shares& shares, double first, double direction) {
   constexpr double negligible = 1e-18;
@@ -117,7 +117,7 @@ double possible(double rate) {
 
 }  // namespace
 
-// 1 / error and not Wald's (1 - error) / error: the bound on each error then is no approximation.
+// 1 / error and not Wald's (1 - error) / error: then the bound on each error holds strictly.
 SequentialTest::SequentialTest(double low, double high, double error, int most)
     : of_hit_(std::log(possible(high) / possible(low))),
       of_miss_(std::log((1 - possible(high)) / (1 - possible(low)))),

@@ -5,24 +5,32 @@
 #include <optional>
 #include <vector>
 
+#include "stats/intervals.h"
+
 namespace unflake {
 
 // How likely it is that a would hit at least as often as it did if both had the same rate: Fisher's
 // exact test, one-sided. Small means that a's rate is the higher one. It holds for any number of
-// runs, few ones too, where a normal approximation would promise too much. Without runs of both
+// runs, even few, where a normal approximation would promise too much. Without runs of both
 // there is nothing to compare: 1.
 double fisher_more_often(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b);
+inline double fisher_more_often(const Count& a, const Count& b) {
+  return fisher_more_often(a.hits, a.runs, b.hits, b.runs);
+}
 
-// How likely it is that two rates which are the same would look at least as different as this: both
+// How likely it is that two equal rates would look at least as different as this: both
 // sides of the test above, doubled.
 double fisher_differs(int64_t hits_a, int64_t runs_a, int64_t hits_b, int64_t runs_b);
+inline double fisher_differs(const Count& a, const Count& b) {
+  return fisher_differs(a.hits, a.runs, b.hits, b.runs);
+}
 
 // How many more runs of b, all without a hit, would show at this `error` that a's rate is the
 // higher one. None when no number would: a has no hits.
 std::optional<int64_t> misses_until_less_often(int64_t hits_a, int64_t runs_a, int64_t hits_b,
                                                int64_t runs_b, double error);
 
-// Holm's correction for several questions that are asked at once: the p-value of each, raised so
+// Holm's correction for several questions asked together: the p-value of each, raised so
 // that whoever believes those below `error` is wrong about any of them no more often than that.
 std::vector<double> holm(const std::vector<double>& p_values);
 

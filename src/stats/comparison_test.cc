@@ -68,7 +68,7 @@ TEST(FisherMoreOften, Falls_with_every_hit_of_a_and_rises_with_every_hit_of_b) {
   }
 }
 
-// Either a has at least so many hits or b has more than it would then have.
+// Either a has at least this many hits or b has more than it would then have.
 TEST(FisherMoreOften, Shares_the_whole_with_the_opposite_question) {
   for (int hits_a = 0; hits_a < 60; ++hits_a)
     EXPECT_NEAR(fisher_more_often(hits_a + 1, 60, 29, 80) + fisher_more_often(30, 80, hits_a, 60),

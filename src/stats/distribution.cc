@@ -32,11 +32,11 @@ Spread spread_of(std::vector<double> values) {
 namespace {
 
 constexpr size_t least_excesses = 10;
-// The shapes that a handful of excesses can make believable: from a sharp end to a heavy tail.
+// The shapes that a handful of excesses can make plausible: from a sharp end to a heavy tail.
 constexpr double sharpest = -1;
 constexpr double heaviest = 0.5;
 // The shape of a few excesses is mostly chance. It is pulled towards a usual one, between that of
-// an exponential tail and an end, as if that had been seen in so many more.
+// an exponential tail and an end, as if that had been seen in this many more.
 constexpr double usual_shape = -0.2;
 constexpr double usual_weight = 30;
 constexpr double nearly_none = 1e-6;
@@ -76,7 +76,7 @@ double seen_with(const std::vector<double>& sorted, double chance) {
 }
 
 // Several of the largest lie so close together that there is nothing beyond them: a slow path that
-// is taken now and then, and takes always the same time, looks like a very heavy tail to the fit.
+// is taken now and then, and always takes the same time, looks like a very heavy tail to the fit.
 bool ends_sharply(const std::vector<double>& sorted) {
   const size_t count = sorted.size();
   if (count < enough_for_an_end) return false;
@@ -115,7 +115,7 @@ std::pair<double, double> share_interval(const SurvivalStep& step) {
 void find_median(Survival& survival) {
   for (const SurvivalStep& step : survival.steps) {
     if (!survival.median && step.share <= 0.5) survival.median = step.at;
-    if (step.share <= 0) break;  // where the last one ended nothing tells how sure that is
+    if (step.share <= 0) break;  // where the last one ended nothing says how sure that is
     const auto [low, high] = share_interval(step);
     if (!survival.median_low && low <= 0.5) survival.median_low = step.at;
     if (!survival.median_high && high <= 0.5) survival.median_high = step.at;

@@ -13,10 +13,10 @@ struct Spread {
   double mean = 0;
 };
 
-// Quantiles between two values are interpolated linearly. Of nothing everything is 0.
+// Quantiles between two values are interpolated linearly. Without values, everything is 0.
 Spread spread_of(std::vector<double> values);
 
-// What the source of a sample exceeds with this chance, also where the sample is too small to show
+// What the source of a sample exceeds with this chance, even where the sample is too small to show
 // something so rare: excesses over a high threshold follow a generalised Pareto distribution, which
 // is fitted to the largest fifth by probability-weighted moments (Hosking and Wallis), its shape
 // pulled towards a usual one. What ends sharply has no tail. Never less than what was seen when
@@ -40,7 +40,7 @@ struct Survival {
   std::vector<SurvivalStep> steps;  // where something ended
   int64_t ended = 0, open = 0;
   std::optional<double> median;  // none: fewer than half have ended
-  // Of the median, 95 %; a side that is open is none.
+  // Of the median, 95 %; an open side is none.
   std::optional<double> median_low, median_high;
 };
 

@@ -10,7 +10,7 @@ namespace unflake {
 enum class Plausibility {
   flaw,    // to be busy: it will fail some day
   risk,    // to be badly overloaded
-  margin,  // to stand still: the test bounds its patience, as tests should, and that is no flaw
+  margin,  // to stand still: the test bounds its patience, as tests should, and that is not a flaw
 };
 
 std::string_view to_string(Plausibility plausibility);
@@ -28,11 +28,11 @@ struct LatenessLimits {
   Duration overloaded{};
 };
 
-// Never less than what machines of a CI are known for, however quiet this one is: the test will run
-// on others. Never more than so much either: one that is later now is itself the exception.
+// Never less than what CI machines are known for, however quiet this one is: the test will run
+// on others. Never more than this much either: one that is later now is itself the exception.
 LatenessLimits limits_of(const MachineLateness& seen);
 
-// Of a failure that takes this much lateness.
+// For a failure that takes this much lateness.
 Plausibility plausibility_of(Duration lateness, const LatenessLimits& limits);
 
 }  // namespace unflake

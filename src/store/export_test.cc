@@ -25,17 +25,22 @@ class ExportTest : public testing::Test {
     ASSERT_TRUE(store_.record(*id, passing_run("a", 1)));
     ASSERT_TRUE(store_.record(*id, failing_run("a", 2)));
     ASSERT_TRUE(store_.record(*id, odd));
+    RunRecord trial = failing_run("a", 4);
+    trial.purpose = "candidate";
+    trial.plan = "queue.cc:57=200ms \xff";
+    trial.output.clear();
+    ASSERT_TRUE(store_.record(*id, trial));
     ASSERT_TRUE(store_.suppress(*id, {"suite", "a"}, "00000000000000aa"));
-    LifecycleEvent event;
-    event.kind = LifecycleEvent::Kind::report_closed;
-    event.test = {"suite", "a"};
-    event.signature = "00000000000000aa";
-    event.at = at_second(9);
-    event.commit = "abc";
-    event.reason = "waits";
-    event.owner = "@me";
-    event.url = "https://example.org/1";
-    ASSERT_TRUE(store_.note(event));
+    LifecycleStep step;
+    step.kind = LifecycleStep::Kind::report_closed;
+    step.test = {"suite", "a"};
+    step.signature = "00000000000000aa";
+    step.at = at_second(9);
+    step.commit = "abc";
+    step.reason = "waits";
+    step.owner = "@me";
+    step.url = "https://example.org/1";
+    ASSERT_TRUE(store_.note(step));
     CauseRecord cause;
     cause.title = "a == b";
     cause.signatures = {"00000000000000aa"};
@@ -71,8 +76,8 @@ TEST_F(ExportTest, Everything_comes_back_as_it_was) {
   const std::string text = exported(store_);
   const auto imported = import(other, text);
   ASSERT_TRUE(imported) << to_string(imported.error());
-  EXPECT_EQ(imported->runs, 3);
-  EXPECT_EQ(imported->events, 1);
+  EXPECT_EQ(imported->runs, 4);
+  EXPECT_EQ(imported->steps, 1);
   EXPECT_EQ(imported->causes, 1);
   EXPECT_EQ(imported->bad_lines, 0);
   EXPECT_FALSE(imported->cut_short);
@@ -110,7 +115,7 @@ TEST_F(ExportTest, Leaves_out_what_is_older_than_was_asked_for) {
   FakeStore other;
   ASSERT_TRUE(import(other, text));
   EXPECT_TRUE(other.runs.empty());
-  EXPECT_EQ(other.events.size(), 1u);
+  EXPECT_EQ(other.steps.size(), 1u);
   EXPECT_TRUE(other.known_causes.empty());
 }
 
@@ -144,7 +149,7 @@ TEST_F(ExportTest, Bad_lines_in_between_are_named_and_left_out) {
   ASSERT_TRUE(imported) << to_string(imported.error());
   EXPECT_EQ(imported->bad_lines, 4);
   EXPECT_EQ(imported->first_bad[0].line, 2);
-  EXPECT_EQ(imported->runs, 3);
+  EXPECT_EQ(imported->runs, 4);
 }
 
 TEST_F(ExportTest, Runs_are_imported_in_batches) {

@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "store/values.h"
-#include "util/capture.h"
 #include "util/json.h"
 #include "util/system.h"
 #include "util/text.h"
@@ -91,8 +90,9 @@ json to_json(const RunRecord& run) {
                {"duration_us", run.duration.count()},
                {"outcome", code_of(run.outcome)},
                {"signature", text_to_json(run.signature)},
-               {"plan", text_to_json(run.plan_id)},
+               {"plan", text_to_json(run.plan)},
                {"output", text_to_json(cut_middle(run.output, longest_kept_output))}};
+  if (!run.purpose.empty()) line["purpose"] = text_to_json(run.purpose);
   if (run.failure) line["failure"] = failure_to_json(*run.failure);
   return line;
 }
@@ -104,17 +104,17 @@ json to_json(const SuppressedFailure& failure) {
             {"signature", text_to_json(failure.signature)}}}};
 }
 
-json to_json(const LifecycleEvent& event) {
+json to_json(const LifecycleStep& step) {
   return {{"lifecycle",
-           {{"kind", code_of(event.kind)},
-            {"target", text_to_json(event.test.target)},
-            {"name", text_to_json(event.test.name)},
-            {"signature", text_to_json(event.signature)},
-            {"at_us", to_microseconds(event.at)},
-            {"commit", text_to_json(event.commit)},
-            {"reason", text_to_json(event.reason)},
-            {"owner", text_to_json(event.owner)},
-            {"url", text_to_json(event.url)}}}};
+           {{"kind", code_of(step.kind)},
+            {"target", text_to_json(step.test.target)},
+            {"name", text_to_json(step.test.name)},
+            {"signature", text_to_json(step.signature)},
+            {"at_us", to_microseconds(step.at)},
+            {"commit", text_to_json(step.commit)},
+            {"reason", text_to_json(step.reason)},
+            {"owner", text_to_json(step.owner)},
+            {"url", text_to_json(step.url)}}}};
 }
 
 json to_json(const CauseRecord& cause) {
@@ -143,7 +143,7 @@ SpillLine kind_of(const json& line) {
        {std::pair(format_key, SpillLine::session), {export_key, SpillLine::header}})
     if (const auto found = line.find(key); found != line.end() && found->is_number_integer())
       return found->get<int64_t>() == format_version ? kind : SpillLine::newer;
-  if (line.contains("lifecycle")) return SpillLine::event;
+  if (line.contains("lifecycle")) return SpillLine::step;
   if (line.contains("cause")) return SpillLine::cause;
   if (line.contains("suppressed")) return SpillLine::suppressed;
   return line.contains(end_key) ? SpillLine::end : SpillLine::run;
@@ -154,18 +154,18 @@ SuppressedFailure suppressed_from(const json& line) {
   return {{text_from(value, "target"), text_from(value, "name")}, text_from(value, "signature")};
 }
 
-LifecycleEvent event_from(const json& line) {
+LifecycleStep step_from(const json& line) {
   const json& value = line.at("lifecycle");
-  LifecycleEvent event;
-  event.kind = lifecycle_from_code(value.at("kind").get<int64_t>());
-  event.test = {text_from(value, "target"), text_from(value, "name")};
-  event.signature = text_from(value, "signature");
-  event.at = to_time(value.at("at_us").get<int64_t>());
-  event.commit = text_from(value, "commit");
-  event.reason = text_from(value, "reason");
-  event.owner = text_from(value, "owner");
-  event.url = text_from(value, "url");
-  return event;
+  LifecycleStep step;
+  step.kind = lifecycle_from_code(value.at("kind").get<int64_t>());
+  step.test = {text_from(value, "target"), text_from(value, "name")};
+  step.signature = text_from(value, "signature");
+  step.at = to_time(value.at("at_us").get<int64_t>());
+  step.commit = text_from(value, "commit");
+  step.reason = text_from(value, "reason");
+  step.owner = text_from(value, "owner");
+  step.url = text_from(value, "url");
+  return step;
 }
 
 CauseRecord cause_from(const json& line) {
@@ -206,7 +206,8 @@ RunRecord run_from(const json& line) {
   run.duration = Duration(line.at("duration_us").get<int64_t>());
   run.outcome = outcome_from_code(line.at("outcome").get<int64_t>());
   run.signature = text_from(line, "signature");
-  run.plan_id = text_from(line, "plan");
+  run.plan = text_from(line, "plan");
+  if (line.contains("purpose")) run.purpose = text_from(line, "purpose");
   run.output = text_from(line, "output");
   if (line.contains("failure")) run.failure = failure_from(line.at("failure"));
   return run;
@@ -275,20 +276,45 @@ constexpr std::chrono::seconds retry_interval{30};
 constexpr size_t most_waiting_runs = 10'000;
 constexpr size_t most_waiting_bytes = 64 * 1024 * 1024;
 
-RunRecord record_of(const RunEnded& ended) {
-  const Outcome& outcome = ended.result.outcome;
+// A search makes hundreds of runs in a second, and a server may be far away.
+constexpr size_t trials_at_once = 500;
+constexpr std::chrono::seconds trials_interval{1};
+
+// Somebody may have put a whole program's sites into one plan.
+constexpr size_t longest_plan = 4096;
+
+RunRecord record_of(const TestId& test, const ExperimentResult& result) {
+  const Outcome& outcome = result.outcome;
   RunRecord run;
-  run.test = ended.test->id;
-  run.attempt = ended.attempt;
-  run.started = ended.result.started;
-  run.plan_id = ended.plan.id;
+  run.test = test;
+  run.started = result.started;
   run.outcome = outcome.kind;
   run.duration = outcome.duration;
   if (!outcome.failed()) return run;
   if (!outcome.failures.empty()) run.failure = outcome.failures.front();
   run.signature = outcome.signature;
-  run.output = cut_middle(whole_output(ended.result.process), longest_kept_output);
   return run;
+}
+
+RunRecord record_of(const RunEnded& ended) {
+  RunRecord run = record_of(ended.test->id, ended.result);
+  run.attempt = ended.attempt;
+  run.plan = shorten(to_string(ended.plan, {}), longest_plan);
+  if (is_failing(run.outcome))
+    run.output = cut_middle(whole_output(ended.result.process), longest_kept_output);
+  return run;
+}
+
+// Without its output: thousands of trials show the same failure.
+RunRecord record_of(const TrialEnded& ended) {
+  RunRecord run = record_of(ended.test->id, ended.result);
+  run.purpose = to_string(ended.purpose);
+  run.plan = shorten(to_string(ended.plan, ended.conditions), longest_plan);
+  return run;
+}
+
+TimePoint end_of(const ExperimentResult& result) {
+  return result.started + result.outcome.duration;
 }
 
 std::string counted_runs(int64_t runs) {
@@ -309,12 +335,16 @@ HistoryRecorder::HistoryRecorder(OpenStore open, Tell tell, std::vector<std::str
     : open_(std::move(open)), tell_(std::move(tell)), spill_(std::move(spill_folders)) {}
 
 HistoryRecorder::~HistoryRecorder() {
-  if (!waiting_.empty()) spill_waiting();
+  if (trial_ > 0)
+    end({});
+  else if (!waiting_.empty())
+    spill_waiting();
 }
 
 void HistoryRecorder::on(const Event& event) {
   if (const auto* started = std::get_if<SessionStarted>(&event)) begin(*started);
   if (const auto* ended = std::get_if<RunEnded>(&event)) take(*ended);
+  if (const auto* ended = std::get_if<TrialEnded>(&event)) take(*ended);
   if (const auto* ended = std::get_if<TestEnded>(&event)) take(*ended);
   if (const auto* ended = std::get_if<SessionEnded>(&event)) end(*ended);
 }
@@ -329,9 +359,28 @@ void HistoryRecorder::take(const RunEnded& ended) {
   if (ended.result.process.end == ProcessResult::End::cancelled) return;  // says nothing
   waiting_.push_back(record_of(ended));
   waiting_bytes_ += waiting_.back().output.size();
-  const TimePoint now = ended.result.started + ended.result.outcome.duration;
+  const TimePoint now = end_of(ended.result);
   if (now >= retry_at_) try_to_write(now);
-  if (waiting_.size() >= most_waiting_runs || waiting_bytes_ >= most_waiting_bytes) spill_waiting();
+  spill_when_much_waits();
+}
+
+void HistoryRecorder::take(const TrialEnded& ended) {
+  if (ended.result.process.end == ProcessResult::End::cancelled) return;
+  if (search_) begin(*std::exchange(search_, std::nullopt));
+  trials_.push_back(record_of(ended));
+  trials_.back().attempt = ++trial_;
+  const TimePoint now = end_of(ended.result);
+  const bool is_time = now >= write_trials_at_ || trials_.size() >= trials_at_once;
+  if (is_time && now >= retry_at_) {
+    write_trials_at_ = now + trials_interval;
+    try_to_write(now);
+  }
+  spill_when_much_waits();
+}
+
+void HistoryRecorder::spill_when_much_waits() {
+  if (waiting_.size() + trials_.size() >= most_waiting_runs || waiting_bytes_ >= most_waiting_bytes)
+    spill_waiting();
 }
 
 // Noted at the session's end, when the runs that they belong to are written.
@@ -343,7 +392,8 @@ void HistoryRecorder::take(const TestEnded& ended) {
 
 void HistoryRecorder::end(const SessionEnded& ended) {
   try_to_write(retry_at_);
-  if (!waiting_.empty()) spill_waiting();
+  if (!waiting_.empty() || !trials_.empty()) spill_waiting();
+  trial_ = 0;
   if (const Result<void> noted = write_suppressed(); !noted) report_problem(noted.error());
   // Housekeeping: should it fail, the runs are safe and the end of the next session does it.
   if (session_)
@@ -384,7 +434,14 @@ Result<void> HistoryRecorder::write_waiting() {
     waiting_bytes_ -= waiting_.front().output.size();
     waiting_.pop_front();
   }
-  return {};
+  return write_trials();
+}
+
+Result<void> HistoryRecorder::write_trials() {
+  if (trials_.empty()) return {};
+  const Result<void> recorded = store_->record_all(*session_, trials_);
+  if (recorded) trials_.clear();
+  return recorded;
 }
 
 Result<void> HistoryRecorder::write_suppressed() {
@@ -398,7 +455,9 @@ Result<void> HistoryRecorder::write_suppressed() {
 
 void HistoryRecorder::spill_waiting() {
   for (const RunRecord& run : waiting_) ++(spill_.append(record_, run) ? spilled_ : lost_);
+  for (const RunRecord& run : trials_) ++(spill_.append(record_, run) ? spilled_ : lost_);
   waiting_.clear();
+  trials_.clear();
   waiting_bytes_ = 0;
 }
 

@@ -28,17 +28,17 @@ struct SuppressedFailure {
 };
 
 nlohmann::json to_json(const SuppressedFailure& failure);
-nlohmann::json to_json(const LifecycleEvent& event);
+nlohmann::json to_json(const LifecycleStep& step);
 nlohmann::json to_json(const CauseRecord& cause);  // without its id, which is of one store only
 SuppressedFailure suppressed_from(const nlohmann::json& line);
-LifecycleEvent event_from(const nlohmann::json& line);
+LifecycleStep step_from(const nlohmann::json& line);
 CauseRecord cause_from(const nlohmann::json& line);
 
 // An export has these two around it, so that one that is not whole can be told from one that is.
 nlohmann::json export_header(const std::string& project);
 nlohmann::json export_end(int64_t sessions, int64_t runs);
 
-enum class SpillLine { session, run, suppressed, event, cause, header, end, newer };
+enum class SpillLine { session, run, suppressed, step, cause, header, end, newer };
 SpillLine kind_of(const nlohmann::json& line);
 
 // Where runs go that the database does not take: JSON lines, the session first.
@@ -63,8 +63,9 @@ class SpillFile {
 // $XDG_STATE_HOME/unflake, ~/.local/state/unflake and the folder for temporary files.
 std::vector<std::string> default_spill_folders();
 
-// Writes every run of a session into the history. When the history cannot be written, the runs wait
-// in memory, are tried again from time to time, and at last go to a spill file: none is dropped.
+// Writes every run of a session into the history, and every trial of a search. When the history
+// cannot be written, the runs wait in memory, are tried again from time to time, and at last go to
+// a spill file: none is dropped.
 class HistoryRecorder : public Consumer {
  public:
   // May emit the note into the stream that this recorder listens to.
@@ -83,19 +84,27 @@ class HistoryRecorder : public Consumer {
 
   void on(const Event& event) override;
 
+  // A search tells no session of its own: its first trial begins this one.
+  void record_trials_in(SessionStarted session) { search_ = std::move(session); }
+
   // Of the session that is being recorded, by which the history knows it.
   const std::string& session_uuid() const { return record_.uuid; }
 
   // Whether every run that ended is in the database.
-  bool all_recorded() const { return waiting_.empty() && spilled_ == 0 && lost_ == 0; }
+  bool all_recorded() const {
+    return waiting_.empty() && trials_.empty() && spilled_ == 0 && lost_ == 0;
+  }
 
  private:
   void begin(const SessionStarted& started);
   void take(const RunEnded& ended);
+  void take(const TrialEnded& ended);
   void take(const TestEnded& ended);
   void end(const SessionEnded& ended);
   void try_to_write(TimePoint now);
+  void spill_when_much_waits();
   Result<void> write_waiting();
+  Result<void> write_trials();
   Result<void> write_suppressed();
   void spill_waiting();
   void report_problem(const Error& error);
@@ -106,10 +115,13 @@ class HistoryRecorder : public Consumer {
   SpillFile spill_;
   SessionRecord record_;
   std::optional<SessionId> session_;
+  std::optional<SessionStarted> search_;
   std::deque<RunRecord> waiting_;
+  std::vector<RunRecord> trials_;  // that wait to be written together
+  int trial_ = 0;
   size_t waiting_bytes_ = 0;
   std::deque<std::pair<TestId, std::string>> suppressed_;  // failures that failed no build
-  TimePoint retry_at_;                                     // by the clock of the events
+  TimePoint retry_at_, write_trials_at_;                   // by the clock of the events
   bool told_ = false;
   int64_t spilled_ = 0;
   int64_t lost_ = 0;

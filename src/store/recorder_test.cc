@@ -50,10 +50,18 @@ class FailingStore : public Store {
   Result<std::vector<TestSummary>> summarise(const std::string&, size_t) override { return full(); }
   Result<std::optional<TestSummary>> summarise_test(const TestId&) override { return full(); }
   Result<std::vector<RecentRun>> recent_runs(const TestId&, size_t) override { return full(); }
+  Result<std::vector<RecentRun>> recent_trials(const TestId&, const std::string&, size_t) override {
+    return full();
+  }
+  Result<std::vector<TestId>> find_tests(const std::string&, size_t) override { return full(); }
   Result<std::optional<std::string>> latest_output(const TestId&, const std::string&) override {
     return full();
   }
-  Result<void> record_all(SessionId, std::span<const RunRecord>) override { return full(); }
+  Result<void> record_all(SessionId session, std::span<const RunRecord> runs) override {
+    ++tries;
+    if (broken) return full();
+    return real_.record_all(session, runs);
+  }
   Result<void> suppress(SessionId session, const TestId& test,
                         const std::string& signature) override {
     if (broken) return full();
@@ -70,8 +78,8 @@ class FailingStore : public Store {
     return full();
   }
   Result<std::vector<Prevalence>> prevalence(const Window&) override { return full(); }
-  Result<void> note(const LifecycleEvent&) override { return full(); }
-  Result<std::vector<LifecycleEvent>> lifecycle(const Window&) override { return full(); }
+  Result<void> note(const LifecycleStep&) override { return full(); }
+  Result<std::vector<LifecycleStep>> lifecycle(const Window&) override { return full(); }
   Result<std::vector<CauseRecord>> causes() override { return full(); }
   Result<int64_t> save_cause(const CauseRecord&) override { return full(); }
   Result<RetentionCount> forget(const Retention&, TimePoint) override { return full(); }
@@ -328,6 +336,109 @@ TEST_F(RecorderTest, Spills_what_waits_when_it_goes_away_before_the_session_ends
   recorder_.reset();
   import(spill_path(), 1);
   EXPECT_EQ(summary().passes, 1);
+}
+
+class TrialRecorderTest : public RecorderTest {
+ protected:
+  void SetUp() override {
+    SessionStarted session = started();
+    session.command_line = "unflake reproduce suite";
+    recorder_->record_trials_in(session);
+  }
+
+  static TrialEnded trial(int64_t second, OutcomeKind kind = OutcomeKind::pass) {
+    const RunEnded run = ended(second, kind);
+    TrialEnded event;
+    event.test = run.test;
+    event.result = run.result;
+    event.purpose = TrialEnded::Purpose::confirm;
+    Intervention delay;
+    delay.site.api = "read";
+    delay.site.file = "queue.cc";
+    delay.site.line = 57;
+    delay.duration = 200ms;
+    event.plan.agent = true;
+    event.plan.interventions = {delay};
+    event.conditions.one_core = true;
+    return event;
+  }
+
+  std::vector<RecentRun> trials() {
+    const auto found = real_->recent_trials({"suite", "t\xff"}, "", 100'000);
+    return found ? *found : std::vector<RecentRun>{};
+  }
+
+  std::vector<std::string> sessions() {
+    std::vector<std::string> lines;
+    EXPECT_TRUE(real_->visit({.session =
+                                  [&](const SessionRecord& session) {
+                                    lines.push_back(session.command_line);
+                                    return Result<void>();
+                                  },
+                              .run = [](const RunRecord&) { return Result<void>(); }}));
+    return lines;
+  }
+};
+
+TEST_F(TrialRecorderTest, Records_trials_in_a_session_of_their_own) {
+  recorder_->on(trial(1, OutcomeKind::fail));
+  recorder_->on(trial(2));
+  recorder_.reset();
+  ASSERT_THAT(trials(), SizeIs(2));
+  EXPECT_EQ(trials()[1].purpose, "confirm");
+  EXPECT_EQ(trials()[1].plan, "queue.cc:57:read=200ms; one core");
+  EXPECT_EQ(trials()[1].signature, "00000000000000aa");
+  EXPECT_EQ(trials()[1].commit, "c0ffee");
+  EXPECT_THAT(sessions(), testing::ElementsAre("unflake reproduce suite"));
+  EXPECT_EQ(summary().runs(), 0) << "they say nothing of what the test does by itself";
+  EXPECT_THAT(notes_, testing::IsEmpty());
+}
+
+TEST_F(TrialRecorderTest, A_search_without_trials_leaves_no_session) {
+  recorder_->on(SearchStarted{});
+  recorder_->on(SearchEnded{});
+  recorder_.reset();
+  EXPECT_THAT(sessions(), testing::IsEmpty());
+}
+
+TEST_F(TrialRecorderTest, Trials_at_one_moment_are_told_apart) {
+  for (int i = 0; i < 3; ++i) recorder_->on(trial(1));
+  recorder_.reset();
+  EXPECT_THAT(trials(), SizeIs(3));
+}
+
+TEST_F(TrialRecorderTest, Writes_trials_together) {
+  for (int i = 0; i < 400; ++i) recorder_->on(trial(1));
+  EXPECT_EQ(store_.tries, 2) << "a session, and the first trial";
+  EXPECT_THAT(trials(), SizeIs(1));
+  recorder_->on(trial(2));
+  EXPECT_EQ(store_.tries, 3) << "a second later, all others";
+  EXPECT_THAT(trials(), SizeIs(401));
+}
+
+TEST_F(TrialRecorderTest, Writes_trials_early_when_many_wait) {
+  for (int i = 0; i < 501; ++i) recorder_->on(trial(1));
+  EXPECT_THAT(trials(), SizeIs(501));
+}
+
+TEST_F(TrialRecorderTest, Leaves_cancelled_trials_out) {
+  TrialEnded cancelled = trial(1);
+  cancelled.result.process.end = ProcessResult::End::cancelled;
+  recorder_->on(cancelled);
+  recorder_.reset();
+  EXPECT_THAT(sessions(), testing::IsEmpty());
+}
+
+TEST_F(TrialRecorderTest, Spills_trials_and_imports_them_as_trials) {
+  store_.broken = true;
+  recorder_->on(trial(1, OutcomeKind::fail));
+  recorder_->on(trial(2));
+  recorder_.reset();
+  EXPECT_THAT(notes_.back().text, HasSubstr("2 runs could not be written to the history"));
+  import(spill_path(), 2);
+  ASSERT_THAT(trials(), SizeIs(2));
+  EXPECT_EQ(trials()[0].purpose, "confirm");
+  EXPECT_EQ(summary().runs(), 0);
 }
 
 TEST_F(RecorderTest, Keeps_the_sessions_of_one_spill_file_apart) {

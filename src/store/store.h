@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "model/events.h"
-#include "store/lifecycle_event.h"
+#include "store/values.h"
 #include "util/result.h"
 
 namespace unflake {
@@ -25,13 +25,21 @@ struct RunRecord {
   TestId test;
   int attempt = 1;
   TimePoint started;
-  std::string plan_id;
+  std::string purpose;  // of a trial; see is_plain()
+  std::string plan;     // what was done to the test, in words
   OutcomeKind outcome = OutcomeKind::pass;
   Duration duration{};
   std::optional<Failure> failure;
   std::string signature;
   std::string output;  // of a failing run
 };
+
+// A plain run shows what a test does by itself. All others are trials, which a search made or a
+// look into one test: they are kept apart, without their output, and nothing but recent_trials()
+// and visit() tells of them.
+inline bool is_plain(const RunRecord& run) {
+  return run.purpose.empty() && run.plan.empty();
+}
 
 // A run that failed in a way that can be told apart from others.
 inline bool has_signature(const RunRecord& run) {
@@ -88,7 +96,8 @@ struct RecentRun {
   OutcomeKind outcome = OutcomeKind::pass;
   Duration duration{};
   int attempt = 1;
-  std::string signature, commit, branch, machine, plan_id;
+  std::string signature, commit, branch, machine;
+  std::string purpose = "", plan = "";  // of a trial
 };
 
 // Which sessions are asked about. What is empty is left open.
@@ -148,6 +157,11 @@ class Store {
   // Those of the tests that are known, in their order; faster than one by one.
   virtual Result<std::vector<TestSummary>> summarise_tests(std::span<const TestId> tests);
   virtual Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) = 0;
+  // Newest first as well; of one purpose, or of all when it is empty.
+  virtual Result<std::vector<RecentRun>> recent_trials(const TestId& test,
+                                                       const std::string& purpose, size_t most) = 0;
+  // Tests whose `target:name` matches the glob, by name, also those of which there are only trials.
+  virtual Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) = 0;
   virtual Result<std::optional<std::string>> latest_output(const TestId& test,
                                                            const std::string& signature) = 0;
   virtual Result<RunCounts> count_runs(const TestId& test, const std::string& signature,
@@ -165,9 +179,9 @@ class Store {
   // Of all projects, by name.
   virtual Result<std::vector<Prevalence>> prevalence(const Window& window) = 0;
 
-  // Tells the same event only once.
-  virtual Result<void> note(const LifecycleEvent& event) = 0;
-  virtual Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) = 0;
+  // Tells the same step only once.
+  virtual Result<void> note(const LifecycleStep& step) = 0;
+  virtual Result<std::vector<LifecycleStep>> lifecycle(const Window& window) = 0;
   virtual Result<std::vector<CauseRecord>> causes() = 0;
   // Inserts it, or replaces the one with its id. Gives the id.
   virtual Result<int64_t> save_cause(const CauseRecord& cause) = 0;

@@ -226,7 +226,7 @@ TEST_P(StoreBatchesTest, A_session_belongs_to_one_project) {
 TEST_P(StoreBatchesTest, Counts_the_runs_of_a_window_whose_end_is_outside) {
   const SessionId session = begin();
   RunRecord planned = failing_run("t", 15), skipped = passing_run("t", 16);
-  planned.plan_id = "plan";
+  planned.plan = "plan";
   skipped.outcome = OutcomeKind::skipped;
   record_all(session, {passing_run("t", 10), failing_run("t", 11), failing_run("t", 12, "bb"),
                        planned, skipped, passing_run("t", 20)});

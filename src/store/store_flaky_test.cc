@@ -149,7 +149,7 @@ TEST_P(StoreFlakyTest, Another_project_proves_nothing) {
 
 TEST_P(StoreFlakyTest, Runs_under_a_plan_prove_nothing) {
   RunRecord delayed_failure = failing_run("t", 0), delayed_pass = passing_run("u", 0);
-  delayed_failure.plan_id = delayed_pass.plan_id = "plan";
+  delayed_failure.plan = delayed_pass.plan = "plan";
   run_session(session_of("b", "c1"),
               {delayed_failure, passing_run("t", 1), delayed_pass, failing_run("u", 1)});
   EXPECT_TRUE(flaky().empty());

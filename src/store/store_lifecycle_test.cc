@@ -12,7 +12,7 @@ using testing::ElementsAre;
 
 class StoreLifecycleTest : public StoreFixture {
  protected:
-  static LifecycleEvent event(LifecycleEvent::Kind kind, int64_t second) {
+  static LifecycleStep step(LifecycleStep::Kind kind, int64_t second) {
     return {.kind = kind,
             .test = {"suite", "t"},
             .signature = "00000000000000aa",
@@ -33,38 +33,38 @@ class StoreLifecycleTest : public StoreFixture {
 UNFLAKE_ON_EVERY_BACKEND(StoreLifecycleTest);
 
 TEST_P(StoreLifecycleTest, Tells_what_was_noted_in_order_of_time) {
-  using Kind = LifecycleEvent::Kind;
+  using Kind = LifecycleStep::Kind;
   for (const Kind kind : {Kind::report_reopened, Kind::report_closed, Kind::report_opened,
                           Kind::expired, Kind::lifted, Kind::quarantined})
-    ASSERT_TRUE(store_->note(event(kind, static_cast<int64_t>(kind))));
-  const auto events = *store_->lifecycle({});
-  ASSERT_EQ(events.size(), 6u);
-  for (size_t i = 0; i < events.size(); ++i) EXPECT_EQ(events[i].kind, static_cast<Kind>(i));
-  EXPECT_EQ(events[3].test.name, "t");
-  EXPECT_EQ(events[3].signature, "00000000000000aa");
-  EXPECT_EQ(events[3].at, at_second(3));
-  EXPECT_EQ(events[3].commit, "c0ffee");
-  EXPECT_EQ(events[3].reason, "times out \xff");
-  EXPECT_EQ(events[3].owner, "@team");
-  EXPECT_EQ(events[3].url, "https://example.com/1");
+    ASSERT_TRUE(store_->note(step(kind, static_cast<int64_t>(kind))));
+  const auto steps = *store_->lifecycle({});
+  ASSERT_EQ(steps.size(), 6u);
+  for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].kind, static_cast<Kind>(i));
+  EXPECT_EQ(steps[3].test.name, "t");
+  EXPECT_EQ(steps[3].signature, "00000000000000aa");
+  EXPECT_EQ(steps[3].at, at_second(3));
+  EXPECT_EQ(steps[3].commit, "c0ffee");
+  EXPECT_EQ(steps[3].reason, "times out \xff");
+  EXPECT_EQ(steps[3].owner, "@team");
+  EXPECT_EQ(steps[3].url, "https://example.com/1");
 }
 
 TEST_P(StoreLifecycleTest, Tells_an_event_once_that_was_noted_twice) {
-  const auto lifted = event(LifecycleEvent::Kind::lifted, 5);
+  const auto lifted = step(LifecycleStep::Kind::lifted, 5);
   ASSERT_TRUE(store_->note(lifted));
   ASSERT_TRUE(store_->note(lifted));
   EXPECT_EQ(store_->lifecycle({})->size(), 1u);
 }
 
 TEST_P(StoreLifecycleTest, Tells_events_of_the_window_and_the_project_only) {
-  ASSERT_TRUE(store_->note(event(LifecycleEvent::Kind::lifted, 5)));
+  ASSERT_TRUE(store_->note(step(LifecycleStep::Kind::lifted, 5)));
   EXPECT_EQ(store_->lifecycle({at_second(5), at_second(6)})->size(), 1u);
   EXPECT_TRUE(store_->lifecycle({at_second(4), at_second(5)})->empty());
   EXPECT_TRUE(open_project("other")->lifecycle({})->empty());
 }
 
 TEST_P(StoreLifecycleTest, A_test_of_which_only_an_event_is_known_has_no_summary) {
-  ASSERT_TRUE(store_->note(event(LifecycleEvent::Kind::lifted, 5)));
+  ASSERT_TRUE(store_->note(step(LifecycleStep::Kind::lifted, 5)));
   EXPECT_TRUE(store_->summarise("*", 10)->empty());
   EXPECT_FALSE(store_->summarise_test({"suite", "t"})->has_value());
 }
@@ -263,7 +263,7 @@ TEST_P(VisitTest, What_is_recorded_elsewhere_says_the_same) {
   for (int build = 0; build < 3; ++build) {
     const SessionId session = begin(named(std::to_string(build), 100 * build));
     RunRecord planned = failing_run("u", 100 * build);
-    planned.plan_id = "plan";
+    planned.plan = "plan";
     record_all(session, {failing_run("t", 100 * build, fmt::format("sig {}", build)),
                          passing_run("t", 100 * build + 1, 7ms), planned});
     end(session);

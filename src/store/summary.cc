@@ -227,6 +227,14 @@ double sure_failure_rate(int64_t failures, int64_t runs) {
   return failures > 0 ? score_interval(failures, runs).low : 0;
 }
 
+SplitRuns::SplitRuns(std::span<const RunRecord> runs) : runs_(runs) {
+  plain_ = static_cast<size_t>(std::ranges::count_if(runs, is_plain));
+  if (std::ranges::is_partitioned(runs, is_plain)) return;
+  sorted_.assign(runs.begin(), runs.end());
+  std::ranges::stable_partition(sorted_, is_plain);
+  runs_ = sorted_;
+}
+
 bool LastFailuresReader::take(const SessionTests& session) {
   if (session.tests.empty()) return true;  // stopped before its first run was over
   if (target_.empty()) target_ = session.tests.front().test.target;

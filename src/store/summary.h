@@ -6,6 +6,7 @@
 #include <optional>
 #include <ranges>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,22 @@ SignatureSummary signature_summary_of(const TotalKey& key, const Total& total);
 // A list of tests has the least reliable one first. One failure of one run proves less than fifty
 // of a hundred, so its place comes from the lower end of the interval, at 95 % confidence.
 double sure_failure_rate(int64_t failures, int64_t runs);
+
+// The plain runs and the trials of a batch. Most batches are of one kind, and then nothing is
+// copied.
+class SplitRuns {
+ public:
+  explicit SplitRuns(std::span<const RunRecord> runs);
+  SplitRuns(const SplitRuns&) = delete;
+  SplitRuns& operator=(const SplitRuns&) = delete;
+  std::span<const RunRecord> plain() const { return runs_.first(plain_); }
+  std::span<const RunRecord> trials() const { return runs_.subspan(plain_); }
+
+ private:
+  std::vector<RunRecord> sorted_;
+  std::span<const RunRecord> runs_;
+  size_t plain_ = 0;
+};
 
 // What one session ran of one target.
 struct SessionTests {

@@ -22,7 +22,7 @@ class Export {
   Result<ExportCount> operator()(const std::string& project) {
     if (auto written = write(export_header(project)); !written) return written.error();
     if (auto written = sessions(); !written) return written.error();
-    if (auto written = events(); !written) return written.error();
+    if (auto written = steps(); !written) return written.error();
     if (auto written = causes(); !written) return written.error();
     if (auto written = write(export_end(count_.sessions, count_.runs)); !written)
       return written.error();
@@ -51,12 +51,12 @@ class Export {
     return store_.visit(visitor);
   }
 
-  Result<void> events() {
-    const auto events = store_.lifecycle({since_, TimePoint::max()});
-    if (!events) return events.error();
-    for (const LifecycleEvent& event : *events) {
-      ++count_.events;
-      if (auto written = write(to_json(event)); !written) return written;
+  Result<void> steps() {
+    const auto steps = store_.lifecycle({since_, TimePoint::max()});
+    if (!steps) return steps.error();
+    for (const LifecycleStep& step : *steps) {
+      ++count_.steps;
+      if (auto written = write(to_json(step)); !written) return written;
     }
     return {};
   }
@@ -179,8 +179,8 @@ class Import {
         return take(run_from(value), line);
       case SpillLine::suppressed:
         return take(suppressed_from(value), line);
-      case SpillLine::event:
-        return counted(store_.note(event_from(value)), count_.events);
+      case SpillLine::step:
+        return counted(store_.note(step_from(value)), count_.steps);
       case SpillLine::cause:
         return take(cause_from(value));
       case SpillLine::header:

@@ -11,7 +11,7 @@
 namespace unflake {
 
 struct ExportCount {
-  int64_t sessions = 0, runs = 0, events = 0, causes = 0;
+  int64_t sessions = 0, runs = 0, steps = 0, causes = 0;
 };
 
 // Takes one line after the other, each with its line feed; an error ends the export.
@@ -30,7 +30,7 @@ struct BadLine {
 struct ImportCount {
   int64_t sessions = 0;
   int64_t runs = 0;                // read and in the database now
-  int64_t events = 0, causes = 0;  // the same of what people did about them
+  int64_t steps = 0, causes = 0;   // the same of what people did about them
   int64_t bad_lines = 0;           // left out
   std::vector<BadLine> first_bad;  // the first hundred of them
   bool cut_short = false;          // an export that lacks its end

@@ -11,21 +11,37 @@
 
 namespace unflake {
 
-int64_t to_microseconds(std::chrono::system_clock::time_point time) {
+std::string_view to_string(LifecycleStep::Kind kind) {
+  switch (kind) {
+    case LifecycleStep::Kind::quarantined:
+      return "quarantined";
+    case LifecycleStep::Kind::lifted:
+      return "lifted";
+    case LifecycleStep::Kind::expired:
+      return "expired";
+    case LifecycleStep::Kind::report_opened:
+      return "report opened";
+    case LifecycleStep::Kind::report_closed:
+      return "report closed";
+    case LifecycleStep::Kind::report_reopened:
+      return "report reopened";
+  }
+  return "";
+}
+
+int64_t to_microseconds(TimePoint time) {
   return std::chrono::floor<std::chrono::microseconds>(time.time_since_epoch()).count();
 }
 
-std::optional<int64_t> to_microseconds(
-    const std::optional<std::chrono::system_clock::time_point>& time) {
+std::optional<int64_t> to_microseconds(const std::optional<TimePoint>& time) {
   if (!time) return std::nullopt;
   return to_microseconds(*time);
 }
 
-std::chrono::system_clock::time_point to_time(int64_t microseconds) {
-  using Time = std::chrono::system_clock::time_point;
-  const int64_t bounded =
-      std::clamp(microseconds, to_microseconds(Time::min()) + 1, to_microseconds(Time::max()));
-  return Time(std::chrono::microseconds(bounded));
+TimePoint to_time(int64_t microseconds) {
+  const int64_t bounded = std::clamp(microseconds, to_microseconds(TimePoint::min()) + 1,
+                                     to_microseconds(TimePoint::max()));
+  return TimePoint(std::chrono::microseconds(bounded));
 }
 
 int64_t recorded_us(Duration duration) {
@@ -47,9 +63,15 @@ std::vector<std::string> split_argv(std::string_view joined) {
   return argv;
 }
 
-int64_t cut_off(const std::optional<Duration>& kept, std::chrono::system_clock::time_point now) {
+int64_t cut_off(const std::optional<Duration>& kept, TimePoint now) {
   if (!kept) return INT64_MIN;
   return to_microseconds(now) - std::clamp<int64_t>(kept->count(), 0, INT64_MAX / 2);
+}
+
+TrialBounds trial_bounds(const Retention& retention, TimePoint now) {
+  if (retention.most_trials == 0) return {.before_us = INT64_MAX};
+  return {.before_us = cut_off(retention.trials, now),
+          .newer = retention.most_trials ? *retention.most_trials - 1 : INT64_MAX};
 }
 
 std::string make_session_uuid() {
@@ -84,14 +106,14 @@ constexpr std::array<std::pair<FailureKind, int64_t>, 14> failures{{
     {FailureKind::not_started, 13},
 }};
 
-using Event = LifecycleEvent::Kind;
-constexpr std::array<std::pair<Event, int64_t>, 6> events{{
-    {Event::quarantined, 0},
-    {Event::lifted, 1},
-    {Event::expired, 2},
-    {Event::report_opened, 3},
-    {Event::report_closed, 4},
-    {Event::report_reopened, 5},
+using Step = LifecycleStep::Kind;
+constexpr std::array<std::pair<Step, int64_t>, 6> steps{{
+    {Step::quarantined, 0},
+    {Step::lifted, 1},
+    {Step::expired, 2},
+    {Step::report_opened, 3},
+    {Step::report_closed, 4},
+    {Step::report_reopened, 5},
 }};
 
 template <class Table, class Kind>
@@ -126,12 +148,12 @@ FailureKind failure_from_code(int64_t code) {
   return find_kind(failures, code, FailureKind::exit_status);
 }
 
-int64_t code_of(LifecycleEvent::Kind kind) {
-  return find_code(events, kind, 0);
+int64_t code_of(LifecycleStep::Kind kind) {
+  return find_code(steps, kind, 0);
 }
 
-LifecycleEvent::Kind lifecycle_from_code(int64_t code) {
-  return find_kind(events, code, LifecycleEvent::Kind::quarantined);
+LifecycleStep::Kind lifecycle_from_code(int64_t code) {
+  return find_kind(steps, code, LifecycleStep::Kind::quarantined);
 }
 
 int64_t code_of(CauseRecord::State state) {

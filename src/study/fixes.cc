@@ -63,7 +63,7 @@ bool is_code_line(std::string_view line) {
          !line.starts_with("*") && !line.starts_with("# ");
 }
 
-// The hunks of files that hold code, and of each what went and what came.
+// The hunks of files that hold code, and for each what was removed and added.
 std::vector<Change> changes_in(std::string_view diff) {
   std::vector<Change> changes;
   bool in_code = false, in_hunk = false;
@@ -115,7 +115,7 @@ const TimeUnit* unit_named(std::string_view word) {
   return found == time_units.end() ? nullptr : &*found;
 }
 
-// A line with its numbers, and the units of time beside them, taken out.
+// A line with its numbers, and the units of time next to them, removed.
 struct MaskedLine {
   std::string text;
   std::vector<double> numbers;

@@ -23,8 +23,8 @@ bool is_code_path(std::string_view path);
 // that does (test_x, x_test, XTest, x.spec).
 bool is_test_path(std::string_view path);
 
-// Where a fix was made. Files that only people read do not count; any other file that is no code
-// makes it `other`. `test_files` are known to hold tests whatever they are called.
+// Where a fix was made. Files that only people read do not count; any other file that is not code
+// makes it `other`. `test_files` are known to hold tests whatever their names.
 FixPlace fix_place(const std::vector<std::string>& paths,
                    const std::vector<std::string>& test_files);
 

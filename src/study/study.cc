@@ -267,7 +267,7 @@ void count_fixes(FixCounts& counts, const ProjectFacts& facts,
       std::ranges::count_if(facts.commits, [](const auto& one) { return one.second.has_value(); }));
 }
 
-// Runs that were made until a failure led to the fix are biased towards failing. Without that one
+// Runs that were made before a failure led to the fix are biased towards failing. Without that one
 // failure the share of the others is not (Haldane's estimate for inverse sampling).
 Tries without_the_last(Tries tries) {
   if (tries.failures == 0) return tries;

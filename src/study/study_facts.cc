@@ -10,7 +10,7 @@
 namespace unflake {
 namespace {
 
-using Kind = LifecycleEvent::Kind;
+using Kind = LifecycleStep::Kind;
 using FailureKey = std::pair<TestId, std::string>;
 
 constexpr auto shortest_before = std::chrono::days(30);
@@ -23,16 +23,16 @@ bool closes(Kind kind) {
   return kind == Kind::lifted || kind == Kind::report_closed;
 }
 
-// What happened to one failure, event by event.
+// What happened to one failure, step by step.
 class EpisodeBook {
  public:
   EpisodeBook(const FailureKey& key, const FlakyFailure* failure) : key_(key), failure_(failure) {
     if (failure) open(failure->first, "");
   }
 
-  void add(const LifecycleEvent& event) {
-    if (opens(event.kind)) open(event.at, event.url);
-    if (closes(event.kind)) close(event);
+  void add(const LifecycleStep& step) {
+    if (opens(step.kind)) open(step.at, step.url);
+    if (closes(step.kind)) close(step);
   }
 
   std::vector<FlakyEpisode> finish() {
@@ -57,12 +57,12 @@ class EpisodeBook {
 
   // A report is closed and a quarantine lifted for one and the same fix: the first of them counts,
   // and what the second one knows is taken along.
-  void close(const LifecycleEvent& event) {
-    if (episodes_.empty()) open(event.at, event.url);
+  void close(const LifecycleStep& step) {
+    if (episodes_.empty()) open(step.at, step.url);
     FlakyEpisode& episode = episodes_.back();
-    if (!episode.closed) episode.closed = std::max(event.at, episode.opened);
-    if (episode.commit.empty()) episode.commit = event.commit;
-    if (episode.url.empty()) episode.url = event.url;
+    if (!episode.closed) episode.closed = std::max(step.at, episode.opened);
+    if (episode.commit.empty()) episode.commit = step.commit;
+    if (episode.url.empty()) episode.url = step.url;
   }
 
   FailureKey key_;
@@ -81,18 +81,18 @@ bool is_settled(const FlakyEpisode& episode) {
 }
 
 std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
-                                      std::vector<LifecycleEvent> events) {
-  std::ranges::stable_sort(events, {}, &LifecycleEvent::at);
+                                      std::vector<LifecycleStep> steps) {
+  std::ranges::stable_sort(steps, {}, &LifecycleStep::at);
   std::map<TestId, std::set<std::string>> signatures;
   std::map<FailureKey, const FlakyFailure*> known;
   for (const FlakyFailure& failure : failures) {
     signatures[failure.test].insert(failure.signature);
     known[{failure.test, failure.signature}] = &failure;
   }
-  for (const LifecycleEvent& event : events)
-    if (!event.signature.empty()) signatures[event.test].insert(event.signature);
-  for (const LifecycleEvent& event : events)
-    if (signatures[event.test].empty()) signatures[event.test].insert("");
+  for (const LifecycleStep& step : steps)
+    if (!step.signature.empty()) signatures[step.test].insert(step.signature);
+  for (const LifecycleStep& step : steps)
+    if (signatures[step.test].empty()) signatures[step.test].insert("");
 
   std::map<FailureKey, EpisodeBook> books;
   for (const auto& [test, of_test] : signatures)
@@ -101,10 +101,10 @@ std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
       const auto failure = known.find(key);
       books.try_emplace(key, key, failure == known.end() ? nullptr : failure->second);
     }
-  for (const LifecycleEvent& event : events)
-    for (const std::string& signature : signatures[event.test])
-      if (event.signature.empty() || event.signature == signature)
-        books.at({event.test, signature}).add(event);
+  for (const LifecycleStep& step : steps)
+    for (const std::string& signature : signatures[step.test])
+      if (step.signature.empty() || step.signature == signature)
+        books.at({step.test, signature}).add(step);
 
   std::vector<FlakyEpisode> all;
   for (auto& [key, book] : books) std::ranges::move(book.finish(), std::back_inserter(all));
@@ -129,8 +129,8 @@ ClaimWindows windows_of(const std::vector<FlakyEpisode>& episodes, size_t claim,
 
 namespace {
 
-// A study that takes minutes because somebody's suite fails in a hundred thousand ways is of no
-// use.
+// A study that takes minutes because somebody's suite fails in a hundred thousand ways is not
+// useful.
 constexpr size_t most_failures = 20'000;
 constexpr size_t most_tests = 5'000;
 constexpr size_t most_claims = 1'000;
@@ -166,20 +166,20 @@ class Gathering {
   Result<void> lifecycle() {
     auto failures = store_.flaky_failures(known_until_, most_failures);
     if (!failures) return failures.error();
-    auto events = store_.lifecycle(known_until_);
-    if (!events) return events.error();
+    auto steps = store_.lifecycle(known_until_);
+    if (!steps) return steps.error();
     auto causes = store_.causes();
     if (!causes) return causes.error();
     if (failures->size() == most_failures)
       note("only the {} flaky failures that hit most builds were looked at", most_failures);
     facts_.failures = std::move(*failures);
-    facts_.episodes = episodes_of(facts_.failures, std::move(*events));
+    facts_.episodes = episodes_of(facts_.failures, std::move(*steps));
     leave_out_never_flaky();
     facts_.causes = std::move(*causes);
     return {};
   }
 
-  // Somebody put it in quarantine, but no run has shown it to be flaky: it may be plainly broken.
+  // Somebody put it in quarantine, but no run has shown it to be flaky: it may simply be broken.
   void leave_out_never_flaky() {
     std::set<TestId> flaky, others;
     for (const FlakyFailure& failure : facts_.failures) flaky.insert(failure.test);

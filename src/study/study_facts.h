@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_event.h"
 #include "store/store.h"
+#include "store/values.h"
 #include "study/fixes.h"
 
 namespace unflake {
@@ -27,9 +27,9 @@ struct FlakyEpisode {
 // It was claimed to be over, and has not failed since.
 bool is_settled(const FlakyEpisode& episode);
 
-// Oldest first for each failure. An event without a signature is about all failures of its test.
+// Oldest first for each failure. An step without a signature is about all failures of its test.
 std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
-                                      std::vector<LifecycleEvent> events);
+                                      std::vector<LifecycleStep> steps);
 
 // A window before and one after a claim, as far as no other claim about the same failure is in
 // them and all runs are `known`. The one before is as long as the one after, or 30 days when that
@@ -41,7 +41,7 @@ struct ClaimWindows {
 ClaimWindows windows_of(const std::vector<FlakyEpisode>& episodes, size_t claim,
                         const Window& known);
 
-// All that a study needs to know of one project, read from its history once.
+// All that a study needs to know about one project, read from its history once.
 
 struct FlakyTestRuns {
   TestId test;
@@ -63,7 +63,7 @@ struct ProjectFacts {
   std::optional<Prevalence> prevalence;
   std::vector<FlakyFailure> failures;  // ever
   std::vector<FlakyEpisode> episodes;
-  int64_t never_flaky = 0;  // tests of which lifecycle events tell, but no flaky failure
+  int64_t never_flaky = 0;  // tests of which lifecycle steps tell, but no flaky failure
   std::vector<FlakyTestRuns> tests;
   int64_t other_repros = 0;  // of tests that are not among them
   std::vector<ClaimEvidence> claims;
@@ -74,11 +74,11 @@ struct ProjectFacts {
 };
 
 struct StudyQuestion {
-  Window window;  // of prevalence; all else is of everything until its end
+  Window window;  // of prevalence; all else covers everything until its end
   std::string project;
   std::map<TestId, std::string> repros;  // and the category of each, which may be empty
   std::function<std::optional<CommitChange>(const std::string& commit)> change_of;
-  // What takes time and is left out when nobody wants to see it: runs of each flaky test, evidence
+  // What takes time and is left out when it is not asked for: runs of each flaky test, evidence
   // about claims, changes of commits.
   bool with_runs = true, with_claims = true, with_commits = true;
 };

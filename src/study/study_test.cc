@@ -241,8 +241,8 @@ TEST_F(StudyFactsTest, Tell_what_happened_before_and_after_a_claim) {
   for (int at = 1; at <= 9; ++at) run_on(at, "a", at % 3 != 0, "build-" + std::to_string(at / 4));
   run_on(20, "a", true, "after");
   run_on(21, "a", false, "after");
-  LifecycleEvent lifted;
-  lifted.kind = LifecycleEvent::Kind::lifted;
+  LifecycleStep lifted;
+  lifted.kind = LifecycleStep::Kind::lifted;
   lifted.test = named("a");
   lifted.at = day(15);
   lifted.commit = "abc";
@@ -272,7 +272,7 @@ TEST_F(StudyFactsTest, A_broken_test_that_somebody_quarantined_is_not_flaky) {
     run_on(at, "a", at == 20, "one");
     run_on(at, "broken", false, "one");
   }
-  LifecycleEvent quarantined;
+  LifecycleStep quarantined;
   quarantined.test = named("broken");
   quarantined.signature = "broken-signature";
   quarantined.at = day(22);
@@ -288,8 +288,8 @@ TEST_F(StudyFactsTest, A_broken_test_that_somebody_quarantined_is_not_flaky) {
 TEST_F(StudyFactsTest, A_test_that_only_fails_after_a_claimed_fix_is_told_apart) {
   run_on(1, "a", true, "one");
   run_on(1, "a", false, "one");
-  LifecycleEvent lifted;
-  lifted.kind = LifecycleEvent::Kind::lifted;
+  LifecycleStep lifted;
+  lifted.kind = LifecycleStep::Kind::lifted;
   lifted.test = named("a");
   lifted.at = day(15);
   ASSERT_TRUE(store_.note(lifted));

@@ -11,7 +11,9 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <set>
 
+#include "suite/program.h"
 #include "util/text.h"
 #include "util/unique_fd.h"
 
@@ -35,11 +37,50 @@ const Adapter& adapter_for(Framework framework) {
   return command_adapter();
 }
 
+Result<Command> Adapter::in_order(const std::vector<const Test*>& order,
+                                  const std::vector<const Test*>&) const {
+  return cannot_share(*order.front(), "each of its tests is a command of its own");
+}
+
+namespace {
+
+std::vector<const Test*> pointers(const Tests& tests) {
+  std::vector<const Test*> all;
+  for (const auto& test : tests) all.push_back(test.get());
+  return all;
+}
+
+Result<void> check_company(const Test& test, const Test& first) {
+  if (test.id.target != first.id.target || test.framework != first.framework)
+    return cannot_share(test, fmt::format("it is of another program than {}", to_string(first.id)));
+  if (test.is_entry) return cannot_share(test, "CTest decides how it is run");
+  if (!test.obstacle.empty()) return cannot_share(test, test.obstacle);
+  if (test.disabled && test.disabled_reason.starts_with(inseparable))
+    return cannot_share(test, test.disabled_reason);
+  return {};
+}
+
+}  // namespace
+
+Result<TestOrder> in_one_process(const Tests& order, const Tests& listed) {
+  if (order.empty()) return internal_error("there is no test to run");
+  if (order.size() == 1) return TestOrder(order.front());
+  std::set<TestId> seen;
+  for (const auto& test : order) {
+    if (auto fits = check_company(*test, *order.front()); !fits) return fits.error();
+    if (!seen.insert(test->id).second)
+      return cannot_share(*test, "no framework runs a test twice in one process");
+  }
+  auto command = adapter_for(order.front()->framework).in_order(pointers(order), pointers(listed));
+  if (!command) return command.error();
+  return TestOrder(order, std::move(*command));
+}
+
 namespace {
 
 namespace fs = std::filesystem;
 
-// What betrays a framework in a linked file, stripped or not. `=` stands for the end of the string
+// What gives a framework away in a linked file, stripped or not. `=` means the end of the string
 // on that side; it also keeps this table, which is part of unflake's own read-only data, from
 // being taken for evidence.
 struct Evidence {
@@ -148,8 +189,8 @@ bool any_constant(const Strings& strings, std::string_view pattern) {
   return false;
 }
 
-// What is linked or instantiated counts more than words, which a program may hold for reasons of
-// its own (a test runner's user interface, for one).
+// What is linked or instantiated counts more than words, which a program may contain for other
+// reasons (a test runner's user interface, for one).
 std::optional<Framework> framework_in(const Strings& strings) {
   for (const Evidence& evidence : known)
     if (holds_any(strings.needed, evidence.libraries) ||

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/outcome.h"
+#include "model/plan.h"
 #include "model/test.h"
 #include "util/result.h"
 
@@ -21,7 +22,7 @@ struct Target {
 struct ListOptions {
   bool open_cases = false;   // open a CTest entry that is a test executable into its cases
   std::string ctest_config;  // as for `ctest -C`
-  bool labels = false;       // wanted also where the suite has to be started again for them
+  bool labels = false;       // wanted even where the suite has to be started again for them
   Duration timeout{std::chrono::seconds(60)};  // for the target to list its tests
 };
 
@@ -39,9 +40,18 @@ class Adapter {
   virtual ~Adapter() = default;
   virtual Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                          Launcher& launcher) const = 0;
+  // How one process runs several tests of a target, one after the other in this order; `listed` are
+  // all that it has, as list() gave them. An error where the framework cannot select just these, or
+  // does not keep the order.
+  virtual Result<Command> in_order(const std::vector<const Test*>& order,
+                                   const std::vector<const Test*>& listed) const;
 };
 
 const Adapter& adapter_for(Framework framework);
+
+// The same for tests as sessions and searches have them. A single test needs nothing.
+using Tests = std::vector<std::shared_ptr<const Test>>;
+Result<TestOrder> in_one_process(const Tests& order, const Tests& listed);
 
 // Reads the file only; a program that is not a test suite is never started to find out.
 Result<Framework> recognise(const std::string& path);

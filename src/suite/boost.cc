@@ -43,8 +43,8 @@ ListedCase read_label(std::string_view label) {
   return listed;
 }
 
-// Reads the statements of the graph. A node is a suite when a brace opens behind it; what was a
-// node and got no brace is a case.
+// Reads the statements of the graph. A node is a suite when a brace opens after it; what was a
+// node and has no brace is a case.
 class GraphReader {
  public:
   void read(std::string_view line) {
@@ -104,11 +104,11 @@ const ListedCase* also_selected(const std::vector<ListedCase>& cases, size_t wan
   return nullptr;
 }
 
-// The log names every case, also those that do not run; the output is to have room for the test's.
+// The log names every case, even those that do not run; the output must have room for the test's.
 constexpr size_t most_logged_cases = 200;
 
-// Only the detailed report tells that Boost.Test has skipped a case, and only the log that one
-// has begun and come to its end: projects send the report elsewhere.
+// Only the detailed report shows that Boost.Test has skipped a case, and only the log that one
+// has begun and ended: projects send the report elsewhere.
 std::vector<std::string> selection(const Target& target, const std::string& filter, size_t cases) {
   std::vector<std::string> words{"--run_test=" + filter, "--color_output=no",
                                  "--report_level=detailed"};
@@ -135,8 +135,30 @@ std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& 
   return tests;
 }
 
+constexpr std::string_view run_option = "--run_test=";
+
 class BoostTestAdapter : public Adapter {
  public:
+  // In the order of the listing; the log tells them apart in the output.
+  Result<Command> in_order(const std::vector<const Test*>& order,
+                           const std::vector<const Test*>& listed) const override {
+    const auto positions = positions_in(listed, order);
+    if (!positions) return positions.error();
+    if (!std::ranges::is_sorted(*positions))
+      return cannot_share(*order.front(), "Boost.Test runs tests in the order of its listing");
+    std::vector<std::string> filters;
+    for (const Test* test : order) {
+      const auto words = selection_from(*test, run_option);
+      if (words.empty() || words.back() != boost_progress_log)
+        return cannot_share(*test,
+                            "its log is needed, and the program's arguments send it elsewhere");
+      filters.push_back(words.front().substr(run_option.size()));
+    }
+    std::vector<std::string> words = selection_from(*order.front(), run_option);
+    words.front() = std::string(run_option) + join(filters, ":");
+    return with_selection(*order.front(), run_option, std::move(words));
+  }
+
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     const Command command = target_command(target, {"--list_content=DOT"});

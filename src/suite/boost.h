@@ -16,7 +16,7 @@ inline constexpr std::string_view boost_progress_log = "--log_level=test_suite";
 // is its path. None when the text holds no complete graph.
 std::optional<std::vector<ListedCase>> parse_boost_graph(std::string_view output);
 
-// The path for `--run_test`. Characters that the filter language takes for itself end a component
+// The path for `--run_test`. Characters that the filter language reserves end a component
 // early with `*`: it knows wildcards at the ends of a component and no quoting.
 std::string boost_filter(std::string_view path);
 

@@ -13,7 +13,7 @@
 namespace unflake {
 namespace {
 
-// Names may begin, end or consist of blanks.
+// Names may begin with, end with or consist of spaces.
 constexpr unsigned keep_blanks = (pugi::parse_default | pugi::parse_ws_pcdata) & ~pugi::parse_eol;
 
 std::vector<std::string> tags_in(std::string_view text) {
@@ -162,7 +162,7 @@ class NamesListing {
       : target_(target), options_(options), launcher_(launcher) {}
 
   // Version 2 exits with the number of tests that it listed, so only a listing without tests can
-  // be told to have failed.
+  // be said to have failed.
   Result<std::vector<ListedCase>> select(const std::string& spec) {
     const Command command = command_for(spec);
     const auto answer = ask(command, options_, launcher_);
@@ -203,7 +203,7 @@ class NamesListing {
 // Version 2 names the tags of a test only to people, in lines that are broken anywhere. So it is
 // asked for the tests of each tag.
 Result<void> add_tags(NamesListing& listing, std::vector<ListedCase>& cases) {
-  constexpr size_t most_tags = 200;  // each takes a start of the program
+  constexpr size_t most_tags = 200;  // each requires starting the program
   auto tags = listing.tags();
   if (!tags) return tags.error();
   tags->resize(std::min(tags->size(), most_tags));
@@ -240,6 +240,30 @@ Result<std::vector<ListedCase>> list_version_2(const Target& target, const ListO
 
 class Catch2Adapter : public Adapter {
  public:
+  // In the order of declaration, or by name; the duration of each test, when it has ended, is what
+  // tells them apart in the output.
+  Result<Command> in_order(const std::vector<const Test*>& order,
+                           const std::vector<const Test*>& listed) const override {
+    const auto positions = positions_in(listed, order);
+    if (!positions) return positions.error();
+    std::vector<std::string> specs;
+    for (const Test* test : order) {
+      if (test->id.name.find('\n') != std::string::npos)
+        return cannot_share(*test, "a name of several lines cannot be found in Catch2's output");
+      specs.push_back(test->command.argv.back());
+    }
+    const bool by_name =
+        std::ranges::is_sorted(order, {}, [](const Test* t) { return t->id.name; });
+    if (!std::ranges::is_sorted(*positions) && !by_name)
+      return cannot_share(*order.front(),
+                          "Catch2 runs tests in the order of their declaration or of their names");
+    const char* how = std::ranges::is_sorted(*positions) ? "decl" : "lex";
+    Command command = order.front()->command;
+    command.argv.back() = join(specs, ",");
+    command.argv.insert(command.argv.end(), {"--order", how, "--durations", "yes"});
+    return command;
+  }
+
   // Version 2 knows the options too, and lists for people whatever the reporter: the answer tells
   // the versions apart better than a version number would.
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,

@@ -20,7 +20,7 @@ std::vector<ListedCase> parse_catch2_names(std::string_view output);
 std::vector<std::string> parse_catch2_tags(std::string_view output);
 
 // A test spec for each of `names`. Catch2 compares names without regard to case and surrounding
-// blanks, and a `*` at an end cannot be quoted; other names that match are excluded. None where no
+// spaces, and a `*` at an end cannot be quoted; other names that match are excluded. None where no
 // spec selects the test alone, because two names differ in nothing that Catch2 compares.
 std::vector<std::optional<std::string>> catch2_specs(const std::vector<std::string>& names);
 

@@ -105,8 +105,8 @@ Result<std::string> find_ctest(const std::string& folder) {
                      "install CMake 3.14 or newer, or add it to PATH");
 }
 
-// CTest leaves out, without a word, every test of a multi-configuration build for which it was
-// given no configuration.
+// CTest silently leaves out every test of a multi-configuration build for which it was
+// not given a configuration.
 Result<void> check_configuration(const std::string& folder, const ListOptions& options) {
   const std::string generator = cmake_cache_value(folder, "CMAKE_GENERATOR").value_or("");
   if (!options.ctest_config.empty() || generator.find("Multi-Config") == std::string::npos)
@@ -131,7 +131,7 @@ bool has_no_program(const Test& entry) {
   return entry.command.argv.empty() && entry.obstacle.empty();
 }
 
-// The list has no word about a program that is not there; only a talkative one names it.
+// The list says nothing about a missing program; only the verbose one names it.
 void explain_missing_programs(std::vector<Test>& entries, const std::string& ctest,
                               const Target& target, const ListOptions& options,
                               Launcher& launcher) {
@@ -165,7 +165,7 @@ Result<std::vector<Test>> list_entries(const Target& target, const ListOptions& 
   return tests;
 }
 
-// Lets an entry's executable list its cases in the surroundings that the entry declares.
+// Lets an entry's executable list its cases in the environment that the entry declares.
 class EntryLauncher : public Launcher {
  public:
   EntryLauncher(Launcher& launcher, const Command& entry) : launcher_(launcher), entry_(entry) {}
@@ -186,7 +186,7 @@ std::vector<std::string> arguments_of(const Test& test) {
   return {test.command.argv.begin() + 1, test.command.argv.end()};
 }
 
-// A rule about the output or the end of the whole executable says nothing about one of its cases,
+// A rule about the output or exit of the whole executable says nothing about one of its cases,
 // and a fixture is set up by all of them together.
 bool can_open(const Test& entry) {
   return entry.framework != Framework::ctest && !entry.disabled && entry.obstacle.empty() &&
@@ -227,7 +227,7 @@ std::vector<Test> open_entry(const Test& entry, const ListOptions& options, Laun
   return tests;
 }
 
-// Who depends on an opened entry depends on each of its cases.
+// Whoever depends on an opened entry depends on each of its cases.
 void follow_opened(std::vector<Test>& tests,
                    const std::map<std::string, std::vector<std::string>>& opened) {
   for (Test& test : tests) {
@@ -289,7 +289,7 @@ class CtestAdapter : public Adapter {
   }
 };
 
-// What gtest_discover_tests() and its like list in the place of the tests of a target that is not
+// What gtest_discover_tests() and the like list instead of the tests of a target that is not
 // built.
 std::optional<std::string> target_of_placeholder(const std::string& entry) {
   constexpr std::string_view ending = "_NOT_BUILT";
@@ -307,7 +307,7 @@ bool is_any(std::string_view word, std::initializer_list<std::string_view> words
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Catch2 takes every word that is no option, or the value of one, for a test spec.
+// Catch2 takes every word that is not an option, or the value of one, for a test spec.
 bool selects_catch2_cases(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
@@ -404,7 +404,7 @@ std::string ctest_target_name(const std::string& folder) {
 
 namespace {
 
-// Such an entry checks that the executable answers a question, and runs no test.
+// Such an entry checks that the executable answers a query, and does not run a test.
 bool asks_a_question(std::string_view word) {
   if (!word.starts_with('-')) return false;
   const size_t name = word.find_first_not_of('-');

@@ -16,7 +16,7 @@ namespace unflake {
 using EnvLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
 // What CTest's ENVIRONMENT and ENVIRONMENT_MODIFICATION do to an environment in which `inherited`
-// tells the values.
+// has the values.
 Result<std::vector<EnvChange>> ctest_environment(const std::vector<std::string>& settings,
                                                  const std::vector<std::string>& modifications,
                                                  const EnvLookup& inherited);
@@ -26,7 +26,7 @@ Result<std::vector<EnvChange>> ctest_environment(const std::vector<std::string>&
 Result<std::vector<Test>> parse_ctest_json(std::string_view text, const std::string& target_name,
                                            const EnvLookup& inherited);
 
-// The programs that CTest did not find, by entry, as `ctest -N -V` tells them.
+// The programs that CTest did not find, by entry, as `ctest -N -V` lists them.
 std::map<std::string, std::string> parse_missing_programs(std::string_view text);
 
 // Why an entry without a command cannot be started, and what to do. The program is empty when it is

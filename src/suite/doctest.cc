@@ -14,7 +14,7 @@
 namespace unflake {
 namespace {
 
-// doctest writes line feeds in names as they are; XML would have them read as blanks.
+// doctest writes line feeds in names as they are; XML would turn them into spaces.
 constexpr unsigned raw_attributes =
     pugi::parse_default & ~(pugi::parse_wconv_attribute | pugi::parse_eol);
 
@@ -67,7 +67,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// What doctest is told to run, and what it will run then.
+// What doctest is told to run, and what it will then run.
 struct Filters {
   Filter name;
   Filter suite;
@@ -97,7 +97,7 @@ struct Filters {
   }
 };
 
-// Where the cases of each key stand in the list.
+// Where the cases of each key are in the list.
 using Positions = std::map<Key, std::vector<size_t>>;
 
 Positions positions_of(const std::vector<ListedCase>& cases) {
@@ -155,8 +155,73 @@ Result<std::vector<ListedCase>> ask_for_cases(const Target& target, std::vector<
   return std::move(*cases);
 }
 
+constexpr std::string_view first_word = "--case-sensitive";
+constexpr std::string_view case_option = "--test-case=", suite_option = "--test-suite=";
+
+std::string value_of(const std::vector<std::string>& words, std::string_view option) {
+  for (const std::string& word : words)
+    if (word.starts_with(option)) return word.substr(option.size());
+  return "";
+}
+
+// What doctest is to run together: any of the names in any of the suites, which may be too much.
+struct JointFilters {
+  std::vector<std::string> names, suites;
+  bool with_skipped = false;
+
+  bool pass(const Test& test) const {
+    const bool has_suite = !test.suite.empty() && test.id.name.starts_with(test.suite + "/");
+    const std::string name = has_suite ? test.id.name.substr(test.suite.size() + 1) : test.id.name;
+    const auto is_any = [](const std::vector<std::string>& filters, const std::string& text) {
+      return std::ranges::any_of(
+          filters, [&](const std::string& filter) { return glob_match(filter, text); });
+    };
+    return (with_skipped || !test.disabled) && is_any(names, name) &&
+           (suites.empty() || is_any(suites, test.suite));
+  }
+};
+
+Result<JointFilters> joint_filters(const std::vector<const Test*>& order) {
+  JointFilters joint;
+  for (const Test* test : order) {
+    const auto words = selection_from(*test, first_word);
+    const std::string name = value_of(words, case_option), suite = value_of(words, suite_option);
+    if (name.empty() || !value_of(words, "--first=").empty())
+      return cannot_share(*test, "its name does not select it alone");
+    joint.names.push_back(name);
+    if (!suite.empty()) joint.suites.push_back(suite);
+    joint.with_skipped = joint.with_skipped || test->disabled;
+  }
+  if (joint.suites.size() < joint.names.size()) joint.suites.clear();
+  return joint;
+}
+
 class DoctestAdapter : public Adapter {
  public:
+  // In the order of their files, or by name; the duration of each test, when it has ended, is what
+  // tells them apart in the output.
+  Result<Command> in_order(const std::vector<const Test*>& order,
+                           const std::vector<const Test*>& listed) const override {
+    const auto positions = positions_in(listed, order);
+    if (!positions) return positions.error();
+    const auto joint = joint_filters(order);
+    if (!joint) return joint.error();
+    for (const Test* test : listed)
+      if (joint->pass(*test) != (std::ranges::find(order, test->id, &Test::id) != order.end()))
+        return cannot_share(*test, "doctest's filters cannot select just the tests asked for");
+    const bool by_name = std::ranges::is_sorted(joint->names);
+    if (!std::ranges::is_sorted(*positions) && !by_name)
+      return cannot_share(*order.front(),
+                          "doctest runs tests in the order of their files or of their names");
+    const char* how = std::ranges::is_sorted(*positions) ? "--order-by=file" : "--order-by=name";
+    std::vector<std::string> words{std::string(first_word), how, "--duration=true",
+                                   std::string(case_option) + join(joint->names, ",")};
+    if (!joint->suites.empty())
+      words.push_back(std::string(suite_option) + join(joint->suites, ","));
+    if (joint->with_skipped) words.emplace_back("--no-skip");
+    return with_selection(*order.front(), first_word, std::move(words));
+  }
+
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     const std::vector<std::string> words{"--list-test-cases", "--reporters=xml", "--order-by=file"};

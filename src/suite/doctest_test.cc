@@ -17,7 +17,7 @@ std::vector<Test> listed(const std::string& name) {
   return list_fixture(name, Framework::doctest);
 }
 
-// The lines at which the cases stand that a run enters. A case that crashes leaves no end of the
+// The lines of the cases that a run enters. A case that crashes leaves no end of the
 // report, so this does not read it as XML.
 std::vector<int> lines_run(Command command) {
   command.argv.push_back("--reporters=xml");

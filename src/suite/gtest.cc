@@ -1,5 +1,8 @@
 #include "suite/gtest.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "suite/adapter.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -92,8 +95,121 @@ Test to_test(const Target& target, const std::vector<ListedCase>& cases,
   return test;
 }
 
+constexpr std::string_view filter_option = "--gtest_filter=";
+constexpr std::string_view disabled_option = "--gtest_also_run_disabled_tests";
+
+// Filters of tests that each select one alone, as one that selects them all. What one of them
+// excludes another may want.
+std::string joined_filter(const std::vector<const Test*>& order) {
+  std::vector<std::string> wanted, excluded;
+  for (const Test* test : order) {
+    const std::string filter =
+        selection_from(*test, filter_option).front().substr(filter_option.size());
+    const size_t dash = filter.find('-');
+    wanted.push_back(filter.substr(0, dash));
+    if (dash != std::string::npos) excluded.push_back(filter.substr(dash + 1));
+  }
+  return join(wanted, ":") + (excluded.empty() ? "" : "-" + join(excluded, ":"));
+}
+
+// GoogleTest's own generator, which has been the same in all versions.
+class GtestRandom {
+ public:
+  explicit GtestRandom(uint32_t seed) : state_(seed) {}
+
+  void shuffle(std::vector<size_t>& range, size_t begin, size_t end) {
+    for (size_t width = end - begin; width >= 2; --width)
+      std::swap(range[begin + width - 1], range[begin + next(static_cast<uint32_t>(width))]);
+  }
+
+ private:
+  uint32_t next(uint32_t range) {
+    state_ = static_cast<uint32_t>((1103515245ULL * state_ + 12345U) % (1U << 31));
+    return state_ % range;
+  }
+
+  uint32_t state_;
+};
+
+// The tests of a program by their suites, as GoogleTest has them: those of death tests first.
+struct GtestSuites {
+  std::vector<std::vector<size_t>> tests;  // positions in the list
+  size_t death_tests = 0;                  // suites
+
+  explicit GtestSuites(const std::vector<const Test*>& listed) {
+    for (size_t i = 0; i < listed.size(); ++i) {
+      const bool is_new = i == 0 || listed[i]->suite != listed[i - 1]->suite;
+      if (is_new) tests.emplace_back();
+      const std::string& suite = listed[i]->suite;
+      const std::string_view name = std::string_view(suite).substr(0, suite.rfind('/'));
+      death_tests += is_new && (suite.ends_with("DeathTest") || name.ends_with("DeathTest"));
+      tests.back().push_back(i);
+    }
+  }
+
+  // In which order a run that is shuffled with this seed takes them.
+  std::vector<size_t> shuffled(uint32_t seed) const {
+    GtestRandom random(seed);
+    std::vector<size_t> suites(tests.size());
+    std::iota(suites.begin(), suites.end(), size_t{0});
+    random.shuffle(suites, 0, death_tests);
+    random.shuffle(suites, death_tests, suites.size());
+    std::vector<std::vector<size_t>> inside = tests;
+    for (auto& suite : inside) random.shuffle(suite, 0, suite.size());
+    std::vector<size_t> order;
+    for (const size_t suite : suites)
+      order.insert(order.end(), inside[suite].begin(), inside[suite].end());
+    return order;
+  }
+};
+
+bool keeps(const std::vector<size_t>& running, const std::vector<size_t>& wanted) {
+  auto next = wanted.begin();
+  for (const size_t position : running)
+    if (next != wanted.end() && position == *next) ++next;
+  return next == wanted.end();
+}
+
+// A filter says nothing of the order, which is that of the listing. But a run can be shuffled, and
+// which order a seed gives can be computed.
+std::optional<uint32_t> seed_for(const std::vector<size_t>& wanted,
+                                 const std::vector<const Test*>& listed) {
+  constexpr uint32_t most_seeds = 20000;
+  const GtestSuites suites(listed);
+  for (uint32_t seed = 1; seed <= most_seeds; ++seed)
+    if (keeps(suites.shuffled(seed), wanted)) return seed;
+  return std::nullopt;
+}
+
 class GtestAdapter : public Adapter {
  public:
+  Result<Command> in_order(const std::vector<const Test*>& order,
+                           const std::vector<const Test*>& listed) const override {
+    const auto positions = positions_in(listed, order);
+    if (!positions) return positions.error();
+    const std::string filter = joined_filter(order);
+    const bool with_disabled = std::ranges::any_of(order, &Test::disabled);
+    for (const Test* test : listed) {
+      const bool is_wanted = std::ranges::find(order, test->id, &Test::id) != order.end();
+      const bool would_run =
+          gtest_filter_selects(filter, test->id.name) && (with_disabled || !test->disabled);
+      if (is_wanted != would_run)
+        return cannot_share(*test, "GoogleTest's filters cannot select just the tests asked for");
+    }
+    std::vector<std::string> words{std::string(filter_option) + filter, "--gtest_color=no"};
+    if (with_disabled) words.emplace_back(disabled_option);
+    if (std::ranges::is_sorted(*positions))
+      return with_selection(*order.front(), filter_option, std::move(words));
+    const auto seed = seed_for(*positions, listed);
+    if (!seed)
+      return cannot_share(*order.front(),
+                          "GoogleTest runs all tests of a suite behind each other, and no seed "
+                          "that was tried gives this order");
+    words.emplace_back("--gtest_shuffle");
+    words.push_back("--gtest_random_seed=" + std::to_string(*seed));
+    return with_selection(*order.front(), filter_option, std::move(words));
+  }
+
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,
                                  Launcher& launcher) const override {
     // The report follows the listing on the same stream, and adds where each test is defined.

@@ -13,11 +13,11 @@ namespace unflake {
 std::optional<std::vector<ListedCase>> parse_gtest_json(std::string_view output);
 
 // The listing for people, the only one before GoogleTest 1.8.1. Lines of the program's own main()
-// are left out where they can be told apart: names hold no blanks.
+// are left out where they can be told apart: names have no spaces.
 std::vector<ListedCase> parse_gtest_text(std::string_view output);
 
-// Filters for `names[wanted]`. The filter language cannot quote: the characters that it takes for
-// itself become `?`, and other tests that this would select too are excluded by name.
+// Filters for `names[wanted]`. The filter language cannot quote: the characters that it
+// reserves become `?`, and other tests that this would select too are excluded by name.
 std::string gtest_filter(const std::vector<std::string>& names, size_t wanted);
 
 // Whether GoogleTest would run `name` under a filter.

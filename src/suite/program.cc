@@ -77,7 +77,7 @@ constexpr std::string_view catch2_variables[] = {
 };
 
 // RESULT_CODE=no would turn every failure into a pass; WAIT_FOR_DEBUGGER would hang; LOG_LEVEL and
-// REPORT_LEVEL can silence what tells a failure's place.
+// REPORT_LEVEL can silence what gives a failure's place.
 constexpr std::string_view boost_variables[] = {
     "BOOST_TEST_RUN_FILTERS",   "BOOST_TEST_RANDOM",        "BOOST_TEST_LIST_CONTENT",
     "BOOST_TEST_LIST_LABELS",   "BOOST_TEST_LOG_FORMAT",    "BOOST_TEST_LOG_SINK",
@@ -183,9 +183,48 @@ Test make_test(const Target& target, const ListedCase& listed, std::string name,
 
 void mark_inseparable(Test& test, std::string_view other) {
   test.disabled = true;
-  test.disabled_reason =
-      fmt::format("cannot be run alone: {} has no filter that selects it without '{}'",
-                  to_string(test.framework), printable(shorten(other, 200)));
+  test.disabled_reason = fmt::format("{}{} has no filter that selects it without '{}'", inseparable,
+                                     to_string(test.framework), printable(shorten(other, 200)));
+}
+
+Error cannot_share(const Test& test, std::string_view why) {
+  return usage_error(fmt::format("it cannot share a process with other tests: {}", printable(why)),
+                     to_string(test.id), "run it alone, or with others of the same program");
+}
+
+Result<std::vector<size_t>> positions_in(const std::vector<const Test*>& listed,
+                                         const std::vector<const Test*>& order) {
+  std::vector<size_t> positions;
+  for (const Test* test : order) {
+    const auto found = std::ranges::find(listed, test->id, &Test::id);
+    if (found == listed.end()) return cannot_share(*test, "its program does not list it");
+    positions.push_back(static_cast<size_t>(found - listed.begin()));
+  }
+  return positions;
+}
+
+namespace {
+
+// The adapter's words are the last ones: the target's own may look alike.
+size_t where_it_begins(const Test& test, std::string_view first) {
+  const auto& words = test.command.argv;
+  size_t at = words.size();
+  while (at > 0 && !words[at - 1].starts_with(first)) --at;
+  return at == 0 ? words.size() : at - 1;
+}
+
+}  // namespace
+
+std::vector<std::string> selection_from(const Test& test, std::string_view first) {
+  const auto& words = test.command.argv;
+  return {words.begin() + static_cast<std::ptrdiff_t>(where_it_begins(test, first)), words.end()};
+}
+
+Command with_selection(const Test& test, std::string_view first, std::vector<std::string> words) {
+  Command command = test.command;
+  command.argv.resize(where_it_begins(test, first));
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  return command;
 }
 
 void make_ids_unique(std::vector<Test>& tests) {

@@ -25,7 +25,7 @@ struct ListedCase {
   std::vector<std::string> labels;
 };
 
-// What is taken out of the environment so that a run of one case is exactly that: variables that
+// What is removed from the environment so that a run of one case is exactly that: variables that
 // choose, split or repeat tests, or that send the report somewhere else.
 std::vector<EnvChange> neutral_environment(Framework framework);
 
@@ -45,11 +45,24 @@ Test make_test(const Target& target, const ListedCase& listed, std::string name,
 
 // Marks a test whose framework cannot select it without also selecting `other`.
 void mark_inseparable(Test& test, std::string_view other);
+inline constexpr std::string_view inseparable = "cannot be run alone: ";  // how its reason begins
+
+// Why a test cannot be run in one process with others.
+Error cannot_share(const Test& test, std::string_view why);
+
+// Where each of the tests stands in the list. An error when the list does not have it.
+Result<std::vector<size_t>> positions_in(const std::vector<const Test*>& listed,
+                                         const std::vector<const Test*>& order);
+
+// The words of a test's command from the first that begins so, as its adapter has added them behind
+// the target's own; and the command with others in their place.
+std::vector<std::string> selection_from(const Test& test, std::string_view first);
+Command with_selection(const Test& test, std::string_view first, std::vector<std::string> words);
 
 // Some suites permit two tests of the same name: the second becomes `name #2`, in listing order.
 void make_ids_unique(std::vector<Test>& tests);
 
-// How a plain command is called in ids: readable, and the same on every machine. Absolute paths
+// How a plain command is named in ids: readable, and the same on every machine. Absolute paths
 // become relative to the project, or their last part when they are outside of it.
 std::string command_name(const std::vector<std::string>& argv, const std::string& project);
 

@@ -63,7 +63,7 @@ Result<Target> path_target(const TargetWords& words, const std::string& word) {
 }
 
 // A target at that path, else what history knows by that name: a target and its source folder are
-// often called the same.
+// often named the same.
 std::optional<Result<Target>> named_target(const TargetWords& words, const std::string& name,
                                            const KnownTargets& known) {
   std::optional<Result<Target>> at_path;
@@ -90,7 +90,7 @@ bool matches(const Test& test, const std::string& pattern) {
          (means_id(pattern) && glob_match(pattern, to_string(test.id)));
 }
 
-// The name that people have in mind: GoogleTest's prefix says only that it is switched off.
+// The name that people have in mind: GoogleTest's prefix only says that it is disabled.
 std::string spoken_name(const Test& test) {
   std::string name = test.id.name;
   if (test.disabled) replace_all(name, "DISABLED_", "");

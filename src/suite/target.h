@@ -39,7 +39,7 @@ Result<std::vector<Test>> select(const std::vector<Test>& tests,
 // What stays of the tests that patterns mean.
 struct Restriction {
   std::vector<TestSet> sets;          // those in any of them; none: all
-  std::vector<std::string> excluded;  // but not what one of these patterns matches
+  std::vector<std::string> excluded;  // except what one of these patterns matches
 };
 
 // What stays of `chosen`, which are some of `tests`. An error when nothing does.

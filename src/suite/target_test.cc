@@ -223,7 +223,7 @@ TEST(Narrow, Says_why_a_set_has_no_tests) {
       ElementsAre(testing::AllOf(HasSubstr("no test is in name(A.tow)"), HasSubstr("'A.two'"))));
   EXPECT_THAT(names(narrowed({}, {"name(A.off)"}, {})), ElementsAre(HasSubstr("only disabled")));
   EXPECT_THAT(names(narrowed({"A.*"}, {"name(~star)"}, {})),
-              ElementsAre(HasSubstr("the names behind the target")));
+              ElementsAre(HasSubstr("the names after the target")));
   EXPECT_THAT(names(narrowed({}, {"name(A.*) - name(A.*)"}, {})),
               ElementsAre(HasSubstr("none for all")));
 }

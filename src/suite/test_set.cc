@@ -261,7 +261,7 @@ class SetParser {
     return read_chain(Node::Kind::all_of, take_operator, [this] { return read_one(); });
   }
 
-  // Parts with the same operator between them lie side by side, however many there are.
+  // Parts with the same operator between them are side by side, however many there are.
   template <class TakeOperator, class ReadPart>
   Result<Node> read_chain(Node::Kind kind, TakeOperator take_operator, ReadPart read_part) {
     Node chain{kind, {}};
@@ -333,7 +333,7 @@ class SetParser {
     return matcher;
   }
 
-  // A slash that closes the predicate's parenthesis behind it; without one, the text is a path.
+  // A slash that closes the predicate's parenthesis after it; without one, the text is a path.
   std::optional<size_t> end_of_regex() const {
     if (at_ >= text_.size() || text_[at_] != '/') return std::nullopt;
     for (size_t i = at_ + 1; i < text_.size(); ++i) {
@@ -358,7 +358,7 @@ class SetParser {
     return matcher;
   }
 
-  // Parentheses in it come in pairs, or behind a backslash.
+  // Parentheses in it come in pairs, or after a backslash.
   Result<std::string> read_text(size_t opened) {
     std::string text;
     for (int open = 0; at_ < text_.size(); ++at_) {
@@ -395,7 +395,7 @@ class SetParser {
     return text_.substr(at_, end - at_);
   }
 
-  // Operators that are words end where a word ends.
+  // Operators that are words end at the end of a word.
   bool take_any(std::initializer_list<std::string_view> operators) {
     skip_blanks();
     const std::string_view word = peek_word();

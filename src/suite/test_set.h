@@ -19,10 +19,10 @@ class TestSet {
 
   bool contains(const Test& test) const;
 
-  // Whether it asks for labels, which some suites tell only when they are asked for them.
+  // Whether it asks for labels, which some suites list only on request.
   bool needs_labels() const;
 
-  // The parts that no test is in, each as an error that says what there is.
+  // The parts that no test is in, each as an error that says what exists.
   std::vector<Error> unmatched_parts(const std::vector<Test>& tests) const;
 
  private:
@@ -37,7 +37,7 @@ class TestSet {
 // target that is called net_test.
 bool means_id(std::string_view pattern);
 
-// "did you mean 'a' or 'b'?" for a word that is none of those that are known; empty: none is near.
+// "did you mean 'a' or 'b'?" for an unknown word; empty: none is close.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& known, size_t most);
 
 }  // namespace unflake

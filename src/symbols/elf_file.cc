@@ -209,6 +209,21 @@ std::unique_ptr<ElfFile> find_debug_file(const ElfFile& file) {
   return nullptr;
 }
 
+void visit_symbols(const ElfFile& file, uint32_t table, const SymbolVisitor& visit) {
+  Elf_Scn* section = nullptr;
+  while ((section = ::elf_nextscn(file.elf(), section)) != nullptr) {
+    GElf_Shdr header;
+    if (::gelf_getshdr(section, &header) == nullptr || header.sh_type != table) continue;
+    Elf_Data* data = ::elf_getdata(section, nullptr);
+    if (data == nullptr || header.sh_entsize == 0) continue;
+    GElf_Sym symbol;
+    for (int i = 0; ::gelf_getsym(data, i, &symbol) != nullptr; ++i) {
+      const char* name = ::elf_strptr(file.elf(), header.sh_link, symbol.st_name);
+      visit(symbol, name != nullptr ? name : "");
+    }
+  }
+}
+
 namespace {
 
 // A symbol with what decides which of several at one address gives the name.
@@ -223,33 +238,17 @@ int rank_of(const GElf_Sym& symbol, const char* name) {
   return clone + (binding == STB_GLOBAL ? 0 : binding == STB_WEAK ? 1 : 2);
 }
 
-void read_table(Elf* elf, Elf_Scn* section, const GElf_Shdr& header, const ElfFile& file,
-                std::vector<Candidate>& found) {
-  Elf_Data* data = ::elf_getdata(section, nullptr);
-  if (data == nullptr || header.sh_entsize == 0) return;
-  const size_t count = data->d_size / sizeof(Elf64_Sym);
-  for (size_t i = 0; i < count; ++i) {
-    GElf_Sym symbol;
-    if (::gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) return;
-    const int type = GELF_ST_TYPE(symbol.st_info);
-    if ((type != STT_FUNC && type != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) continue;
-    const ElfFile::Section* code = file.code_section_of(symbol.st_value);
-    const char* name = ::elf_strptr(elf, header.sh_link, symbol.st_name);
-    if (code == nullptr || name == nullptr || *name == 0) continue;
-    const uint64_t size = std::min<uint64_t>(symbol.st_size, code->end - symbol.st_value);
-    found.push_back({{symbol.st_value, size, name}, rank_of(symbol, name)});
-  }
-}
-
 bool read_tables(const ElfFile& from, uint32_t type, const ElfFile& file,
                  std::vector<Candidate>& found) {
   const size_t before = found.size();
-  Elf_Scn* section = nullptr;
-  while ((section = ::elf_nextscn(from.elf(), section)) != nullptr) {
-    GElf_Shdr header;
-    if (::gelf_getshdr(section, &header) != nullptr && header.sh_type == type)
-      read_table(from.elf(), section, header, file, found);
-  }
+  visit_symbols(from, type, [&](const GElf_Sym& symbol, const char* name) {
+    const int kind = GELF_ST_TYPE(symbol.st_info);
+    if ((kind != STT_FUNC && kind != STT_GNU_IFUNC) || symbol.st_shndx == SHN_UNDEF) return;
+    const ElfFile::Section* code = file.code_section_of(symbol.st_value);
+    if (code == nullptr || *name == 0) return;
+    const uint64_t size = std::min<uint64_t>(symbol.st_size, code->end - symbol.st_value);
+    found.push_back({{symbol.st_value, size, name}, rank_of(symbol, name)});
+  });
   return found.size() > before;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <gelf.h>
 #include <libelf.h>
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -144,7 +146,7 @@ class ElfFile {
 };
 
 // The separate debug file of a stripped one, where distributions and build systems put it: by build
-// id below /usr/lib/debug, or by name beside the file. Null when there is none that matches.
+// id below /usr/lib/debug, or by name next to the file. Null when there is none that matches.
 std::unique_ptr<ElfFile> find_debug_file(const ElfFile& file);
 
 struct Symbol {
@@ -165,5 +167,10 @@ class SymbolTable {
  private:
   std::vector<Symbol> symbols_;
 };
+
+// Every symbol of the file's tables of one type (SHT_SYMTAB, SHT_DYNSYM), with its name, which may
+// be empty.
+using SymbolVisitor = std::function<void(const GElf_Sym& symbol, const char* name)>;
+void visit_symbols(const ElfFile& file, uint32_t table, const SymbolVisitor& visit);
 
 }  // namespace unflake

@@ -43,8 +43,8 @@ struct BareUnit {
   std::vector<uint32_t> perhaps;    // its own, or of a file that was linked next to it
 };
 
-// What an executable or library tells about its code. All addresses are those of the ELF file:
-// address in memory - load bias. What is asked for first takes the time to read it, and is kept:
+// What an executable or library says about its code. All addresses are those of the ELF file:
+// address in memory - load bias. Each part is read when first asked for, and kept:
 // not for several threads at once.
 class Image {
  public:

@@ -54,7 +54,7 @@ struct SourcePlace {
   int line = 0;
 };
 
-// The rows of a unit that are about code which is there, ordered by address; each sequence ends
+// The rows of a unit that are about existing code, ordered by address; each sequence ends
 // with its end.
 struct UnitLines {
   std::vector<LineEntry> rows;
@@ -67,7 +67,7 @@ class SourceLines {
  public:
   SourceLines(const Units& units, const ElfFile& debug, const ElfFile& file);
 
-  // Code that belongs to no line takes that of the code before it, as long as `same_frame` holds
+  // Code without a line takes that of the code before it, as long as `same_frame` holds
   // for it.
   std::optional<SourcePlace> at(const Unit& unit, uint64_t address,
                                 const std::function<bool(uint64_t)>& same_frame);

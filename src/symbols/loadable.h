@@ -12,11 +12,11 @@ namespace unflake {
 // is fine: what counts is the programs that it starts.
 Result<void> check_loadable(const std::string& path);
 
-// Whether it is a program that reports its crashes by itself, and first of all: a sanitizer's
+// Whether it is a program that reports its crashes itself, and comes first: a sanitizer's
 // run-time wants nothing to be loaded before it.
 bool has_sanitizer(const std::string& path);
 
-// Whether glibc's loader starts it: other ones call constructors in their own way.
+// Whether glibc's loader starts it: others call constructors in their own way.
 bool has_glibc_loader(const std::string& path);
 
 // The libraries that the loader would load for a program, by their real paths, as far as they are

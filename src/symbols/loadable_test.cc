@@ -65,7 +65,7 @@ TEST_F(Loadable, A_program_for_another_machine_is_not) {
 
 TEST_F(Loadable, An_object_file_is_not) {
   EXPECT_THAT(why_not(with_header(offsetof(Elf64_Ehdr, e_type), ET_REL)),
-              HasSubstr("no executable"));
+              HasSubstr("not an executable"));
 }
 
 TEST_F(Loadable, A_missing_file_is_not) {

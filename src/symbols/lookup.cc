@@ -199,7 +199,7 @@ std::vector<uint32_t> files_ending_with(const Image& image, std::string_view end
 }
 
 // What tells the copies of a line apart: the function that the linker sees, and by which calls the
-// line came into it.
+// line got into it.
 std::string copy_of(const std::vector<Frame>& frames) {
   std::string copy = frames.empty() ? "" : std::to_string(frames.front().function_start);
   for (size_t i = 1; i < frames.size(); ++i)

@@ -15,7 +15,7 @@ namespace unflake {
 std::vector<Function> list_functions(const SymbolTable& symbols, const Units& units,
                                      SourceLines& lines);
 
-// What a name stands for. Several functions when they are overloads or instances of one template;
+// What a name refers to. Several functions when they are overloads or instances of one template;
 // none and some suggestions when the name is unknown or could be several.
 struct FunctionMatches {
   std::vector<const Function*> functions;  // in the order of their addresses; as long as the image

@@ -25,7 +25,7 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// The index behind the bracket that closes the one at `at`; npos when none does. Angle brackets
+// The index after the bracket that closes the one at `at`; npos when none does. Angle brackets
 // inside of round ones are operators.
 size_t behind_bracket(std::string_view text, size_t at) {
   const bool angular = text[at] == '<';
@@ -43,7 +43,7 @@ size_t behind_bracket(std::string_view text, size_t at) {
   return std::string_view::npos;
 }
 
-// Puts `instead` in the place of every group that begins like this, up to its closing bracket.
+// Puts `instead` in place of every group that begins like this, up to its closing bracket.
 void replace_groups(std::string& text, std::string_view opener, std::string_view instead) {
   size_t at = 0;
   while ((at = text.find(opener, at)) != std::string::npos) {
@@ -68,7 +68,7 @@ bool starts_at(std::string_view text, size_t at, std::string_view part) {
   return text.substr(at).starts_with(part);
 }
 
-// Copies a qualified name token by token and forgets it again when it turns out to be a return
+// Copies a qualified name token by token and drops it again when it turns out to be a return
 // type.
 class NameReader {
  public:

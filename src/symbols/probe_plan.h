@@ -13,7 +13,7 @@ namespace unflake {
 
 // How an instruction is executed when a probe has taken its place.
 struct Displaced {
-  uint8_t length = 0;  // 0: these bytes are no instruction
+  uint8_t length = 0;  // 0: these bytes are not an instruction
   protocol::ProbeKind kind = protocol::ProbeKind::copy;
   uint8_t aux = 0;
   int32_t target = 0;
@@ -39,16 +39,16 @@ struct ProbeRequest {
   uint8_t flags = 0;   // protocol::probe_one_shot ...
 };
 
-// Why no probe may be put into this image at all; empty: probes are welcome. The agent's own ground
-// is taboo: a probe there would be hit while one is being handled.
+// Why no probe may be put into this image at all; empty: probes are allowed. The agent's own code
+// is off limits: a probe there would be hit while one is being handled.
 std::string_view why_never_probed(std::string_view path);
 
-// Probes at these addresses. Every function concerned is disassembled from its start, because line
+// Probes at these addresses. Every affected function is disassembled from its start, because line
 // tables also name addresses in the middle of an instruction.
 ProbePlan plan_probes(const Image& image, std::span<const uint64_t> addresses,
                       const ProbeRequest& request);
 
-// A probe at the entry of each function. Looks at nothing but the first instruction, so that a
+// A probe at the entry of each function. Looks at only the first instruction, so a
 // large library takes no time.
 ProbePlan plan_entries(const Image& image, std::span<const Function> functions,
                        const ProbeRequest& request);
@@ -57,7 +57,7 @@ ProbePlan plan_entries(const Image& image, std::span<const Function> functions,
 std::vector<uint64_t> line_addresses(const Image& image,
                                      const std::function<bool(const Function&)>& wanted);
 
-// Where the instructions of a function begin, up to the first bytes that are none.
+// Where the instructions of a function begin, up to the first bytes that are not one.
 std::vector<uint64_t> instruction_addresses(const Image& image, const Function& function);
 
 // Instructions of a function that touch memory, in a way of which the address can be told, and that

@@ -161,7 +161,7 @@ Tracer::~Tracer() {
 
 namespace {
 
-// Unwinding needs what is loaded only; a debug server on the network must not be asked.
+// Unwinding needs only what is loaded; a debug server on the network must not be asked.
 int find_no_debug_information(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*,
                               const char*, GElf_Word, char**) {
   return -1;
@@ -276,7 +276,7 @@ ThreadStack take_stack(pid_t process, const Tracer::Thread& thread, Unwinder& un
   return stack;
 }
 
-// The process stands still only while this works.
+// The process is stopped only while this works.
 std::vector<ThreadStack> take_stacks(pid_t process, const StackLimits& limits,
                                      Tracer::Deadline deadline) {
   const Tracer tracer(process, limits.threads, deadline);

@@ -58,7 +58,7 @@ class Unwinder {
  public:
   Unwinder(pid_t process, const Tracer& tracer, Tracer::Deadline deadline);
 
-  // Innermost first; of callers the byte before the return address. What there is of it when the
+  // Innermost first; of callers the byte before the return address. As much as there is when the
   // time is up.
   std::vector<CodePlace> stack_of(pid_t tid, size_t most_frames);
 
@@ -100,10 +100,10 @@ struct StackLimits {
 // The stacks of all threads of a process that runs, seen from outside: for a test that hangs, with
 // whatever signals blocked and without the agent. It is stopped for a moment and then left as it
 // was. The caller must be allowed to trace the process, as its ancestors are. An exit status that
-// the process leaves behind meanwhile is left for its parent.
+// the process leaves meanwhile is left for its parent.
 Result<std::vector<ThreadStack>> stacks_of(pid_t pid, const StackLimits& limits = {});
 
-// The stack of one of its threads, without names. All stand still while it is read.
+// The stack of one of its threads, without names. All are stopped while it is read.
 Result<ThreadStack> stack_of_thread(pid_t pid, pid_t tid, const StackLimits& limits);
 
 // The process may be gone by then.

@@ -69,9 +69,9 @@ constexpr std::array source_prefixes = {
 constexpr std::array compiler_folders = {"/include/c++/", "/lib/gcc/", "/lib/clang/", "/lib64/gcc/",
                                          "/lib64/clang/"};
 
-// Below the root these hold what others wrote, by an old custom. A failure should be shown at the
-// line of the test rather than inside of the test framework that was fetched into the build folder;
-// who wants to act on such code says so with a project folder, which is longer and so decides.
+// By convention, these hold what others wrote below the root. A failure should be shown at the
+// line of the test rather than inside the test framework that was fetched into the build folder;
+// whoever wants to act on such code says so with a project folder, which is longer and so decides.
 constexpr std::array dependency_folders = {"/_deps/",           "/third_party/", "/third-party/",
                                            "/thirdparty/",      "/3rdparty/",    "/vendor/",
                                            "/vcpkg_installed/", "/external/"};
@@ -154,7 +154,7 @@ bool ProjectCode::matches(const Entry& entry, std::string_view path, bool elsewh
   return false;
 }
 
-// Of globs any decides, those of the project first; of folders the longest, and only where no
+// Any matching glob decides, those of the project first; of folders the longest, and only where no
 // folder of this machine contains the path.
 const ProjectCode::Entry* ProjectCode::entry_for(std::string_view path, bool elsewhere) const {
   const Entry* longest = nullptr;

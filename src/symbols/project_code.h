@@ -39,8 +39,8 @@ struct ProjectCodeRules {
   std::vector<std::string> system;
 };
 
-// Decides what is the user's own code, which can be acted on and is worth being named, and what the
-// user only builds upon. The longest folder that contains a path decides. What no rule knows is
+// Decides what is the user's own code, which can be acted on and is worth naming, and what the
+// user only builds upon. The longest folder that contains a path decides. What no rule covers is
 // project code: tests are built in all sorts of places.
 class ProjectCode {
  public:
@@ -52,7 +52,7 @@ class ProjectCode {
   // By the path of a source file as Frame and Function give it.
   bool is_project_file(std::string_view path) const;
 
-  // The folders whose images are no project code.
+  // The folders whose images are not project code.
   std::vector<std::string> system_prefixes() const;
 
   // Whether the project's own folders hold a source file of this name.
@@ -110,7 +110,7 @@ std::vector<Extent> skip_ranges(const Image& image, const ProjectCode& policy);
 // image has some: their source is in the project, or they define tests.
 std::vector<const BareUnit*> bare_project_units(const Image& image, const ProjectCode& policy);
 
-// The code of a project image that others compiled and that minds its own business: a test
+// The code of a project image that others compiled and that only works for itself: a test
 // framework, and what came from archives without debug information when the rest of the image has
 // some.
 std::vector<Extent> foreign_ranges(const Image& image, const ProjectCode& policy);

@@ -48,7 +48,7 @@ class Reader {
     if (++place.nesting > deepest_nesting || ::dwarf_child(&parent, &child) != 0) return;
     do {
       const Dwarf_Off offset = ::dwarf_dieoffset(&child);
-      // A broken file can name a sibling that was seen already; walking it again has no end.
+      // A broken file can name a sibling that was seen already; walking it again would never end.
       if (any_seen_ && offset <= last_seen_) return;
       any_seen_ = true;
       last_seen_ = offset;
@@ -295,7 +295,7 @@ struct FileSymbol {
   bool is_bare = false;
 };
 
-// Assembly has no debug information by custom, and objects of link-time optimisation no source.
+// Assembly has no debug information by convention, and objects of link-time optimisation no source.
 bool is_compiled_source(std::string_view name) {
   constexpr std::array others = {".o", ".s", ".S", ".asm"};
   const bool is_start_file = name == "crtstuff.c" || name.starts_with('<');
@@ -303,31 +303,15 @@ bool is_compiled_source(std::string_view name) {
          std::ranges::none_of(others, [&](const char* end) { return name.ends_with(end); });
 }
 
-void read_files(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
-                std::vector<FileSymbol>& files) {
-  Elf_Data* data = ::elf_getdata(section, nullptr);
-  if (data == nullptr || header.sh_entsize == 0) return;
-  const size_t count = data->d_size / sizeof(Elf64_Sym);
-  for (size_t i = 0; i < count; ++i) {
-    GElf_Sym symbol;
-    if (::gelf_getsym(data, static_cast<int>(i), &symbol) == nullptr) return;
-    if (GELF_ST_BIND(symbol.st_info) != STB_LOCAL) continue;
-    const int type = GELF_ST_TYPE(symbol.st_info);
-    const char* name = ::elf_strptr(elf, header.sh_link, symbol.st_name);
-    if (type == STT_FILE) files.push_back({name != nullptr ? name : "", {}, false});
-    if (type == STT_FUNC && symbol.st_shndx != SHN_UNDEF && !files.empty())
-      files.back().functions.push_back(symbol.st_value);
-  }
-}
-
 std::vector<FileSymbol> read_files(const ElfFile& file) {
   std::vector<FileSymbol> files;
-  Elf_Scn* section = nullptr;
-  while ((section = ::elf_nextscn(file.elf(), section)) != nullptr) {
-    GElf_Shdr header;
-    if (::gelf_getshdr(section, &header) != nullptr && header.sh_type == SHT_SYMTAB)
-      read_files(file.elf(), section, header, files);
-  }
+  visit_symbols(file, SHT_SYMTAB, [&](const GElf_Sym& symbol, const char* name) {
+    if (GELF_ST_BIND(symbol.st_info) != STB_LOCAL) return;
+    const int type = GELF_ST_TYPE(symbol.st_info);
+    if (type == STT_FILE) files.push_back({name, {}, false});
+    if (type == STT_FUNC && symbol.st_shndx != SHN_UNDEF && !files.empty())
+      files.back().functions.push_back(symbol.st_value);
+  });
   return files;
 }
 
@@ -363,7 +347,7 @@ class BareUnits {
     return static_cast<size_t>(found - functions_.begin());
   }
 
-  // Its own code tells; a file without local functions is known by its name alone.
+  // Its own code decides; a file without local functions is known by its name alone.
   void find_bare_files() {
     std::set<std::string> named;
     for (const std::string& unit : units_)
@@ -378,7 +362,7 @@ class BareUnits {
     }
   }
 
-  // Where code of a certain file is. What has debug information tells its file, too, when only one
+  // Where code of a certain file is. What has debug information names its file too, when only one
   // of that name was linked.
   void find_anchors() {
     for (size_t i = 0; i < files_.size(); ++i)

@@ -59,7 +59,7 @@ std::vector<InlinedCall> calls_at(const UnitCode& code, const CompiledFunction& 
 
 UnitCode read_unit_code(Dwarf_Die root, const ElfFile& file);
 
-// The ranges of a DIE that lie in code; the linker leaves ranges of what it has dropped behind.
+// The ranges of a DIE that lie in code; the linker keeps ranges of what it has dropped.
 struct CodeRange {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -82,13 +82,13 @@ class Units {
   Units(const ElfFile& debug, const ElfFile& file);
 
   const std::vector<Unit>& all() const { return units_; }
-  // Where two units claim an address the first does: that is the copy which the linker kept.
+  // Where two units claim an address the first wins: that is the copy that the linker kept.
   const Unit* find(uint64_t address) const;
 
   // The root of the DIEs: of the split file where there is one.
   Dwarf_Die root_of(const Unit& unit) const;
   const UnitCode& code_of(Dwarf_CU* unit) const;
-  // One after the other, without keeping what nobody has asked for before.
+  // One after another, without keeping what nobody has asked for before.
   void visit_code(const std::function<void(const Unit&, const UnitCode&)>& visit) const;
 
   // The namespace, type or function that this was declared in.
@@ -113,18 +113,18 @@ class Units {
   mutable std::unordered_map<Dwarf_CU*, std::unique_ptr<UnitCode>> code_;
 };
 
-// The DIE that stands where the name was declared: concrete code and definitions refer to it.
+// The DIE where the name was declared: concrete code and definitions refer to it.
 Dwarf_Die declared_die(Dwarf_Die die);
 
-// What of an image's functions is known to whom lists its bare units.
+// What is known about an image's functions when its bare units are listed.
 struct KnownCode {
   std::span<const Function> functions;
   // The source file of the unit that has debug information for this code; empty: none has.
   std::function<std::string(uint64_t address)> unit_at;
 };
 
-// By the names of source files in the symbol table, behind each of which the local symbols of that
-// file stand. Linkers keep the code of a file together, so that a global function belongs to a file
+// By the names of source files in the symbol table, each followed by the local symbols of that
+// file. Linkers keep the code of a file together, so a global function belongs to a file
 // of the local ones around it, or to one that has none.
 std::vector<BareUnit> list_bare_units(const ElfFile& file, const ElfFile* debug,
                                       const KnownCode& known);

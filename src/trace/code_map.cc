@@ -100,7 +100,7 @@ std::string some_of(std::vector<std::string> names) {
 
 }  // namespace
 
-// What is wrong with a system library is no concern of the user.
+// What is wrong in a system library does not concern the user.
 CodeMap::Known& CodeMap::known(const RawImage& image) {
   const auto [entry, is_new] = images_.try_emplace({image.path, image.build_id});
   if (!is_new) return entry->second;

@@ -18,7 +18,7 @@
 
 namespace unflake {
 
-// A function by which a test framework learns of a failed check, among others: the stack of such a
+// A function by which a test framework learns of failed checks, among others: the stack of such a
 // call begins at the check.
 struct AssertionReporter {
   Function function;
@@ -30,7 +30,7 @@ std::vector<AssertionReporter> assertion_reporters(const Image& image);
 // Whether a shared library of this name is a test framework, wherever it is installed.
 bool is_framework_library(std::string_view file_name);
 
-// What stands at an address: the source frames there, innermost first, and which is the first of
+// What is at an address: the source frames there, innermost first, and which is the first of
 // project code.
 struct NamedCode {
   std::vector<Frame> frames;

@@ -252,7 +252,7 @@ class EdgeReplay {
     }
   }
 
-  // The calls of System V take and post at once, which no count can follow: they are neither.
+  // The calls of System V take and post in one step, which no count can follow: they are neither.
   static bool is_post(const TracedSite& site) { return edge_of(site) == Edge::posts; }
   bool is_take(size_t number) const {
     const TracedCall& call = trace_.calls[number];
@@ -339,7 +339,7 @@ class EdgeReplay {
   }
 
   // Of one thread, the one that came last before the waiter went on: an earlier one would have
-  // ended the wait before. Of several threads, any may have been it: only what all of them needed
+  // ended the wait before. Of several threads, it may have been any: only what all of them needed
   // was needed.
   void take_wake(const TracedCall& call) {
     const std::vector<size_t>& wakes = wakes_[call.object];
@@ -369,7 +369,7 @@ class EdgeReplay {
     learn(call.thread, news);
   }
 
-  // All threads were in it together. Who is quick may have come to the next round already.
+  // All threads were in it together. A quick one may already be in the next round.
   void take_barrier(const TracedCall& call) {
     Clock news = nothing();
     for (const auto& [thread, waits] : barriers_[call.object]) {
@@ -388,7 +388,7 @@ class EdgeReplay {
     news[thread] = std::max(news[thread], stamp.own);
   }
 
-  // Nothing of what is told to have begun later than what it caused.
+  // Nothing that is said to have begun later than what it caused.
   void add_begin(Clock& news, size_t call) const {
     const Stamp& stamp = result_.begin_[call];
     if (stamp.clock != no_index) add(news, stamp, trace_.calls[call].thread);

@@ -10,7 +10,7 @@
 
 namespace unflake {
 
-// What data/timing-apis.toml says of the call; null of a line or a function.
+// What data/timing-apis.toml says about the call; null for a line or a function.
 const protocol::ApiFacts* facts_of(const TracedSite& site);
 
 // What a call can do (protocol::ApiTraits), and those of its group (protocol::GroupTraits). A line
@@ -36,7 +36,7 @@ bool is_untimed_wait(const TracedSite& site, const TracedCall& call);
 inline constexpr size_t no_call = static_cast<size_t>(-1);
 
 // For each thread the call of its creator (pthread_create, fork ...) that began it. The stack from
-// which it was created tells the call, or else its name the line; the n-th of a name is of the n-th
+// which it was created gives the call, or else its name the line; the n-th of a name is of the n-th
 // such call. When it first ran says less, because later ones may have overtaken it.
 std::vector<size_t> find_creations(const Trace& trace);
 
@@ -46,7 +46,7 @@ std::string executable_of(const Trace& trace, const TracedThread& thread);
 // Which calls of a trace come before which, whoever is late. Only hard edges count: creation,
 // join, a signal and the untimed wait that it ended, a post and the untimed acquire, an exit and
 // the wait for it. A sleep or a timed wait orders only as long as nobody is late, and who took a
-// mutex first is no order at all.
+// mutex first is not an order at all.
 class HappensBefore {
  public:
   explicit HappensBefore(const Trace& trace);
@@ -58,8 +58,8 @@ class HappensBefore {
  private:
   using Clock = std::vector<uint32_t>;  // for each other thread, how many of its calls have begun
 
-  // What a thread has learned by some moment. Few moments teach it anything of others, so that all
-  // between two such share a clock.
+  // What a thread has learned by some time. It rarely learns anything about others, so all calls
+  // between two such times share a clock.
   struct Stamp {
     uint32_t clock = no_index;
     uint32_t own = 0;  // calls of the thread itself that have begun

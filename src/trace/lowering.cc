@@ -20,7 +20,7 @@ namespace {
 using namespace protocol;
 using namespace std::chrono_literals;
 
-// How long a process may go on to live for the sake of a thread that a delay made late.
+// How long a process may stay alive for the sake of a thread that a delay made late.
 constexpr std::chrono::nanoseconds exit_grace = 1s;
 
 constexpr Duration forever = std::chrono::years(100);  // and no overflow
@@ -34,7 +34,7 @@ Error about(const Intervention& what, std::string problem, std::string next) {
   return usage_error(std::move(problem), to_string(what.site), std::move(next));
 }
 
-// By name, so that neither side's order matters; one that is forgotten does not compile.
+// By name, so that neither side's order matters; a forgotten one does not compile.
 protocol::Action lowered(Intervention::Action action) {
   using From = Intervention::Action;
   switch (action) {
@@ -194,7 +194,7 @@ class Lowerer {
     return {};
   }
 
-  // Interventions at one site stand together.
+  // Interventions at one site are adjacent.
   void number_rules() {
     for (size_t i = 0; i < plan_.interventions.size(); ++i)
       groups_[to_string(plan_.interventions[i].site)].push_back(i);

@@ -38,7 +38,7 @@ struct LoweredPlan {
   uint64_t hold_exit_ns = 0;
   std::vector<LoweredImage> images;
   std::vector<protocol::PlanSite> sites;  // ordered by image, offset and api
-  std::vector<protocol::Rule> rules;      // a site's own stand together
+  std::vector<protocol::Rule> rules;      // a site's own are adjacent
   std::vector<protocol::Probe> probes;
   std::vector<std::string> system_prefixes;
   std::optional<LoweredSchedule> schedule;

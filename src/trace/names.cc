@@ -120,7 +120,7 @@ std::vector<std::string> SiteBook::names() const {
 
 namespace {
 
-// `server!` before the names of threads in another program than the test's own.
+// `server!` before the names of threads in a program other than the test's own.
 std::string place_in_program(const Spawned& thread) {
   const std::string program = thread.executable.empty() ? "" : thread.executable + "!";
   if (!thread.place.empty()) return program + thread.place;
@@ -147,7 +147,7 @@ std::vector<ThreadName> ThreadBook::name_threads(const std::vector<Spawned>& thr
   for (const Spawned& thread : threads)
     classes_of_place_[place_in_program(thread)].insert(thread.thread_class);
   std::vector<ThreadName> names;
-  std::map<uint64_t, uint32_t> unknown;  // these have no ordinal of their own
+  std::map<uint64_t, uint32_t> unknown;  // these have no ordinal themselves
   for (const Spawned& thread : threads) {
     ThreadName name{class_text(thread), thread.name, thread.thread_class};
     if (is_numbered(thread)) {

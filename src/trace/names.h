@@ -13,7 +13,7 @@
 namespace unflake {
 
 // The shortest names under which source files can be told apart: "queue.cc", or "server/queue.cc"
-// where there are two. A name that was given stays, whatever files are met later.
+// where there are two. A name, once given, stays, whatever files come later.
 class FileNames {
  public:
   void add(const std::vector<std::string>& paths);
@@ -48,7 +48,7 @@ class SiteBook {
   const std::string& own_executable() const { return own_executable_; }
   FileNames& files() { return files_; }
 
-  // The name of the place itself, without an api: what threads are named by, too.
+  // The name of the place itself, without an api: it also names threads.
   SiteName name_place(const RawImage& image, const NamedCode& place, uint64_t address);
 
   // Calls on one line of one function are numbered in the order in which they come here; copies of
@@ -98,7 +98,7 @@ class ThreadBook {
 // Whether the frame is the line that the site names.
 bool is_at(const Frame& frame, const SiteName& site);
 
-// Whether it is a line of the project's own.
+// Whether it is one of the project's own lines.
 bool is_own(const TracedFrame& frame, const Frame& source);
 
 // "main at pool.cc:31"; empty for a process's first thread.
@@ -110,7 +110,7 @@ std::string name_of_thread(const Trace& trace, uint32_t thread);
 // "src/queue.cc:57 in Queue::pop"
 std::string location_of(const Frame& frame);
 
-// The lines of the project's own that led to a site, nearest first.
+// The project's own lines that led to a site, nearest first.
 std::vector<const Frame*> callers_of(const TracedStack& stack, const SiteName& site);
 
 // The failure of a trace that names its outcome; nullptr: none was captured.

@@ -18,13 +18,13 @@ struct FunctionPlace {
 // By qualified name, without parameters; overloads and instances have the same.
 using FunctionPlaces = std::multimap<std::string, FunctionPlace>;
 
-// A line that has code of its own, and the function that it is in.
+// A line that has its own code, and the function that it is in.
 struct CodeLine {
   int line = 0;
   std::string function;
 };
 
-// What can be asked about a program as it is now. An image is named as in SiteName.
+// What can be asked about the current program. An image is named as in SiteName.
 struct CodeView {
   using Lines = std::vector<std::string>;
   // A file's text by its name or path; empty when it cannot be read.
@@ -34,7 +34,7 @@ struct CodeView {
 };
 
 // The code of the project's images that a run has shown, and its sources where they are on this
-// machine. What is asked for first is read then, and kept.
+// machine. Each is read when first asked for, and kept.
 CodeView program_code(const Trace& trace, const ProjectCodeRules& rules);
 
 }  // namespace unflake

@@ -124,7 +124,7 @@ class Raiser {
     }
   }
 
-  // Code in no image is the project's when its file is.
+  // Code that is not in an image is the project's when its file is.
   void add_names() {
     for (const RawName& name : raw_.names) {
       const bool is_project = code_.policy().is_project_file(name.file);
@@ -156,7 +156,7 @@ class Raiser {
       memory_.sites.set_own_executable(raw_.images[first].path);
   }
 
-  // Addresses in a stack are return addresses, but for one that a signal or a probe interrupted.
+  // Addresses in a stack are return addresses, except one that a signal or a probe interrupted.
   const NamedCode* place_of(const RawAddress& address, bool exact = false) {
     if (address.name != no_index) return &named_[address.name];
     if (address.image == no_index) return nullptr;
@@ -231,13 +231,13 @@ class Raiser {
     }
   }
 
-  // Where a call was made: as its own stack tells, or else as the agent attributed it.
+  // Where a call was made: as its own stack says, or else as the agent attributed it.
   RawAddress caller_of(uint32_t site, uint32_t stack) const {
     const auto seen = stack == no_index ? std::nullopt : callers_[stack];
     return seen.value_or(raw_.sites[site].address);
   }
 
-  // In the order of addresses, which is the order of their numbers. A site of the agent that is no
+  // In the order of addresses, which is the order of their numbers. A site of the agent that is not
   // project code is named by the stacks of its calls, if it has any.
   void learn_calls() {
     std::set<std::pair<RawAddress, uint16_t>> calls;
@@ -266,7 +266,7 @@ class Raiser {
     const LearnedSite& learned =
         memory_.sites.learn_call(image, place, address_in_image(address), api);
     if (address.image != no_index)
-      memory_.images.try_emplace(image.path, image);  // whosever it is, a plan may name the site
+      memory_.images.try_emplace(image.path, image);  // whoever owns it, a plan may name the site
     TracedSite site{learned.name, api_facts[api].group_name, "", address.image, address.offset,
                     api};
     if (!place.frames.empty())

@@ -72,7 +72,7 @@ TEST_F(Raising, A_call_is_named_by_the_line_before_its_return_address) {
   EXPECT_THAT(trace.problems, IsEmpty());
 }
 
-// As the agent of an interpreter would write it: nothing of the script is in an image.
+// As the agent of an interpreter would write it: none of the script is in an image.
 TEST_F(Raising, Code_that_is_in_no_image_has_the_names_that_its_agent_gave) {
   memory_.report().processes[process_].agent = AgentKind::python;
   const Address get = agent_.name("Queue.get", "/src/app/queue.py", 40);

@@ -122,7 +122,7 @@ class Reader {
     }
   }
 
-  // The same name may have been given several times: by several processes, or in vain.
+  // The same name may have been given several times: by several processes, or unsuccessfully.
   void read_names() {
     std::map<RawName, uint32_t> known;
     for (size_t i = 0; i < used(report_.names); ++i) {
@@ -150,7 +150,7 @@ class Reader {
       processes_.set(i, raw_.processes.size());
       RawProcess read;
       read.pid = process.pid;
-      // Of an earlier process only: the chain to the first one must end.
+      // From an earlier process only: the chain to the first one must end.
       read.parent = process.parent < i ? processes_[process.parent] : no_index;
       read.executable = checked(images_, process.executable, "processes name no image");
       read.started_ns = time(process.started_ns);

@@ -45,14 +45,14 @@ struct RawThread {
   uint32_t scheduled = no_index;  // its number in a controlled run
 };
 
-// Code that is in no image, as its agent calls it. No two of a report are the same.
+// Code that is not in an image, as its agent calls it. No two of a report are the same.
 struct RawName {
   std::string function, file;
   int line = 0;  // 0: not known
   auto operator<=>(const RawName&) const = default;
 };
 
-// A place in an image of the report, or a name. Without both it is a plain address.
+// A place in an image of the report, or a name. With neither it is a plain address.
 struct RawAddress {
   uint32_t image = no_index;
   uint64_t offset = 0;
@@ -83,7 +83,7 @@ struct RawCall {
   uint32_t stack = no_index;
   int32_t result = 0;
   uint8_t flags = 0;
-  bool is_intervention = false;  // the plan's own delay or hold at the site, and no call
+  bool is_intervention = false;  // the plan's own delay or hold at the site, not a call
 };
 
 struct RawRule {
@@ -158,7 +158,7 @@ struct MemoryShape {
 };
 
 // Reads a copy of a run's memory, aligned as the memory was, that nobody else writes any more.
-// Whatever its bytes are, the result is safe; what was not believed is told in `problems`.
+// Whatever its bytes are, the result is safe; what was not believed is in `problems`.
 RawTrace read_raw_trace(std::span<const std::byte> memory, const MemoryShape& shape);
 
 }  // namespace unflake

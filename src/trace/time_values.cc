@@ -18,7 +18,7 @@ using protocol::Timer;
 using std::chrono::nanoseconds;
 using End = TimedVisit::End;
 
-// No test waits so long; a deadline at the end of time looks like this.
+// No test waits this long; a deadline at the end of time looks like this.
 constexpr int64_t forever_ns = nanoseconds(std::chrono::years(1)).count();
 
 Timer timer_of(const TracedSite& site) {
@@ -277,7 +277,7 @@ void count(const TimedVisit& visit, const Trace& run, Collected& here) {
   count_end(visit, here.value);
 }
 
-// The number with the fewest digits that is at most 1 % beyond; 0: none. A deadline is always met
+// The number with the fewest digits that is at most 1 % more; 0: none. A deadline is always met
 // with a little less than what was meant by it, never with more.
 int64_t round_time(int64_t least_ns, int64_t most_ns) {
   int64_t grid = 1;
@@ -302,8 +302,8 @@ TimeSpan rounded(const Asked& asked) {
   return round > 0 ? TimeSpan{to_duration(round), to_duration(round)} : span;
 }
 
-// A time that is computed differs between two visits of one line, too: only callers that always ask
-// for the same, and not for what another one does, tell that it is they who choose.
+// A time that is computed differs between two visits of one line too: only callers that always ask
+// for the same, and not for what another one does, show that they choose it.
 bool choose_the_time(const std::vector<TimeValue::Caller>& callers) {
   std::vector<Duration> times;
   for (const TimeValue::Caller& caller : callers)

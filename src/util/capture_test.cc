@@ -1,4 +1,4 @@
-#include "util/capture.h"
+#include "util/text.h"
 
 #include <gtest/gtest.h>
 

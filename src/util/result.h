@@ -7,7 +7,7 @@
 
 namespace unflake {
 
-// Whose move it is: `usage` is for the person at the keyboard (exit code 2), `internal` means that
+// Who has to act: `usage` is for the person at the keyboard (exit code 2), `internal` means that
 // unflake or its surroundings failed (exit code 4).
 enum class ErrorKind { usage, internal };
 
@@ -29,7 +29,7 @@ inline Error internal_error(std::string what, std::string where = "", std::strin
 // "what (where); next", on one line.
 std::string to_string(const Error& error);
 
-// std::expected<T, Error> in all but name: Debian 12 packages no expected for C++20.
+// std::expected<T, Error> in all but name: Debian 12 does not package expected for C++20.
 template <class T>
 class [[nodiscard]] Result {
  public:

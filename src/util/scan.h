@@ -26,7 +26,7 @@ struct SourceLine {
   int line = 0;
 };
 
-// What ends in "file:12", "file:12:34" or "file(12)". Output without a line feed may stand before
+// What ends in "file:12", "file:12:34" or "file(12)". Output without a line feed may come before
 // it.
 std::optional<SourceLine> source_line_at_end(std::string_view text);
 
@@ -40,7 +40,7 @@ std::optional<Parts> split_at(std::string_view text, std::string_view separator)
 bool contains(std::string_view text, std::string_view part);
 bool has_line_starting(std::string_view text, std::string_view prefix);
 
-// Removes the prefix where it is there.
+// Removes the prefix if present.
 bool consume(std::string_view& text, std::string_view prefix);
 bool consume_end(std::string_view& text, std::string_view suffix);
 

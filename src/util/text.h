@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,7 @@ enum class LineFeeds { escape, keep };
 std::string printable(std::string_view text, LineFeeds line_feeds = LineFeeds::escape);
 
 // Without what terminals obey and people do not read: colours, cursor movements, titles and links
-// (the escape sequences of ECMA-48). Of a sequence that does not end only the escape goes.
+// (the escape sequences of ECMA-48). Of a sequence that does not end, only the escape is removed.
 std::string without_escape_sequences(std::string_view text);
 
 // Bytes of the UTF-8 sequence that starts the text, 0 when it is not one. Overlong forms,
@@ -60,6 +61,38 @@ inline std::string hexadecimal(std::string_view bytes) {
     text += digits[byte & 15];
   }
   return text;
+}
+
+// The first and the last bytes of a stream of any length, in bounded memory.
+class BoundedCapture {
+ public:
+  explicit BoundedCapture(size_t head_limit, size_t tail_limit)
+      : head_limit_(head_limit), tail_limit_(tail_limit) {}
+
+  void append(std::string_view bytes);
+  uint64_t total() const { return total_; }
+  const std::string& head() const { return head_; }
+  std::string tail() const;
+
+ private:
+  size_t head_limit_;
+  size_t tail_limit_;
+  std::string head_;
+  std::string ring_;
+  size_t ring_start_ = 0;
+  uint64_t total_ = 0;
+};
+
+// The first quarter and the last three of at most `most` bytes, with a line that says how much is
+// missing in between: the end is where tests say why they failed.
+std::string cut_middle(std::string text, size_t most);
+
+inline constexpr uint64_t fnv1a_start = 0xCBF29CE484222325u;
+
+// Never changes, so stored things can be named by it. Continues from `value`.
+constexpr uint64_t fnv1a(std::string_view text, uint64_t value = fnv1a_start) {
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
+  return value;
 }
 
 }  // namespace unflake

@@ -107,7 +107,7 @@ namespace {
 
 using Seconds = std::chrono::time_point<std::chrono::system_clock, std::chrono::seconds>;
 
-Seconds whole_seconds(std::chrono::system_clock::time_point time) {
+Seconds whole_seconds(TimePoint time) {
   return std::chrono::floor<std::chrono::seconds>(time);
 }
 
@@ -117,17 +117,17 @@ std::tm in_utc(Seconds seconds) {
 
 }  // namespace
 
-std::string timestamp(std::chrono::system_clock::time_point time) {
+std::string timestamp(TimePoint time) {
   const Seconds seconds = whole_seconds(time);
   const auto rest = std::chrono::duration_cast<std::chrono::microseconds>(time - seconds);
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", in_utc(seconds), rest.count());
 }
 
-std::string timestamp_in_seconds(std::chrono::system_clock::time_point time) {
+std::string timestamp_in_seconds(TimePoint time) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", in_utc(whole_seconds(time)));
 }
 
-std::string timestamp_in_minutes(std::chrono::system_clock::time_point time) {
+std::string timestamp_in_minutes(TimePoint time) {
   return fmt::format("{:%Y-%m-%d %H:%M}", in_utc(whole_seconds(time)));
 }
 

@@ -11,6 +11,8 @@ namespace unflake {
 
 using Duration = std::chrono::microseconds;
 
+using TimePoint = std::chrono::system_clock::time_point;
+
 // "250ms", "1.5s", "5m", "2h", "80us"; a bare number is seconds.
 Result<Duration> parse_duration(std::string_view text);
 
@@ -23,7 +25,7 @@ std::string format_duration(Duration duration);
 // Exact and without blanks, so that it can be read back: "200ms", "80us".
 std::string duration_word(Duration duration);
 
-// Of what took some time that nobody told: that is not none.
+// For what took an unknown time, which is not none.
 inline constexpr Duration unknown_duration{-1};
 
 // As format_duration(); "-" when it is not known.
@@ -34,22 +36,22 @@ inline std::string format_known_duration(Duration duration) {
 // A calendar day in UTC.
 using Day = std::chrono::sys_days;
 
-// "2026-03-01" and nothing else; a day that no calendar has is none.
+// "2026-03-01" and nothing else; a day that does not exist is none.
 std::optional<Day> parse_day(std::string_view text);
 
 std::string format_day(Day day);
 
-inline Day day_of(std::chrono::system_clock::time_point time) {
+inline Day day_of(TimePoint time) {
   return std::chrono::floor<std::chrono::days>(time);
 }
 
 // "2026-03-01T12:00:00.250000Z"
-std::string timestamp(std::chrono::system_clock::time_point time);
+std::string timestamp(TimePoint time);
 
 // "2026-03-01T12:00:00Z"
-std::string timestamp_in_seconds(std::chrono::system_clock::time_point time);
+std::string timestamp_in_seconds(TimePoint time);
 
 // "2026-03-01 12:00", UTC too: for people, in a table that says so.
-std::string timestamp_in_minutes(std::chrono::system_clock::time_point time);
+std::string timestamp_in_minutes(TimePoint time);
 
 }  // namespace unflake

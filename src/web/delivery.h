@@ -9,7 +9,7 @@
 
 namespace unflake {
 
-// What goes along with a report to a server, and what the server answers. docs/formats.md has the
+// What is sent with a report to a server, and what the server answers. docs/formats.md has the
 // names.
 struct Delivery {
   IngestSettings settings;
@@ -29,28 +29,28 @@ struct ServerAccess {
 struct Delivered {
   enum class State {
     taken,
-    rejected,  // for good: by the token, or by what the report is
-    later,     // the server is away, or cannot at the moment
+    rejected,  // permanently: by the token, or by what the report is
+    later,     // the server is down, or cannot right now
   };
   State state = State::later;
-  IngestedReport report;  // of one that was taken
+  IngestedReport report;  // of one that was accepted
   Error error;            // of one that was not
 };
 
-// Whether the server is there and takes the token, before a report is sent.
+// Whether the server is up and accepts the token, before a report is sent.
 Delivered knock(const ServerAccess& server);
 
 Delivered deliver(const ReportFile& file, const Delivery& delivery, const ServerAccess& server);
 
 // Reports that could not be delivered, on disk until they are. Each is a copy of the report and,
-// written last, what goes along with it; the token is not kept.
+// written last, what is sent with it; the token is not kept.
 class Outbox {
  public:
   explicit Outbox(std::string folder) : folder_(std::move(folder)) {}
 
   const std::string& folder() const { return folder_; }
 
-  // Safe on disk when it returns. The same report is kept once, however often it is.
+  // Safe on disk when it returns. The same report is kept once, however often it is added.
   Result<void> keep(const ReportFile& file, const Delivery& delivery, const std::string& server);
 
   struct Flushed {

@@ -89,7 +89,7 @@ Result<Json> ForgeRest::change(const char* method, const std::string& path, cons
   return json_of(*response);
 }
 
-// A question may be asked again. A change may have happened although nobody answered, so that is
+// A query may be repeated. A change may have happened although nobody answered, so that is
 // left to the next call of the command, which looks before it acts.
 Result<HttpResponse> ForgeRest::exchange(const char* method, const std::string& url,
                                          const std::string& body) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "store/lifecycle_event.h"
+#include "store/values.h"
 #include "util/result.h"
 #include "web/http_client.h"
 
@@ -27,7 +27,7 @@ struct ForgeLimits {
 
 inline constexpr const char* issue_label = "flaky-test";
 
-// Where a project's issues are: GitHub, GitLab, or a server of one's own that speaks like one.
+// Where a project's issues are: GitHub, GitLab, or your own server with the same API.
 class Forge {
  public:
   virtual ~Forge() = default;
@@ -59,11 +59,11 @@ struct ForgeOptions {
 Result<std::unique_ptr<Forge>> open_github(ForgeOptions options);
 Result<std::unique_ptr<Forge>> open_gitlab(ForgeOptions options);
 
-// Requests as GitHub and GitLab want them: with a token, one page after the other, slow enough,
-// and tried again when the server asks for patience.
+// Requests as GitHub and GitLab want them: with a token, one page after another, slowly enough,
+// and again when the server asks for patience.
 class ForgeRest {
  public:
-  // `base` is the address that all paths are behind.
+  // `base` is the address that all paths begin with.
   ForgeRest(std::string service, std::string base, HttpHeaders headers, ForgeOptions options);
 
   const ForgeOptions& options() const { return options_; }
@@ -96,7 +96,7 @@ std::optional<TimePoint> forge_time(const std::string& text);
 // A member that may be missing, null or of another type.
 std::string text_at(const nlohmann::json& object, const char* name);
 
-// Of an address like https://host/owner/name/issues/7; none when it does not end so.
+// Of an address like https://host/owner/name/issues/7; none if it ends differently.
 std::optional<int64_t> issue_number(const std::string& url);
 
 }  // namespace unflake

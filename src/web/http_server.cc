@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t longest_line = 16 * 1024;
-constexpr size_t longest_path = 200;  // of a request, that is told back
+constexpr size_t longest_path = 200;  // of a request, that is sent back
 constexpr std::chrono::seconds patience_when_stopping{10};
 
 // A connection whose client cannot take more time or memory than the limits allow, whatever it
@@ -118,7 +118,7 @@ class BoundedStream : public httplib::Stream {
   bool failed_ = false;
 };
 
-// The library's server, with its connections behind BoundedStream.
+// The library's server, with its connections wrapped in BoundedStream.
 class BoundedServer : public httplib::Server {
  public:
   explicit BoundedServer(const ServerLimits& limits) : limits_(limits) {}
@@ -216,7 +216,7 @@ class HttplibServer : public HttpServer {
     server_.set_exception_handler([](const auto&, auto& response, std::exception_ptr) {
       answer({500, {}, to_json(internal_error("the server failed"))}, response);
     });
-    // What the library refuses by itself: a request that is none, a body that is too large.
+    // What the library refuses by itself: a request that is not one, a body that is too large.
     server_.set_error_handler([](const auto&, auto& response) {
       if (!response.body.empty()) return;
       answer({response.status, {}, to_json(refused_by_library(response.status))}, response);

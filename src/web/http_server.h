@@ -21,8 +21,8 @@ struct ServedRequest {
   std::string_view header(std::string_view name) const;
 };
 
-// Hands the body over piece by piece, unpacked, as it comes in. False: it did not come in whole,
-// or the taker gave false.
+// Hands the body over piece by piece, unpacked, as it arrives. False: it did not arrive whole,
+// or the taker returned false.
 using TakeBody = std::function<bool(const std::function<bool(std::string_view)>& take)>;
 
 using ServeRequest = std::function<HttpResponse(const ServedRequest&, const TakeBody&)>;
@@ -36,7 +36,7 @@ struct ServerLimits {
   size_t threads = 32;  // requests at a time; others wait
 };
 
-// A small HTTP/1.1 server: one request a connection, each in a thread. Clients that are slow or
+// A small HTTP/1.1 server: one request per connection, each in a thread. Clients that are slow or
 // never stop are cut off by the limits.
 class HttpServer {
  public:

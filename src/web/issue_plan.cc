@@ -31,7 +31,7 @@ bool is_account(const std::string& word) {
              1) == std::string::npos;
 }
 
-// An @ is left to owners, whose form is checked; nobody else is to be called by an issue.
+// An @ is left to owners, whose form is checked; an issue must not mention anybody else.
 std::string mention(const std::string& owners) {
   const auto words = split(owners, ' ');
   return std::ranges::all_of(words, is_account) ? owners : markdown_code(owners);
@@ -128,7 +128,7 @@ class IssuePlanner {
     add(Kind::rewrite, body, "its figures have changed");
   }
 
-  // Whoever is called by a body is told of it once, however often it is rewritten.
+  // Whoever a body mentions is notified once, however often it is rewritten.
   std::string text() const {
     return cause_.owner.empty() ? cause_.text
                                 : cause_.text + "\nOwner: " + mention(cause_.owner) + "\n";

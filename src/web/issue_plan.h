@@ -12,7 +12,7 @@
 
 namespace unflake {
 
-// A cause as its issue should tell it.
+// A cause as its issue should show it.
 struct CauseIssue {
   CauseRecord cause;
   std::string title;
@@ -30,7 +30,7 @@ struct CauseIssue {
 struct IssueAction {
   enum class Kind {
     open,
-    adopt,    // an issue that is there already; only the history changes
+    adopt,    // an issue that already exists; only the history changes
     rewrite,  // the marked part of the body
     comment,
     close,
@@ -51,7 +51,7 @@ std::string_view to_string(IssueAction::Kind kind);
 struct IssuePlanning {
   std::string project;
   ForgeLimits limits;
-  // Whether a commit contains the one that closed an issue. Not known counts as yes: a failure
+  // Whether a commit contains the one that closed an issue. Unknown counts as yes: a failure
   // after the fix is the likelier story.
   std::function<bool(const std::string& commit, const ForgeIssue& issue)> has_fix =
       [](const std::string&, const ForgeIssue&) { return true; };
@@ -62,8 +62,8 @@ struct IssuePlanning {
 const ForgeIssue* find_issue(const CauseIssue& cause, const std::string& project,
                              std::span<const ForgeIssue> issues);
 
-// What has to be done so that the issues say what the causes are. Done twice, it is nothing the
-// second time.
+// What has to be done so that the issues say what the causes are. Done twice, the second
+// time does nothing.
 std::vector<IssueAction> plan_issues(std::span<const CauseIssue> causes,
                                      std::span<const ForgeIssue> issues,
                                      const IssuePlanning& planning);
@@ -73,12 +73,12 @@ struct IssueMarks {
   int64_t cause = 0;
   std::string project;
   std::vector<std::string> signatures;  // by these it is found when the history was lost
-  std::string owner;                    // who was told
-  std::string expiry;                   // which end of quarantine was told; a day, or empty
+  std::string owner;                    // who was notified
+  std::string expiry;                   // which end of quarantine was announced; a day, or empty
   bool operator==(const IssueMarks&) const = default;
 };
 
-// Nothing when there is no part of unflake's in the body.
+// Nothing when the body has no part of unflake's.
 std::optional<IssueMarks> marks_in(std::string_view body);
 
 // The part of a body that unflake writes: marks around a text, which is cut to `most` bytes.

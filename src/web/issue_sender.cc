@@ -20,7 +20,7 @@ Result<void> IssueSender::act(const IssueAction& action, CauseIssue& cause, Time
       return open(action, cause, now, sent);
     case IssueAction::Kind::adopt:
       cause.cause.url = action.issue.url;
-      return save(cause, action.cause, LifecycleEvent::Kind::report_opened, now, "",
+      return save(cause, action.cause, LifecycleStep::Kind::report_opened, now, "",
                   "the issue was there already");
     case IssueAction::Kind::rewrite:
       return forge_.rewrite(action.number, action.text);
@@ -42,7 +42,7 @@ Result<void> IssueSender::open(const IssueAction& action, CauseIssue& cause, Tim
   auto made = forge_.open(action.title, action.text);
   if (!made) return made.error();
   cause.cause.url = made->url;
-  if (auto saved = save(cause, action.cause, LifecycleEvent::Kind::report_opened, now, "", "");
+  if (auto saved = save(cause, action.cause, LifecycleStep::Kind::report_opened, now, "", "");
       !saved)
     return saved;
   ForgeIssue first;
@@ -76,7 +76,7 @@ Result<void> IssueSender::note_closed(const IssueAction& action, CauseIssue& cau
   const TimePoint at = action.issue.closed.value_or(now);
   cause.cause.state = CauseRecord::State::closed;
   cause.cause.closed = at;
-  return save(cause, action.cause, LifecycleEvent::Kind::report_closed, at, *commit,
+  return save(cause, action.cause, LifecycleStep::Kind::report_closed, at, *commit,
               "the issue was closed");
 }
 
@@ -84,7 +84,7 @@ Result<void> IssueSender::close(const IssueAction& action, CauseIssue& cause, Ti
   if (auto closed = forge_.close(action.number); !closed) return closed;
   cause.cause.state = CauseRecord::State::closed;
   cause.cause.closed = cause.cause.closed.value_or(now);
-  return save(cause, action.cause, LifecycleEvent::Kind::report_closed, now, "", action.why);
+  return save(cause, action.cause, LifecycleStep::Kind::report_closed, now, "", action.why);
 }
 
 // Linking has counted the return already when it was closed in the history.
@@ -95,23 +95,23 @@ Result<void> IssueSender::reopen(const IssueAction& action, CauseIssue& cause, T
     cause.cause.closed.reset();
     ++cause.cause.reopened;
   }
-  return save(cause, action.cause, LifecycleEvent::Kind::report_reopened, now, cause.last_commit,
+  return save(cause, action.cause, LifecycleStep::Kind::report_reopened, now, cause.last_commit,
               action.why);
 }
 
-Result<void> IssueSender::save(CauseIssue& cause, size_t number, LifecycleEvent::Kind kind,
+Result<void> IssueSender::save(CauseIssue& cause, size_t number, LifecycleStep::Kind kind,
                                TimePoint at, const std::string& commit, const std::string& reason) {
   const auto id = store_.save_cause(cause.cause);
   if (!id) return id.error();
   cause.cause.id = *id;
-  for (LifecycleEvent event : failures_(number)) {
-    event.kind = kind;
-    event.at = at;
-    event.commit = commit;
-    event.reason = reason;
-    event.owner = cause.owner;
-    event.url = cause.cause.url;
-    if (auto noted = store_.note(event); !noted) return noted;
+  for (LifecycleStep step : failures_(number)) {
+    step.kind = kind;
+    step.at = at;
+    step.commit = commit;
+    step.reason = reason;
+    step.owner = cause.owner;
+    step.url = cause.cause.url;
+    if (auto noted = store_.note(step); !noted) return noted;
   }
   return {};
 }

@@ -11,9 +11,9 @@ struct SentActions {
 };
 
 // The failures that a cause stands for, whose lives are told in the history.
-using FailuresOf = std::function<std::vector<LifecycleEvent>(size_t cause)>;
+using FailuresOf = std::function<std::vector<LifecycleStep>(size_t cause)>;
 
-// Does what was planned, one after the other. Each step is in the history before the next one
+// Does what was planned, in order. Each step is in the history before the next one
 // begins, so that an error in the middle loses nothing. `causes` are kept up to date.
 class IssueSender {
  public:
@@ -23,7 +23,7 @@ class IssueSender {
         project_(std::move(project)),
         failures_(std::move(failures)) {}
 
-  // How many steps were done is told in any case.
+  // Always says how many steps were done.
   Result<void> send(std::span<const IssueAction> plan, std::span<CauseIssue> causes, TimePoint now,
                     SentActions& sent);
 
@@ -34,7 +34,7 @@ class IssueSender {
   Result<void> close(const IssueAction& action, CauseIssue& cause, TimePoint now);
   Result<void> reopen(const IssueAction& action, CauseIssue& cause, TimePoint now);
   Result<bool> is_second(const ForgeIssue& mine, const CauseIssue& cause, ForgeIssue& first);
-  Result<void> save(CauseIssue& cause, size_t number, LifecycleEvent::Kind kind, TimePoint at,
+  Result<void> save(CauseIssue& cause, size_t number, LifecycleStep::Kind kind, TimePoint at,
                     const std::string& commit, const std::string& reason);
 
   Forge& forge_;

@@ -44,10 +44,10 @@ class Sending : public testing::Test {
     if (!issues) return issues.error();
     const auto plan = plan_issues(causes_, *issues, {"rocket", forge_->limits(), has_fix_});
     IssueSender sender(*forge_, *store_, "rocket", [](size_t) {
-      LifecycleEvent event;
-      event.test = {"suite", "Mail.Sends"};
-      event.signature = "00000000000000aa";
-      return std::vector{event};
+      LifecycleStep step;
+      step.test = {"suite", "Mail.Sends"};
+      step.signature = "00000000000000aa";
+      return std::vector{step};
     });
     sent_ = {};
     auto done = sender.send(plan, causes_, at_second(now_), sent_);
@@ -61,9 +61,9 @@ class Sending : public testing::Test {
     ASSERT_TRUE(store_->end_session(*session));
   }
 
-  std::vector<LifecycleEvent::Kind> told() {
-    std::vector<LifecycleEvent::Kind> kinds;
-    for (const LifecycleEvent& event : *store_->lifecycle({})) kinds.push_back(event.kind);
+  std::vector<LifecycleStep::Kind> told() {
+    std::vector<LifecycleStep::Kind> kinds;
+    for (const LifecycleStep& step : *store_->lifecycle({})) kinds.push_back(step.kind);
     return kinds;
   }
 
@@ -82,7 +82,7 @@ TEST_F(Sending, An_issue_is_opened_once) {
   remember_test();
   ASSERT_TRUE(send());
   EXPECT_EQ(causes_[0].cause.url, "https://github.com/acme/rocket/issues/1");
-  EXPECT_THAT(told(), ElementsAre(LifecycleEvent::Kind::report_opened));
+  EXPECT_THAT(told(), ElementsAre(LifecycleStep::Kind::report_opened));
   ASSERT_TRUE(send());
   EXPECT_EQ(sent_.done, 0u);
   EXPECT_EQ(server_.changes(), 1);
@@ -129,9 +129,9 @@ TEST_F(Sending, A_person_who_closes_an_issue_claims_a_fix) {
   server_.close(1, "2023-11-14T22:30:00Z", "abc123");
   ASSERT_TRUE(send());
   EXPECT_EQ(causes_[0].cause.state, CauseRecord::State::closed);
-  const auto events = *store_->lifecycle({});
-  EXPECT_TRUE(std::ranges::any_of(events, [](const LifecycleEvent& event) {
-    return event.kind == LifecycleEvent::Kind::report_closed && event.commit == "abc123";
+  const auto steps = *store_->lifecycle({});
+  EXPECT_TRUE(std::ranges::any_of(steps, [](const LifecycleStep& step) {
+    return step.kind == LifecycleStep::Kind::report_closed && step.commit == "abc123";
   }));
   const int before = server_.changes();
   ASSERT_TRUE(send());

@@ -37,7 +37,7 @@ HttpResponse no_token() {
   return response;
 }
 
-// The whole report first: of one that breaks off nothing is recorded, and nobody holds the history
+// The whole report first: if it breaks off, nothing is recorded, and nobody holds the history
 // for as long as a slow client takes.
 Result<ReportFile> receive(const ResultsApi& api, const TakeBody& body, const std::string& name) {
   ReportReceiver receiver(name, api.most_report_bytes);

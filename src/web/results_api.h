@@ -15,8 +15,8 @@ struct ResultsApi {
   uint64_t most_report_bytes = uint64_t{4} << 30;  // unpacked
 };
 
-// POST /api/v1/results takes a report, GET there answers whether a token may; GET /health and GET /
-// are open to everybody.
+// POST /api/v1/results takes a report, GET there says whether a token may write; GET /health and
+// GET / are open to everybody.
 void serve_results(const ResultsApi& api, HttpServer& server);
 
 // Takes the same time wherever the two differ.

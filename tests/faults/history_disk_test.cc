@@ -124,6 +124,40 @@ TEST_P(DiskFaultTest, The_recorder_brings_every_run_to_the_history_or_to_the_spi
   EXPECT_EQ(spilled > 0, fault.from_then_on) << "what works again a moment later needs no spill";
 }
 
+TEST_P(DiskFaultTest, The_recorder_brings_every_trial_to_the_history_or_to_the_spill_file) {
+  bool failed = true;
+  for (int64_t at = 1; failed; ++at) {
+    SCOPED_TRACE(at);
+    const TempFolder folder;
+    FailingVfs vfs(GetParam().fault);
+    const auto store = open_store({folder.file("history.db")});
+    ASSERT_TRUE(store) << to_string(store.error());
+    vfs.fail_after(at);
+    {
+      HistoryRecorder recorder(**store, [](const Note&) {}, {folder.file("state")});
+      recorder.record_trials_in({});
+      for (int second = 0; second < run_count; ++second) {
+        const RunEnded run = run_ended(second);
+        TrialEnded trial;
+        trial.test = run.test;
+        trial.result = run.result;
+        recorder.on(trial);
+      }
+    }
+    failed = vfs.has_failed();
+    vfs.heal();
+    const std::string spill = spill_file_in(folder.file("state"));
+    if (!spill.empty()) {
+      ASSERT_TRUE(import_history(**store, spill));
+    }
+    size_t trials = 0;
+    for (const char* name : {"odd", "even"})
+      trials += (*store)->recent_trials({"suite", name}, "candidate", 100)->size();
+    EXPECT_EQ(trials, static_cast<size_t>(run_count));
+    if (HasFailure()) return;
+  }
+}
+
 TEST_P(DiskFaultTest, A_batch_is_there_as_a_whole_or_not_at_all) {
   std::vector<RunRecord> runs;
   for (int second = 0; second < run_count; ++second) runs.push_back(run_at(second));

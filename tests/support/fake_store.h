@@ -27,7 +27,7 @@ class FakeStore : public Store {
   std::string project;
   std::vector<SessionRecord> sessions;  // a session's id is its place, from 1
   std::vector<KeptRun> runs;
-  std::vector<LifecycleEvent> events;
+  std::vector<LifecycleStep> steps;
   std::vector<CauseRecord> known_causes;
   std::vector<TargetRecord> targets;
   std::set<std::tuple<SessionId, TestId, std::string>> suppressed;
@@ -118,16 +118,28 @@ class FakeStore : public Store {
 
   Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
     std::vector<RecentRun> recent;
-    for (const KeptRun& one : runs) {
-      if (one.run.test != test) continue;
-      const Surroundings& from = session_of(one).surroundings;
-      recent.push_back({one.run.started, one.run.outcome, one.run.duration, one.run.attempt,
-                        one.run.signature, from.commit, from.branch, from.machine,
-                        one.run.plan_id});
-    }
-    std::ranges::stable_sort(recent, std::greater(), &RecentRun::started);
-    if (recent.size() > most) recent.resize(most);
-    return recent;
+    for (const KeptRun& one : runs)
+      if (one.run.test == test && is_plain(one.run)) recent.push_back(recent_of(one));
+    return newest(std::move(recent), most);
+  }
+
+  Result<std::vector<RecentRun>> recent_trials(const TestId& test, const std::string& purpose,
+                                               size_t most) override {
+    std::vector<RecentRun> recent;
+    for (const KeptRun& one : runs)
+      if (one.run.test == test && !is_plain(one.run) &&
+          (purpose.empty() || one.run.purpose == purpose))
+        recent.push_back(recent_of(one));
+    return newest(std::move(recent), most);
+  }
+
+  Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) override {
+    std::set<TestId> tests;
+    for (const KeptRun& one : runs)
+      if (glob_match(pattern, to_string(one.run.test))) tests.insert(one.run.test);
+    std::vector<TestId> found(tests.begin(), tests.end());
+    if (found.size() > most) found.resize(most);
+    return found;
   }
 
   Result<std::optional<std::string>> latest_output(const TestId& test,
@@ -216,20 +228,20 @@ class FakeStore : public Store {
     return std::vector<Prevalence>{row};
   }
 
-  Result<void> note(const LifecycleEvent& event) override {
-    const auto key = [](const LifecycleEvent& one) {
+  Result<void> note(const LifecycleStep& step) override {
+    const auto key = [](const LifecycleStep& one) {
       return std::tuple(one.test, one.at, one.kind, one.signature);
     };
-    if (std::ranges::none_of(events, [&](const auto& one) { return key(one) == key(event); }))
-      events.push_back(event);
+    if (std::ranges::none_of(steps, [&](const auto& one) { return key(one) == key(step); }))
+      steps.push_back(step);
     return {};
   }
 
-  Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) override {
-    std::vector<LifecycleEvent> found;
-    for (const LifecycleEvent& event : events)
-      if (event.at >= window.from && event.at < window.until) found.push_back(event);
-    std::ranges::stable_sort(found, {}, &LifecycleEvent::at);
+  Result<std::vector<LifecycleStep>> lifecycle(const Window& window) override {
+    std::vector<LifecycleStep> found;
+    for (const LifecycleStep& step : steps)
+      if (step.at >= window.from && step.at < window.until) found.push_back(step);
+    std::ranges::stable_sort(found, {}, &LifecycleStep::at);
     return found;
   }
 
@@ -256,7 +268,11 @@ class FakeStore : public Store {
       one.run.output.clear();
       ++gone.outputs;
     }
+    gone.trials = static_cast<int64_t>(std::erase_if(runs, [&](const KeptRun& one) {
+      return !is_plain(one.run) && retention.trials && one.run.started < now - *retention.trials;
+    }));
     gone.runs = static_cast<int64_t>(std::erase_if(runs, [&](const KeptRun& one) {
+      if (!is_plain(one.run)) return false;
       const auto& keep =
           is_failing(one.run.outcome) ? retention.failing_runs : retention.passing_runs;
       return keep && one.run.started < now - *keep;
@@ -280,6 +296,18 @@ class FakeStore : public Store {
   Result<std::optional<TimePoint>> forgotten_before() override { return horizon; }
 
  private:
+  RecentRun recent_of(const KeptRun& one) const {
+    const Surroundings& from = session_of(one).surroundings;
+    return {one.run.started, one.run.outcome, one.run.duration, one.run.attempt, one.run.signature,
+            from.commit,     from.branch,     from.machine,     one.run.purpose, one.run.plan};
+  }
+
+  static std::vector<RecentRun> newest(std::vector<RecentRun> recent, size_t most) {
+    std::ranges::stable_sort(recent, std::greater(), &RecentRun::started);
+    if (recent.size() > most) recent.resize(most);
+    return recent;
+  }
+
   bool is_meant(SessionId id, const SessionQuestion& question) const {
     const SessionRecord& session = sessions[static_cast<size_t>(id - 1)];
     const auto fits = [](const std::string& wanted, const std::string& value) {
@@ -293,7 +321,7 @@ class FakeStore : public Store {
   SessionTests tests_of(SessionId id) const {
     std::map<TestId, bool> ran;
     for (const KeptRun& one : runs)
-      if (one.session == id) ran[one.run.test] |= is_failing(one.run.outcome);
+      if (one.session == id && is_plain(one.run)) ran[one.run.test] |= is_failing(one.run.outcome);
     const SessionRecord& session = sessions[static_cast<size_t>(id - 1)];
     SessionTests tests{session.started, session.command_line, finished.contains(id), {}};
     for (const auto& [test, failed] : ran) tests.tests.push_back({test, failed});
@@ -312,8 +340,7 @@ class FakeStore : public Store {
   }
 
   static bool counts_in(const KeptRun& one, const Window& window) {
-    return one.run.plan_id.empty() && one.run.started >= window.from &&
-           one.run.started < window.until;
+    return is_plain(one.run) && one.run.started >= window.from && one.run.started < window.until;
   }
 
   bool on_same_code(const KeptRun& a, const KeptRun& b) const {
@@ -326,7 +353,7 @@ class FakeStore : public Store {
     if (!is_failing(failed.run.outcome)) return false;
     return std::ranges::any_of(runs, [&](const KeptRun& one) {
       return one.run.test == failed.run.test && one.run.outcome == OutcomeKind::pass &&
-             one.run.plan_id.empty() && on_same_code(one, failed);
+             is_plain(one.run) && on_same_code(one, failed);
     });
   }
 
@@ -390,7 +417,7 @@ class FakeStore : public Store {
     summary.test = test;
     std::vector<Duration> passing, failing;
     for (const KeptRun& one : runs) {
-      if (one.run.test != test) continue;
+      if (one.run.test != test || !is_plain(one.run)) continue;
       summary.skips += one.run.outcome == OutcomeKind::skipped;
       if (one.run.outcome == OutcomeKind::pass) passing.push_back(one.run.duration);
       if (is_failing(one.run.outcome)) failing.push_back(one.run.duration);

@@ -16,7 +16,7 @@ struct SimulatedHunt : Consumer {
 
   void search(void (*strategy)(Hunt&)) {
     if (!hunt.prepare()) return;
-    hunt.begin("tested");
+    hunt.runner().teller().begin("tested");
     strategy(hunt);
   }
 

@@ -186,7 +186,7 @@ HOOK(int, setsockopt, (int socket, int level, int option, const void* value, soc
   return visit.leave(real::setsockopt(socket, level, option, value, size));
 }
 
-// Linux looks at the time only when a message has come, and then writes what is left of it.
+// Linux looks at the time only when a message has arrived, and then writes what is left of it.
 HOOK(int, recvmmsg, (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time)) {
   Visit visit(Api::recvmmsg, CALLER, {word(socket), within(time)});
   Turn turn(visit, {word(socket)}, flags);

@@ -7,7 +7,7 @@
 
 namespace unflake::agent {
 
-// dlopen has no hook: it looks at who calls it.
+// dlopen has no hook: it checks who calls it.
 HOOK(int, dlclose, (void* library)) {
   resolve_real_functions();
   const int result = real::dlclose(library);

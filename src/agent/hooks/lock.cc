@@ -128,7 +128,7 @@ HOOK(void, call_once, (once_flag * flag, void (*routine)())) {
   visit.leave(0);
 }
 
-// Two versions of the condition variables exist; only the newer ones are today's.
+// Two versions of the condition variables exist; only the newer ones are in use.
 #define CONDITION_VERSION "GLIBC_2.3.2"
 
 // A controlled run has its own lists of who waits. The real call is made too, for those of other

@@ -17,7 +17,7 @@ namespace unflake::agent {
 
 using protocol::Api;
 
-// The environment with which a started program is followed, in this very frame: a child of vfork
+// The environment with which a started program is followed, in this frame: a child of vfork
 // must not touch more than its stack.
 #define FOLLOWED(environment)                                                                 \
   follow_environment(environment,                                                             \
@@ -147,7 +147,7 @@ size_t count_words(va_list words) {
 
 }  // namespace
 
-// The arguments of execl and its like, as an array in this frame; `list` is left behind the null.
+// The arguments of execl and the like, as an array in this frame; `list` is left after the null.
 #define GATHER(words, first, list)                                         \
   va_list counting;                                                        \
   va_copy(counting, list);                                                 \

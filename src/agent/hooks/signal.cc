@@ -20,7 +20,7 @@ constexpr int signal_count = 65;
 
 using InfoHandler = decltype(KernelAction::handler);
 
-// What the program asked for. Of SIGTRAP all of it, as the system never hears of that.
+// What the program asked for. For SIGTRAP all of it, as the system never sees that.
 struct ProgramAction {
   InfoHandler handler;
   int flags;
@@ -31,7 +31,7 @@ bool trap_taken = false;
 ProgramAction actions[signal_count];
 struct sigaction trap_action;
 
-// Unwinders know a signal's frame by these very instructions, and look for a function at the byte
+// Unwinders recognise a signal's frame by these instructions, and look for a function at the byte
 // before them: there must be none.
 asm(R"(
   .pushsection .text
@@ -96,14 +96,14 @@ struct sigaction wrapped(int signal, const struct sigaction& action) {
   return wrapper;
 }
 
-// The action as the program gave it, when the system still has the wrapper in its place.
+// The action as the program gave it, when the system still has the wrapper instead.
 void unwrap(const ProgramAction& action, struct sigaction& old) {
   if (old.sa_sigaction != call_handler) return;
   old.sa_sigaction = action.handler;
   old.sa_flags = action.flags;
 }
 
-// Of the initial thread, which is the one that mostly runs out of its own.
+// Of the initial thread, the one that usually runs out of stack.
 void have_signal_stack() {
   alignas(16) static char room[64 * 1024];
   stack_t stack;
@@ -202,7 +202,7 @@ namespace {
 
 using Handler = void (*)(int);
 
-sigset_t interrupting;  // signals for which siginterrupt() has switched restarting off
+sigset_t interrupting;  // signals for which siginterrupt() has turned off restarting
 
 Handler set_handler(int signal, Handler handler, int flags) {
   struct sigaction action {};
@@ -229,7 +229,7 @@ int without_trap(int mask) {
   return trap_is_taken() ? mask & ~(1 << (SIGTRAP - 1)) : mask;
 }
 
-// System V's way: the handler SIG_HOLD blocks the signal, any other unblocks it.
+// System V style: the handler SIG_HOLD blocks the signal, any other unblocks it.
 Handler set_and_unblock(int signal, Handler handler) {
   sigset_t only, before;
   sigemptyset(&only);

@@ -9,11 +9,11 @@
 // instruction pointer that is not in its own code.
 namespace unflake::agent {
 
-// From here on the hooks on signal functions are at work, and fatal signals are captured.
+// From here on the hooks on signal functions are active, and fatal signals are captured.
 void watch_fatal_signals();
 
 // Takes over SIGTRAP, with `on_trap`, and the handlers that the program has by now. False: SIGTRAP
-// could not be had.
+// is not available.
 using TrapHandler = void (*)(int, siginfo_t*, void*);
 bool take_trap(TrapHandler on_trap);
 

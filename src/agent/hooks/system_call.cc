@@ -13,7 +13,7 @@
 #include "agent/record/images.h"
 #include "agent/record/visit.h"
 
-// Libraries that call the kernel past libc's wrappers, with libc's syscall().
+// Libraries that bypass libc's wrappers to call the kernel, with libc's syscall().
 namespace unflake::agent {
 
 using protocol::Api;
@@ -77,7 +77,7 @@ long futex_wait(const Caller& caller, Arguments with) {
                                            : absolute_time(visit, clock, time, room));
   const long result = pass_on(SYS_futex, with);
   const bool timed_out = result != 0 && errno == ETIMEDOUT;
-  // std::counting_semaphore looks twice, but seldom when it was not a time-out.
+  // std::counting_semaphore looks twice, but rarely when it was not a time-out.
   if (visit.other_deadline() >= 0 && timed_out && !is_cxx_runtime(caller.address))
     foresee_looks(clock, to_ns(*time), visit.other_deadline(), timed_out, 2);
   return visit.leave(result, timed_out);

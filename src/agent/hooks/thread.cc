@@ -44,8 +44,8 @@ Start* take_start(const Visit& visit) {
   return nullptr;
 }
 
-// The new thread tells its handle: where its creator wanted to have that may be gone by now. Nor is
-// the event sure to be the same, when the creator has been busy since.
+// The new thread reports its handle: where its creator wanted it may be gone by now. Nor is it
+// certain that the event is still the same, when the creator has been busy since.
 void name_created(protocol::Event* event) {
   if (event == nullptr || event->object != 0) return;
   const Api api = static_cast<Api>(event->api);

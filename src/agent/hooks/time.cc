@@ -90,8 +90,8 @@ HOOK(int, usleep, (useconds_t time)) {
   return visit.leave(result, result == 0);
 }
 
-// The plan's time may be less than a second. What is left is told as libc does: in whole seconds,
-// and what is less than one is lost. Else a loop that sleeps for the rest would never end.
+// The plan's time may be less than a second. What is left is returned as by libc: in whole
+// seconds, rounded down. Otherwise a loop that sleeps for the rest would never end.
 HOOK(unsigned, sleep, (unsigned time)) {
   const Subject subject{0, time * ns_per_second};
   Visit visit(Api::sleep, CALLER, subject);
@@ -216,7 +216,7 @@ itimerval times_to_arm(const Visit& visit, const itimerval& given) {
           to_timeval(first_to_arm(visit, within(&given.it_value)))};
 }
 
-// To be cancelled when somebody sets the clock, a timer must be set to a moment of that clock.
+// To be cancelled when somebody sets the clock, a timer must be set to a time of that clock.
 bool is_cancelled_with_clock(int flags, const itimerspec& given) {
   return (flags & TFD_TIMER_CANCEL_ON_SET) != 0 &&
          clock_meant(to_ns(given.it_value)) == CLOCK_REALTIME;
@@ -227,7 +227,7 @@ timespec date_after(int64_t span) {
   return to_timespec(span < INT64_MAX - now ? now + span : INT64_MAX);
 }
 
-// Asks the timer how long that is by its own clock. When the moment has passed, it has ticked.
+// Asks the timer how long that is by its own clock. When that time has passed, it has ticked.
 template <class Timer, class Set, class Get>
 int arm_until(const Visit& visit, Timer timer, int flags, const itimerspec& given,
               timespec interval, itimerspec* old, Set set, Get get) {
@@ -242,7 +242,7 @@ int arm_until(const Visit& visit, Timer timer, int flags, const itimerspec& give
   return set(timer, is_date ? flags : 0, &other, nullptr);
 }
 
-// A timer that is switched off stays so.
+// A disarmed timer stays disarmed.
 template <class Timer, class Set, class Get>
 int arm(const Visit& visit, Timer timer, int flags, const itimerspec* given, itimerspec* old,
         Set set, Get get) {
@@ -331,7 +331,7 @@ HOOK(unsigned, alarm, (unsigned seconds)) {
   return visit.leave(seconds_left(old.it_value));
 }
 
-// libc's calls setitimer() past the hook.
+// libc's version calls setitimer() and bypasses the hook.
 HOOK(useconds_t, ualarm, (useconds_t first, useconds_t interval)) {
   const itimerval given{{0, interval}, {0, first}};
   const int64_t time = asked_time(&given);
@@ -349,7 +349,7 @@ HOOK(useconds_t, ualarm, (useconds_t first, useconds_t interval)) {
       static_cast<useconds_t>(old.it_value.tv_sec * 1'000'000 + old.it_value.tv_usec));
 }
 
-// What a timer calls in a thread of its own, which libc starts with every signal blocked: a probe
+// What a timer calls in its own thread, which libc starts with every signal blocked: a probe
 // there would be the end of the process.
 
 namespace {
@@ -360,7 +360,7 @@ struct Notification {
   sigval value;
 };
 
-// Never free again, as a deleted timer may still be about to call. Timers of the same kind share.
+// Never freed, as a deleted timer may still be about to call. Timers of the same kind share.
 constexpr size_t notifications_at_most = 1024;
 Notification notifications[notifications_at_most];
 

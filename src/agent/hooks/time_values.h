@@ -64,13 +64,13 @@ inline const timespec* absolute_time(const Visit& visit, clockid_t clock, const 
   return &room;
 }
 
-// What an interrupted call says of the rest is about the plan's time.
+// What an interrupted call says about the rest is about the plan's time.
 inline void tell_rest(const Visit& visit, bool interrupted, timespec* rest) {
   if (interrupted && rest != nullptr && visit.other_time() >= 0)
     *rest = to_timespec(visit.rest_to_tell(to_ns(*rest)));
 }
 
-// Of a timer, or a time-out that is set for later: 0 would switch it off.
+// For a timer, or a time-out that is set for later: 0 would disarm it.
 inline int64_t time_to_arm(int64_t ns) {
   return ns > 1000 ? ns : 1000;
 }

@@ -40,7 +40,7 @@ bool is_stack_pointer(const uint8_t* modrm) {
   return !extended && ModRm(modrm[0]).rm == 4 && (modrm[1] & 7) == 4;
 }
 
-// The handler has pushed the return address by the time that the copy runs, so that it is a jump,
+// The handler has pushed the return address by the time the copy runs, so it is a jump,
 // and operands on the stack are 8 bytes further away.
 bool call_to_jump(uint8_t* modrm, int64_t distance) {
   const ModRm operand(*modrm);
@@ -71,7 +71,7 @@ char* map_at(int64_t address, uint64_t size, long& error) {
   return nullptr;
 }
 
-// Tries one place after the other, downwards.
+// Tries one place after another, downwards.
 char* map_between(int64_t lowest, int64_t highest, uint64_t size, long& error) {
   constexpr int64_t in_page = protocol::page - 1;
   for (int64_t address = highest & ~in_page; address >= lowest; address -= megabyte) {

@@ -20,7 +20,7 @@ const Probe* probes() {
   return memory().probes.first;
 }
 
-// The first probe at or behind an address of the plan.
+// The first probe at or after an address of the plan.
 uint32_t lower_bound(uint32_t first, uint32_t last, protocol::Address address) {
   while (first < last) {
     const uint32_t middle = first + (last - first) / 2;

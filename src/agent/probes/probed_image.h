@@ -21,7 +21,7 @@ enum Place : uint32_t {
 };
 
 // An image of the plan with its probes. Hits read it in any thread while the dynamic linker's
-// thread writes it, and only the images of which no code runs change.
+// thread writes it, and only images whose code is not running change.
 struct ProbedImage {
   uint64_t start = 0;  // of the probed code
   uint64_t end = 0;    // 0: not loaded
@@ -32,7 +32,7 @@ struct ProbedImage {
   uint32_t slot_count = 0;
   Slot* slots = nullptr;
   uint32_t* places = nullptr;   // a Place for each probe
-  uint32_t* buckets = nullptr;  // the first probe at or behind start + (n << bucket_shift)
+  uint32_t* buckets = nullptr;  // the first probe at or after start + (n << bucket_shift)
   uint32_t bucket_shift = 0;
   uint64_t memory_size = 0;
 };

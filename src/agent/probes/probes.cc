@@ -139,8 +139,8 @@ void take(const Hit& hit, uint64_t address, ucontext_t* context) {
     enter_copy(probe, address, slot->code, context->uc_mcontext.gregs);
 }
 
-// Another thread may have taken the probe out between the trap and now. The long form of a
-// breakpoint has another byte there from the beginning.
+// Another thread may have removed the probe between the trap and now. The long form of a
+// breakpoint has a different byte there from the start.
 bool is_stale(uint64_t address) {
   const auto* code = reinterpret_cast<const volatile uint8_t*>(address);
   return code[0] != breakpoint && !(code[0] == 0x03 && code[-1] == 0xcd);

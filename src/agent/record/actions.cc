@@ -131,7 +131,7 @@ void be_late(const Rule& because, Sleep sleep) {
 
 }  // namespace
 
-// Watches come last: whom they release may end the process, and what is due here has begun.
+// Watches come last: the thread they release may end the process, and what is due here has begun.
 Due due_at(const Moment& moment) {
   Due due;
   for_each_due(moment, false, [&](const Rule& rule) { add(due, rule, moment); });

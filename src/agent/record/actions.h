@@ -6,7 +6,7 @@
 
 namespace unflake::agent {
 
-// A thread at a site, before or after what it does there.
+// A thread at a site, before or after its action there.
 struct Moment {
   uint16_t plan_site;
   protocol::Position position;

@@ -21,7 +21,7 @@ void capture_failure(protocol::FailureKind kind, const StackSnapshot& stack,
 
 // The same for a framework's reporter, or a fatal signal, that was interrupted here.
 void capture_report(const ucontext_t* context);
-// A signal that the program handles may be an everyday affair to it.
+// A signal that the program handles may be routine for it.
 void capture_signal(int signal, const void* address, const ucontext_t* context, bool is_handled);
 
 bool captures_failures();

@@ -17,7 +17,7 @@ namespace {
 
 using protocol::PlanImage;
 
-// A library begins with its ELF header at the bias, unless somebody linked it to a place of its
+// A library begins with its ELF header at the bias, unless somebody linked it to an address of its
 // own.
 const ElfW(Ehdr) * header_at(uint64_t bias) {
   unsigned char resident;

@@ -8,7 +8,7 @@
 
 namespace unflake::agent {
 
-// More of one process are not known to the agent.
+// The agent does not know more than this many per process.
 inline constexpr uint32_t most_images = 512;
 
 // An executable or library in this process.
@@ -37,7 +37,7 @@ uint32_t number_in_plan(const LoadedFile& file);
 enum class CodeOwner : uint8_t {
   project,
   wrapper,  // a system library that calls on behalf of its caller: libstdc++, libc, sanitizers
-  system,   // a library that has threads and locks of its own
+  system,   // a library with its own threads and locks
   unknown,  // no image: generated code
 };
 
@@ -58,8 +58,8 @@ struct LoadedImage {
 // The image at this address; nullptr: none. Lock-free for images that were seen before.
 const LoadedImage* image_at(uint64_t address);
 
-// To be called after a library was closed, until it says that nothing has gone: forgets one image
-// that was unloaded, and tells where it was.
+// To be called after a library was closed, until it says that nothing is gone: forgets one image
+// that was unloaded, and says where it was.
 bool forget_closed_image(uint64_t& start, uint64_t& end);
 uint32_t closed_images();  // how many there have been
 
@@ -74,7 +74,7 @@ protocol::Address address_in(uint64_t address, const LoadedImage* image);
 
 const LoadedImage* executable_image();
 
-// In a forked child: whoever was adding an image is not there any more.
+// In a forked child: whoever was adding an image is gone.
 void forget_adding();
 
 }  // namespace unflake::agent

@@ -31,7 +31,7 @@ bool acceptable(const Header& header, uint64_t generation, uint64_t size) {
          header.generation == generation && header.size == size && plan_fits(header);
 }
 
-// Maps the memory and protects what is not to be written; nullptr: it is none of this run.
+// Maps the memory and protects what must not be written; nullptr: it is not of this run.
 char* map(int file, uint64_t generation) {
   struct stat status {};
   if (failed(raw_syscall(__NR_fstat, file, as_word(&status))) ||
@@ -78,7 +78,7 @@ namespace {
 
 constexpr uint32_t modest = 32;  // chunks that a thread may always take
 
-// One chatty thread must not take all room from the others.
+// One chatty thread must not take all the room from the others.
 bool may_take_chunk() {
   const auto& chunks = memory().chunks;
   const uint32_t used = chunks.used->load();

@@ -7,7 +7,7 @@
 // The shared memory of this run, once it is mapped.
 namespace unflake::agent {
 
-// Maps the memory that `name` ("GENERATION:PATH") tells. Without one, or with one of another
+// Maps the memory that `name` ("GENERATION:PATH") names. Without one, or with one of another
 // version, the agent stays out of the way: hooks pass through and there are no probes.
 bool attach(const char* name);
 

@@ -147,7 +147,7 @@ Tally* leave_alone(Found found, uint64_t key) {
 }
 
 // The wrapper's caller in project code, past other wrappers. A system library on the way means that
-// the call is its own affair.
+// the call is its own business.
 bool find_project_caller(const Caller& caller, Place& place) {
   const KnownStack* known = stack_of(caller);
   if (known == nullptr) return false;

@@ -11,14 +11,14 @@ namespace unflake::agent {
 uint32_t number_of_site(uint64_t key, protocol::Address address, uint16_t api, uint32_t probe);
 
 // What this thread knows about the place that called, from which it can be acted on; nullptr: the
-// call is to pass untouched.
+// call passes untouched.
 protocol::Tally* tally_of_call(protocol::Api api, const Caller& caller);
 protocol::Tally* tally_of_probe(uint32_t probe, uint64_t address);
 
-// To be called when this code was unloaded: other code may come to these addresses.
+// To be called when this code was unloaded: other code may get these addresses.
 void forget_places(uint64_t start, uint64_t end);
 
-// Both go to the site itself when the thread has no room for it. The first tells how often this
+// Both go to the site itself when the thread has no room for it. The first says how often this
 // thread, or those without room, had been there before.
 uint64_t count_visit(protocol::Tally& tally, uint32_t site);
 void count_wait(protocol::Tally& tally, uint32_t site, uint64_t ns);

@@ -169,7 +169,7 @@ void begin(const Birth& birth) {
 }
 
 // Only the thread that forked lives on. It is another one now, and what it writes must not mix
-// with what its parent goes on to write.
+// with what its parent continues to write.
 void after_fork_in_child() {
   if (!attached() || this_thread.stage != Stage::lives) return;
   const Birth birth = this_thread.extra != nullptr ? this_thread.extra->fork_birth : Birth{};

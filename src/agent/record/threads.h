@@ -54,7 +54,7 @@ struct KnownStack {
   bool is_repeatable;
 };
 
-// What only some threads need; mapped at the first need.
+// What only some threads need; mapped when first needed.
 struct ThreadExtra {
   SpawnCount spawned[128];
   Birth fork_birth;      // of the thread that a fork is about to begin
@@ -66,7 +66,7 @@ struct ThreadExtra {
 // A wait whose time the plan has changed and that did not run out. When it is made again for the
 // rest of its time, its changed time goes on.
 struct ChangedWait {
-  int64_t given;  // the deadline, or the rest of a span that the program was told; 0: none
+  int64_t given;  // the deadline, or the rest of a span that the program was given; 0: none
   int64_t other;  // what the plan makes of it
   uint16_t plan_site;
   bool is_span;
@@ -114,7 +114,7 @@ inline size_t tally_slot(uint64_t key) {
   return (key ^ (key >> 8) ^ (key >> protocol::offset_bits)) % protocol::tallies_per_thread;
 }
 
-// The short way through a hook: a place that this thread knows and where nothing is to be done.
+// The short way through a hook: a place that this thread knows and where there is nothing to do.
 inline bool passes(protocol::Api api, const Caller& caller) {
   protocol::Tally* tallies = this_thread.tallies;
   if (tallies == nullptr) return false;
@@ -126,7 +126,7 @@ inline bool passes(protocol::Api api, const Caller& caller) {
 }
 
 // The agent's own code must not be entered again by a signal handler that interrupts it. A handler
-// that leaves with longjmp never comes back to end the guard; then it lies below the stack pointer.
+// that leaves with longjmp never comes back to end the guard; it is then below the stack pointer.
 class Guard {
  public:
   Guard() : frame_(reinterpret_cast<uintptr_t>(__builtin_frame_address(0))) {

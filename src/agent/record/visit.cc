@@ -177,14 +177,14 @@ void begin_thread_at(uint16_t plan_site, uint32_t site) {
 
 namespace {
 
-// How much a thread can compute before a look cannot be about the wait any more. Not by the wall
+// How much a thread can compute before a look can no longer be about the wait. Not by the wall
 // clock: on a busy machine the thread may not run for long.
 constexpr uint64_t longest_ns = 1'000'000;
 
 // Deadlines of the program may be finer than what the wait was given.
 constexpr int64_t margin_ns = 1000;
 
-// The library's own clocks are compiled, also where the library is linked into the program.
+// The library's own clocks are compiled, even where the library is linked into the program.
 bool is_library_clock(const void* caller) {
   if (is_cxx_runtime(caller)) return true;
   const auto address = reinterpret_cast<uint64_t>(caller);

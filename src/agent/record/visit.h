@@ -11,14 +11,14 @@
 
 namespace unflake::agent {
 
-// A time that the call refuses. It is no time to record or to change.
+// A time that the call refuses. It is not a time to record or change.
 inline constexpr int64_t wrong_time = INT64_MIN;
 
 // What a hooked call is about.
 struct Subject {
   uint64_t object = 0;  // mutex, condition variable, descriptor, thread ...
   int64_t value = -1;   // the time asked for in ns, or bytes; -1: none
-  // Of a wait until a moment: that moment and the time of the visit, on the call's own clock.
+  // For a wait until a fixed time: that time and the time of the visit, on the call's own clock.
   int64_t deadline = -1;
   int64_t now = 0;
 };
@@ -79,7 +79,7 @@ class Visit {
 // The child side of a thread's creation at this site.
 void begin_thread_at(uint16_t plan_site, uint32_t site);
 
-// The C++ library does not believe what a wait returns: right afterwards it looks at its clock and
+// The C++ library does not trust what a wait returns: right afterwards it looks at its clock and
 // compares that with the deadline that it knows. When the plan has changed the time of the wait,
 // these looks see what they would have seen with that time; nobody else's do.
 //
@@ -89,7 +89,7 @@ void foresee_looks(clockid_t clock, int64_t given, int64_t changed, bool timed_o
 // At the next look of this thread, when looks are foreseen.
 void tell_foreseen(const void* caller, clockid_t clock, timespec* time);
 
-// Another call than a look of the library says that none will come.
+// Any call but a look of the library means that none will come.
 inline void forget_foreseen(protocol::Api api) {
   if (this_thread.looks.count != 0 && api != protocol::Api::clock_gettime &&
       api != protocol::Api::sched_yield)

@@ -35,7 +35,7 @@ struct Request {
   ServerRequest head;
   int output;
   int errors;
-  char** arguments;  // these three end with a null
+  char** arguments;  // these three are null-terminated
   char** variables;
   char** environment;  // room for it
   const char* end_of_arguments;
@@ -137,7 +137,7 @@ bool supervisor_is_gone() {
   return raw_syscall(__NR_recvfrom, socket_number, as_word(&byte), 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-// As libc's fork, but for the parent: the child belongs to the one who waits for this server.
+// Like libc's fork, except for the parent: the child belongs to whoever waits for this server.
 long fork_sibling() {
   int* tid = nullptr;
   void* robust_list = nullptr;
@@ -149,7 +149,7 @@ long fork_sibling() {
                   0, as_word(tid), 0);
   if (child == 0) {
     raw_syscall(__NR_set_robust_list, as_word(robust_list), static_cast<long>(robust_size));
-    raw_syscall(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);  // as whoever is spawned has it
+    raw_syscall(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL);  // as in a spawned process
   }
   return child;
 }

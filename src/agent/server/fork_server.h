@@ -2,18 +2,18 @@
 
 namespace unflake::agent {
 
-// This process is to serve: `socket` is the number of the socket as text. The agent attaches to no
+// This process will serve: `socket` is the number of the socket as text. The agent attaches to no
 // memory before a child knows which one is its own.
 void plan_to_serve(const char* socket);
 bool is_to_serve();
 
 struct Arguments {
   int count;
-  char** words;  // ends with a null
+  char** words;  // null-terminated
 };
 
 // Serves on the socket. Returns once for each request, in the child that runs it; the process that
-// was asked to serve never comes back.
+// was asked to serve never returns.
 Arguments serve();
 
 // Moves the stack, the heap and new mappings by random amounts and then calls main, because a
@@ -21,7 +21,7 @@ Arguments serve();
 int call_main_somewhere_else(int (*main)(int, char**, char**), const Arguments& arguments,
                              bool stays);
 
-// What the program has registered with pthread_atfork before its main, for forks past libc's own.
+// What the program has registered with pthread_atfork before its main, for forks that bypass libc.
 bool too_many_fork_handlers();
 void run_prepare_handlers();
 void run_parent_handlers();

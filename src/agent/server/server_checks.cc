@@ -240,8 +240,8 @@ namespace {
 prctl_mm_map layout{};
 bool known = false;
 
-// Fields of /proc/self/stat are counted from 1; those behind the name, which is in parentheses and
-// may hold blanks, from 3.
+// Fields of /proc/self/stat are counted from 1; those after the name, which is in parentheses and
+// may contain spaces, from 3.
 struct Field {
   int number;
   __u64* value;

@@ -40,7 +40,7 @@ bool is_odd(char c) {
          c != '\a';
 }
 
-// A test may print a few bytes that are no text.
+// A test may print a few bytes that are not text.
 bool is_binary(std::string_view text) {
   return static_cast<size_t>(std::ranges::count_if(text, is_odd)) > text.size() / 50;
 }
@@ -108,7 +108,7 @@ Result<CiLog> read_ci_log(std::string_view text) {
 
 namespace {
 
-// Reporters wrap long titles and take blanks off their ends.
+// Reporters wrap long titles and strip spaces from their ends.
 std::string with_single_blanks(std::string_view text) {
   std::string plain;
   for (const char c : trim(text)) {
@@ -260,7 +260,7 @@ using EndKind = LoggedEnd::Kind;
 constexpr size_t most_section_bytes = 8 * 1024 * 1024;
 constexpr size_t most_name_bytes = 500;
 
-// The line by which the reader of a framework's output knows that it summed up.
+// The line by which the reader of a framework's output knows that it printed its summary.
 std::string_view last_line_of(Framework framework) {
   switch (framework) {
     case Framework::gtest:
@@ -395,7 +395,7 @@ class Reader {
     if (section.state == State::named && !named_.contains(section.test)) add(section, {});
   }
 
-  // Nothing in particular failed: the program did.
+  // No test in particular failed: the program did.
   void read_whole() {
     const bool is_entry = program_.end.kind != EndKind::unknown;
     const LoggedEnd end = is_entry ? program_.end : sections_.death;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::ptrdiff_t most_elements = 2'000'000;
 constexpr size_t most_name_bytes = 500;
 
-// What a test case says of runs that failed; "flaky" and "rerun" are Maven Surefire's.
+// What a test case says about runs that failed; "flaky" and "rerun" are Maven Surefire's.
 constexpr std::array failure_elements{"failure",    "error",        "flakyFailure",
                                       "flakyError", "rerunFailure", "rerunError"};
 
@@ -163,7 +163,7 @@ Text catch2_text(const FailureElement& failure) {
   return text;
 }
 
-// "file.cc:12:" above what doctest prints behind it
+// "file.cc:12:" above what doctest prints after it
 Text doctest_text(const FailureElement& failure) {
   const std::string_view text = trim(failure.text);
   std::string_view place = first_line(text);

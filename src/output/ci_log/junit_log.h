@@ -24,7 +24,7 @@ struct ConsoleText {
 std::optional<ConsoleText> console_text(const FailureElement& failure);
 
 // What the elements of one case say, in the format of the framework that wrote them: the failures
-// that a run with the same output has. None: in nobody's format.
+// that a run with the same output has. None: in no known format.
 struct DialectFailures {
   Framework framework;
   std::vector<Failure> failures;
@@ -32,7 +32,7 @@ struct DialectFailures {
 std::optional<DialectFailures> dialect_failures(const std::vector<FailureElement>& elements);
 
 // Of anything else: as the output of a program, which it is when CTest, Bazel or unflake wrote the
-// file. Adds what it tells to the log.
+// file. Adds what it says to the log.
 void read_case_output(const std::string& entry, const std::vector<FailureElement>& elements,
                       std::string output, CiLog& log);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-// Whether the text begins with the shape, in which 0 stands for any digit.
+// Whether the text begins with the shape, in which 0 means any digit.
 bool has_shape(std::string_view text, std::string_view shape) {
   if (text.size() < shape.size()) return false;
   for (size_t i = 0; i < shape.size(); ++i)
@@ -41,7 +41,7 @@ size_t date_length(std::string_view text) {
   return clock == 0 ? 0 : 11 + clock;
 }
 
-// GitLab's stream number behind the time: "00O " and "01E+"
+// GitLab's stream number after the time: "00O " and "01E+"
 size_t stream_length(std::string_view text) {
   if (text.size() < 4 || !is_hex_digit(text[0]) || !is_hex_digit(text[1])) return 0;
   return (text[2] == 'O' || text[2] == 'E') && (text[3] == ' ' || text[3] == '+') ? 4 : 0;
@@ -55,7 +55,7 @@ size_t time_prefix(std::string_view text) {
   return time + 1 + stream_length(text.substr(time + 1));
 }
 
-// TeamCity's "W:\t [Step 1/2]" behind the time
+// TeamCity's "W:\t [Step 1/2]" after the time
 size_t step_length(std::string_view text) {
   const size_t start = text.find('[');
   if (start > 6 || !text.substr(start).starts_with("[Step ")) return 0;
@@ -123,7 +123,7 @@ bool is_test_mark(std::string_view line) {
 }
 
 // A time at the start of a line may be the test's own. It is the CI system's when the marks of test
-// frameworks stand behind one too, or, where there are no marks, most other lines.
+// frameworks come after one too, or, where there are no marks, most other lines.
 bool is_in_use(size_t (*prefix)(std::string_view), const std::vector<LogLine>& lines) {
   size_t with = 0, without = 0, open_marks = 0;
   for (const LogLine& line : lines) {

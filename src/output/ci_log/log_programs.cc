@@ -75,7 +75,7 @@ struct SummaryLine {
   LoggedEnd end;
 };
 
-// "<tab>  2 - name (Failed)", with labels behind it where there are some
+// "<tab>  2 - name (Failed)", with labels after it, if any
 std::optional<SummaryLine> summary_in(std::string_view line) {
   line = trim(line);
   if (take_digits(line).empty() || !consume(line, " - ")) return std::nullopt;
@@ -217,7 +217,7 @@ struct Word {
   LoggedEnd end;
 };
 
-// As strsignal() and bash have it.
+// As in strsignal() and bash.
 constexpr std::array shell_words{
     Word{"Segmentation fault", {Kind::signalled, SIGSEGV}},
     Word{"Aborted", {Kind::signalled, SIGABRT}},
@@ -278,7 +278,7 @@ std::optional<LoggedEnd> told_by_shell(std::string_view line) {
   return std::nullopt;
 }
 
-// The status that a shell makes of a signal, and that of timeout(1).
+// The status that a shell gives to a signal, and that of timeout(1).
 std::optional<LoggedEnd> end_from_status(std::string_view digits) {
   int status = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), status);

@@ -10,7 +10,7 @@
 
 namespace unflake {
 
-// How a program ended, as far as a log tells.
+// How a program ended, as far as a log says.
 struct LoggedEnd {
   enum class Kind { unknown, passed, failed, signalled, timed_out, not_started };
   Kind kind = Kind::unknown;
@@ -25,11 +25,11 @@ struct LoggedProgram {
   size_t line = 0;  // where it begins
 };
 
-// Takes the output of CTest's entries and of Bazel's targets apart, however they were mixed, and
+// Separates the output of CTest's entries and of Bazel's targets, however they were mixed, and
 // that of each service. Entries that were skipped are left out.
 std::vector<LoggedProgram> programs_in(const std::vector<LogLine>& lines);
 
-// What a shell, make or the CI system says of a program that did not exit as it should.
+// What a shell, make or the CI system says about a program that did not exit as it should.
 std::optional<LoggedEnd> death_in(std::string_view line);
 
 // CTest's word for how an entry ended: "Failed", "SEGFAULT", "Subprocess aborted". None: it was

@@ -18,7 +18,7 @@ bool is_ruler(std::string_view line, char of) {
   return line.size() == ruler_width && line.find_first_not_of(of) == std::string_view::npos;
 }
 
-// GoogleTest's names have no blanks; its summaries do: "2 tests, listed below:".
+// GoogleTest's names have no spaces; its summaries do: "2 tests, listed below:".
 std::string_view gtest_name(std::string_view text) {
   text = text.substr(0, text.find(", where "));
   if (text.ends_with(" ms)")) text = text.substr(0, text.rfind(" ("));
@@ -26,7 +26,7 @@ std::string_view gtest_name(std::string_view text) {
   return contains(text, " ") || !contains(text, ".") ? std::string_view() : text;
 }
 
-// What a test prints may stand before the mark of its end.
+// What a test prints may come before the mark of its end.
 LogMark gtest_end(std::string_view line) {
   struct Verdict {
     std::string_view mark;
@@ -60,7 +60,7 @@ bool is_wrapped(std::string_view above, std::string_view line) {
   return above.size() + 1 + words.substr(0, words.find(' ')).size() >= ruler_width;
 }
 
-// Below the title come its sections, one a line.
+// Below the title come its sections, one per line.
 std::string title_in(Lines lines) {
   std::string title(trim(lines.front().text));
   for (size_t i = 1; i < lines.size() && is_wrapped(lines[i - 1].text, lines[i].text); ++i)
@@ -240,7 +240,7 @@ class Split {
     close(at + 1);
   }
 
-  // --gtest_brief says nothing of a test before it failed.
+  // --gtest_brief says nothing about a test before it failed.
   void claim_loose(const LogMark& mark, size_t at) {
     close(at);
     push({State::failed, mark.framework, mark.test, {}, {}}, at + 1);

@@ -40,7 +40,7 @@ struct LogSection {
     passed,
     failed,
     unfinished,  // the program ended before the test did
-    loose,       // of no test
+    loose,       // not of a test
     named,       // a summary says that the test failed
   };
   State state = State::loose;
@@ -53,7 +53,7 @@ struct LogSection {
 struct LogSections {
   std::vector<LogSection> all;  // in order; no line is in two of them
   bool shows_passing_runs = false;
-  LoggedEnd death;  // told outside of a test
+  LoggedEnd death;  // reported outside of a test
 };
 
 LogSections sections_in(std::span<const LogLine> lines);

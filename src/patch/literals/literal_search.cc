@@ -56,7 +56,7 @@ bool is_const(CXCursor reference) {
   return clang().isConstQualifiedType(clang().getCursorType(reference)) != 0;
 }
 
-// An argument that is no copy and nothing const, which would be wrapped, can be changed by the
+// An argument that is neither a copy nor const, which would be wrapped, can be changed by the
 // call.
 bool is_passed_to_change(CXCursor reference, CXCursor call, bool is_first) {
   return is_call(call) && !is_first && !is_const(reference);
@@ -120,7 +120,7 @@ class Collector {
     const auto sides = operands(assignment);
     if (sides.size() != 2 || clang().getCursorKind(sides[0]) != CXCursor_MemberRefExpr) return;
     const CXBinaryOperatorKind how = clang().getCursorBinaryOperatorKind(assignment);
-    // `ts.tv_nsec -= 1000000000` carries a second over, which changes no time.
+    // `ts.tv_nsec -= 1000000000` carries a second over, which does not change the time.
     if (how != CXBinaryOperator_Assign && how != CXBinaryOperator_AddAssign) return;
     FieldWrite write{spelling(sides[0]), true, how == CXBinaryOperator_AddAssign, sides[1]};
     CXCursor base = sides[0];

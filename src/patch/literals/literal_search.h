@@ -38,7 +38,7 @@ VariableUses variable_uses(const SourceUnit& unit);
 struct FoundLiteral {
   TimeExpression time;  // what the call passes, in nanoseconds, with the numbers that it is made of
   std::string callee;
-  bool is_guess = false;    // the callee is not known, and its number taken for the unit that fits
+  bool is_guess = false;    // unknown callee: its number is taken to be in the unit that fits
   double unit = 0;          // nanoseconds of a plain number
   bool is_default = false;  // the call leaves its time out
 };

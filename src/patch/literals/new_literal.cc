@@ -55,7 +55,7 @@ std::optional<NewLiteral> finer_suffix(const TimeNumber& number, double nanoseco
   return std::nullopt;
 }
 
-// Whoever wrote `using std::chrono::seconds;` may have to be told where the others are.
+// Whoever wrote `using std::chrono::seconds;` may need the others qualified.
 std::string qualification(const SourceUnit& source, std::string_view type) {
   const std::string& text = source.text_of(source.file());
   const bool is_known = text.find("using namespace std::chrono;") != std::string::npos ||
@@ -123,7 +123,7 @@ Result<NewLiteral> replacement(const SourceUnit& source, const TimeNumber& numbe
   return same_unit(number, up);
 }
 
-// One edit for the fields of a timespec, with what stands between them.
+// One edit for the fields of a timespec, with what is between them.
 Result<NewLiteral> joined(const SourceUnit& source, NewLiteral first, NewLiteral second) {
   if (second.begin.offset < first.begin.offset) std::swap(first, second);
   const bool is_near = first.begin.file == second.begin.file &&

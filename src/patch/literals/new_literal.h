@@ -11,7 +11,7 @@ struct NewLiteral {
   std::string text;
 };
 
-// Another number in the place of the one that gives the expression its value: in the same unit
+// Another number in place of the one that gives the expression its value: in the same unit
 // where that is a whole number, else in a finer one, else rounded up.
 Result<NewLiteral> new_literal(const SourceUnit& unit, const TimeExpression& expression,
                                Duration value);

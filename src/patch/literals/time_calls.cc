@@ -53,7 +53,7 @@ class CallFinder {
     int statement;
   };
 
-  // `statement` is the level of the nearest statement around.
+  // `statement` is the level of the nearest enclosing statement.
   void visit(CXCursor cursor, int level, int statement) {
     if (level > deepest_syntax) return;
     if (clang().getCursorKind(cursor) == CXCursor_CallExpr)
@@ -93,7 +93,7 @@ bool may_be_time(CXCursor argument, bool numbers_too) {
          (numbers_too && is_number_type(type));
 }
 
-// The argument, or what stands for it where it was left out.
+// The argument, or its default where it was left out.
 std::optional<CXCursor> given(CXCursor call, const std::vector<CXCursor>& arguments, size_t index) {
   if (!is_left_out(arguments[index])) return arguments[index];
   return default_argument(clang().getCursorReferenced(call), index);

@@ -16,7 +16,7 @@ struct TimeArgument {
   bool is_default = false;  // left out in the call
 };
 
-// Calls that start on the line are nearest, then calls that reach over it, then those of the
+// Calls that start on the line are nearest, then calls that span it, then those of the
 // statement that does: line tables name any of these lines.
 struct CallAtLine {
   CXCursor call;

@@ -14,6 +14,61 @@ namespace {
 
 constexpr int most_nested = 64;
 
+bool names_a_type(CXCursor cursor) {
+  const auto inside = children(cursor);
+  return std::any_of(inside.begin(), inside.end(), [](CXCursor child) {
+    return clang().getCursorKind(child) == CXCursor_TypeRef;
+  });
+}
+
+void note_construction(TimeExpression& value, CXCursor cursor) {
+  if (value.numbers.size() != 1 || value.numbers[0].is_in_macro || value.numbers[0].wider) return;
+  const SourceExtent extent = extent_of(cursor);
+  const TimeNumber& number = value.numbers[0];
+  const bool holds = extent.begin.file == number.at.file &&
+                     extent.begin.offset < number.at.offset &&
+                     number.at.offset + number.text.length < extent.end.offset;
+  if (holds)
+    value.numbers[0].wider =
+        WiderText{WiderText::Kind::construction, extent.begin, extent.end, number.unit};
+}
+
+bool is_conversion(CXCursor cursor, const std::string& name) {
+  constexpr std::string_view casts[] = {"duration_cast", "time_point_cast", "floor", "ceil",
+                                        "round"};
+  if (std::find(std::begin(casts), std::end(casts), name) != std::end(casts)) return true;
+  const CXCursorKind kind = clang().getCursorKind(clang().getCursorReferenced(cursor));
+  return kind == CXCursor_Constructor && is_time_type(type_name(cursor));
+}
+
+// Functions that make a time of a number: absl::Milliseconds(200), and what is like it.
+std::optional<double> unit_of_name(const std::string& name) {
+  const std::string lower = lower_case(name);
+  if (lower == "nanoseconds") return 1;
+  if (lower == "microseconds") return 1e3;
+  if (lower == "milliseconds") return 1e6;
+  if (lower == "seconds") return 1e9;
+  if (lower == "minutes") return 60e9;
+  return std::nullopt;
+}
+
+std::optional<CXCursor> last_operand(CXCursor declaration) {
+  const auto inside = operands(declaration);
+  return inside.empty() ? std::nullopt : std::optional(inside.back());
+}
+
+size_t field_index(const std::string& name) {
+  return name == "tv_sec" || name == "it_interval" ? 0 : 1;
+}
+
+// `.tv_sec = 1` in a list.
+std::optional<std::pair<std::string, CXCursor>> designated(CXCursor element) {
+  const auto inside = children(element);
+  if (inside.size() != 2 || clang().getCursorKind(inside[0]) != CXCursor_MemberRef)
+    return std::nullopt;
+  return std::pair(spelling(inside[0]), inside[1]);
+}
+
 class Evaluator {
  public:
   Evaluator(const SourceUnit& unit, const VariableUses& uses, size_t caller)
@@ -101,25 +156,6 @@ class Evaluator {
     return value;
   }
 
-  static bool names_a_type(CXCursor cursor) {
-    const auto inside = children(cursor);
-    return std::any_of(inside.begin(), inside.end(), [](CXCursor child) {
-      return clang().getCursorKind(child) == CXCursor_TypeRef;
-    });
-  }
-
-  void note_construction(TimeExpression& value, CXCursor cursor) const {
-    if (value.numbers.size() != 1 || value.numbers[0].is_in_macro || value.numbers[0].wider) return;
-    const SourceExtent extent = extent_of(cursor);
-    const TimeNumber& number = value.numbers[0];
-    const bool holds = extent.begin.file == number.at.file &&
-                       extent.begin.offset < number.at.offset &&
-                       number.at.offset + number.text.length < extent.end.offset;
-    if (holds)
-      value.numbers[0].wider =
-          WiderText{WiderText::Kind::construction, extent.begin, extent.end, number.unit};
-  }
-
   TimeExpression list(CXCursor cursor) {
     const std::string type = type_name(cursor);
     const auto inside = operands(cursor);
@@ -181,25 +217,6 @@ class Evaluator {
     return computed(cursor);
   }
 
-  static bool is_conversion(CXCursor cursor, const std::string& name) {
-    constexpr std::string_view casts[] = {"duration_cast", "time_point_cast", "floor", "ceil",
-                                          "round"};
-    if (std::find(std::begin(casts), std::end(casts), name) != std::end(casts)) return true;
-    const CXCursorKind kind = clang().getCursorKind(clang().getCursorReferenced(cursor));
-    return kind == CXCursor_Constructor && is_time_type(type_name(cursor));
-  }
-
-  // Functions that make a time of a number: absl::Milliseconds(200), and what is like it.
-  static std::optional<double> unit_of_name(const std::string& name) {
-    const std::string lower = lower_case(name);
-    if (lower == "nanoseconds") return 1;
-    if (lower == "microseconds") return 1e3;
-    if (lower == "milliseconds") return 1e6;
-    if (lower == "seconds") return 1e9;
-    if (lower == "minutes") return 60e9;
-    return std::nullopt;
-  }
-
   TimeExpression unit_literal(CXCursor cursor) const {
     const auto unit = duration_unit(type_name(cursor));
     if (!unit) return computed(cursor);
@@ -234,11 +251,6 @@ class Evaluator {
       default:
         return computed(cursor);
     }
-  }
-
-  static std::optional<CXCursor> last_operand(CXCursor declaration) {
-    const auto inside = operands(declaration);
-    return inside.empty() ? std::nullopt : std::optional(inside.back());
   }
 
   const VariableUse& use_of(CXCursor declaration) const {
@@ -318,18 +330,6 @@ class Evaluator {
         return evaluate(named ? named->second : values[i]);
     }
     return known_time(TimeExpression::Kind::duration, 0);
-  }
-
-  static size_t field_index(const std::string& name) {
-    return name == "tv_sec" || name == "it_interval" ? 0 : 1;
-  }
-
-  // `.tv_sec = 1` in a list.
-  static std::optional<std::pair<std::string, CXCursor>> designated(CXCursor element) {
-    const auto inside = children(element);
-    if (inside.size() != 2 || clang().getCursorKind(inside[0]) != CXCursor_MemberRef)
-      return std::nullopt;
-    return std::pair(spelling(inside[0]), inside[1]);
   }
 
   TimeExpression structure_variable(CXCursor cursor, CXCursor declaration,

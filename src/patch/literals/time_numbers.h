@@ -45,7 +45,7 @@ bool is_floating_duration(const std::string& type);
 struct WiderText {
   enum class Kind { construction, product } kind = Kind::product;
   Spot begin, end;
-  double unit = 1;  // as TimeNumber::unit, of a number in the place of all this
+  double unit = 1;  // as TimeNumber::unit, of a number in place of all this
 };
 
 // A number in the source that a time is computed from.
@@ -83,7 +83,7 @@ TimeExpression scaled(TimeExpression value, double factor);
 // A plain number times a unit in nanoseconds; everything else stays what it is.
 TimeExpression in_unit(TimeExpression number, double unit);
 
-// `whole` is where the operation stands. Factors like 1000 only change the unit of the other side.
+// `whole` is where the operation is. Factors like 1000 only change the unit of the other side.
 TimeExpression combine(char operation, TimeExpression left, TimeExpression right,
                        const SourceExtent& whole);
 

@@ -10,7 +10,7 @@
 namespace unflake {
 namespace {
 
-// Numbers of cursor kinds differ between versions, so that only this one will do. The linker's
+// Numbers of cursor kinds differ between versions, so only this one will do. The linker's
 // path comes first; the others are where Debian and LLVM's own packages keep it.
 constexpr const char* library_names[] = {
     "libclang-19.so.19",

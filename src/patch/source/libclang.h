@@ -10,7 +10,7 @@
 
 namespace unflake {
 
-// Whoever walks down a syntax tree gives up there: generated code nests without end.
+// Whoever walks down a syntax tree gives up there: generated code nests endlessly.
 inline constexpr int deepest_syntax = 2000;
 
 #define UNFLAKE_LIBCLANG_FUNCTIONS(USE)       \
@@ -74,7 +74,7 @@ struct LibClang {
 #undef UNFLAKE_MEMBER
 };
 
-// Loaded when it is needed first: linked, it would make every command start 35 ms later.
+// Loaded when first needed: linked, it would make every command start 35 ms later.
 Result<void> load_libclang();
 
 // Only after load_libclang() has succeeded.
@@ -106,7 +106,7 @@ Spot spelled_at(CXSourceLocation location);
 Spot expanded_at(CXSourceLocation location);
 bool in_macro_body(CXCursor cursor);
 
-// Where an expression stands in its file; inside the body of a macro, where the macro is used.
+// Where an expression is in its file; inside the body of a macro, where the macro is used.
 struct SourceExtent {
   Spot begin, end;
 };

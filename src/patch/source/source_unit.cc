@@ -55,7 +55,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t most_folders = 1000;
 
-// A list at least: what libclang cannot read it complains about on the terminal.
+// At least a list: libclang complains on the terminal about what it cannot read.
 bool has_commands(const fs::path& folder) {
   std::ifstream file(folder / "compile_commands.json");
   char first = 0;
@@ -264,7 +264,7 @@ void SourceUnit::restore() {
 
 Result<std::shared_ptr<SourceUnit>> source_unit(const std::string& file,
                                                 const std::string& compile_commands_folder) {
-  // Never destroyed: at exit, libclang may go first.
+  // Never destroyed: at exit, libclang may be gone first.
   static auto& kept = *new std::deque<Kept>;
   if (auto loaded = load_libclang(); !loaded) return loaded.error();
   auto text = read_source(file);

@@ -25,11 +25,11 @@ std::string real_path(const std::string& path);
 
 // How a file is compiled, as far as it matters for reading it. The commands come from
 // compile_commands.json in the given folder; without one, from the nearest at or above the file,
-// also in folders there whose names begin with "build", "cmake-build" or "out". A header takes the
+// or in folders there whose names begin with "build", "cmake-build" or "out". A header takes the
 // flags of the file that is most like it. Without any, C++20 and the folders above as includes.
 Result<std::vector<std::string>> compile_flags(const std::string& file, const std::string& folder);
 
-// A source file as the compiler sees it, errors in it notwithstanding.
+// A source file as the compiler sees it, despite errors in it.
 class SourceUnit {
  public:
   SourceUnit(std::string file, std::string text, CXTranslationUnit unit);
@@ -39,7 +39,7 @@ class SourceUnit {
 
   const std::string& file() const { return file_; }  // real path
   CXCursor root() const;
-  // libclang takes back a unit that it could not read again.
+  // libclang frees a unit that it could not reparse.
   bool is_usable() const { return is_usable_; }
 
   // Of the compiler, first one first.
@@ -49,8 +49,8 @@ class SourceUnit {
   const std::string& text_of(const std::string& file) const;
   std::string piece(const Spot& begin, const Spot& end) const;
 
-  // Reads everything anew as if the edit had been made; all cursors become invalid. `restore` takes
-  // it back. An edit with which there are more errors than before is refused.
+  // Reparses everything as if the edit had been made; all cursors become invalid. `restore` takes
+  // it back. An edit that causes more errors than before is refused.
   Result<void> try_edit(const SourceEdit& edit);
   void restore();
 
@@ -64,7 +64,7 @@ class SourceUnit {
   std::optional<std::pair<std::string, std::string>> original_;  // of the file with a tried edit
 };
 
-// The last few are kept: many literals of one file are asked for one after the other.
+// The last few are kept: many literals of one file are asked for in a row.
 Result<std::shared_ptr<SourceUnit>> source_unit(const std::string& file,
                                                 const std::string& compile_commands_folder);
 

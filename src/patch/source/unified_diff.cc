@@ -119,7 +119,7 @@ std::string range(size_t first, size_t count) {
                     : fmt::format("{},{}", count == 0 ? first : first + 1, count);
 }
 
-// Changes from `first` on that are so near that they share their context.
+// Changes from `first` on that are near enough to share their context.
 std::string hunk(const SourceLines& lines, std::span<const ChangedLines> changes, int64_t& shift) {
   const size_t from = changes.front().begin - std::min(context, changes.front().begin);
   const size_t to = std::min(lines.count(), changes.back().end + context);
@@ -172,7 +172,7 @@ Result<std::string> diff_of_file(const std::string& file, std::vector<SourceEdit
   if (!ordered) return ordered.error();
   if (auto checked = check(*text, *ordered); !checked) return checked.error();
   const SourceLines lines(*text);
-  // `patch` takes what follows a blank for a date, unless a tab ends the name.
+  // `patch` takes what follows a space for a date, unless a tab ends the name.
   const std::string end = name->find(' ') == std::string::npos ? "" : "\t";
   return fmt::format("--- a/{0}{1}\n+++ b/{0}{1}\n{2}", *name, end,
                      hunks(lines, changed_lines(lines, *ordered)));

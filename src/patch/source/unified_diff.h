@@ -7,10 +7,10 @@
 
 namespace unflake {
 
-// A piece of a source file and what shall stand there instead.
+// A piece of a source file and its replacement.
 struct SourceEdit {
   std::string file;
-  int line = 0;  // of the literal, which may stand elsewhere than the call
+  int line = 0;  // of the literal, which may be elsewhere than the call
   size_t offset = 0;
   std::string old_text, new_text;
   std::string caution;  // what else changes with it, for people; empty when nothing does

@@ -1,11 +1,111 @@
 #include "search/balance/balance_runs.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/outcome.h"
-#include "search/reproduce/trials.h"
+#include "stats/intervals.h"
 
 namespace unflake {
+
+using namespace std::chrono_literals;
+
+Duration scaled(Duration value, double factor) {
+  return Duration(std::llround(static_cast<double>(value.count()) * factor));
+}
+
+double to_ms(Duration duration) {
+  return static_cast<double>(duration.count()) / 1000;
+}
+
+Duration from_ms(double ms) {
+  return Duration(static_cast<int64_t>(ms * 1000));
+}
+
+Setting own_setting(const std::vector<TimeValue>& values) {
+  Setting own;
+  for (const TimeValue& value : values) own.push_back(value.most);
+  return own;
+}
+
+bool is_set(const TimeValue& value, Duration to) {
+  return to != value.most && value.most > Duration::zero();
+}
+
+Plan plan_with(Plan base, const std::vector<TimeValue>& values, const Setting& setting) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    const TimeValue& value = values[i];
+    if (!is_set(value, setting[i])) continue;
+    Intervention scaled;
+    scaled.site = value.site;
+    scaled.executable = value.executable;
+    scaled.action = Intervention::Action::scale_time;
+    const double factor =
+        static_cast<double>(setting[i].count()) / static_cast<double>(value.most.count());
+    scaled.duration = Duration(std::llround(factor * static_cast<double>(Duration(1s).count())));
+    base.interventions.push_back(std::move(scaled));
+  }
+  return base;
+}
+
+Conditions conditions_for(LoadLevel load, int cores) {
+  Conditions conditions;
+  conditions.one_core = load == LoadLevel::one_core;
+  conditions.competitors = load == LoadLevel::busy ? cores : 0;
+  return conditions;
+}
+
+namespace {
+
+// Where a test often fails anyway, few more failures would take thousands of runs to tell.
+constexpr double least_odds = 2;
+constexpr double most_refused = 0.99;
+
+double with_spoiled(double rate, double spoiled) {
+  return rate + (1 - rate) * spoiled;
+}
+
+double refused_above(double rate, const RateCheck::Limits& limits) {
+  const double odds = least_odds * rate / (1 - std::min(rate, most_refused));
+  return std::min(most_refused, std::max(with_spoiled(rate, limits.refused), odds / (1 + odds)));
+}
+
+SequentialTest test_above(double rate, const RateCheck::Limits& limits) {
+  return {with_spoiled(rate, limits.tolerated), refused_above(rate, limits), limits.error,
+          limits.most_runs};
+}
+
+}  // namespace
+
+double OwnFailures::rate() const {
+  return failures.hits > 0 ? score_interval(failures.hits, failures.runs, 0.8).high : 0;
+}
+
+void OwnFailures::add(const Outcome& outcome) {
+  failures.add(is_bad(outcome));
+  if (is_bad(outcome)) signatures.insert(outcome.signature);
+}
+
+RateCheck::RateCheck(const OwnFailures& own, const Limits& limits)
+    : own_(own),
+      refused_rate_(refused_above(own.rate(), limits)),
+      all_(test_above(own.rate(), limits)),
+      new_(test_above(0, limits)) {}
+
+void RateCheck::add(const Outcome& outcome) {
+  all_.add(is_bad(outcome));
+  new_.add(is_bad(outcome) && !own_.signatures.contains(outcome.signature));
+}
+
+TriedSetting::Verdict RateCheck::verdict() const {
+  using Sequential = SequentialTest::Verdict;
+  if (all_.verdict() == Sequential::high || new_.verdict() == Sequential::high)
+    return TriedSetting::Verdict::fails;
+  if (all_.verdict() == Sequential::low && new_.verdict() == Sequential::low)
+    return TriedSetting::Verdict::holds;
+  return TriedSetting::Verdict::undecided;
+}
+
 namespace {
 
 constexpr int slowest = 3;  // times longer than any run so far: it will not end
@@ -14,22 +114,81 @@ constexpr size_t most_headlines = 20;
 
 }  // namespace
 
+void SettingCounts::add(const Outcome& outcome, const Setting& setting, LoadLevel load, bool is_own,
+                        const std::vector<bool>& used) {
+  if (is_own) add_own(outcome, load);
+  Tally& tally = tallies_[{load, setting}];
+  tally.failures.add(is_bad(outcome));
+  tally.new_failures += is_bad(outcome) && !own_[load].signatures.contains(outcome.signature);
+  if (!is_bad(outcome)) tally.passing_ms.push_back(to_ms(outcome.duration));
+  tally.used.resize(used.size());
+  for (size_t i = 0; i < used.size(); ++i) tally.used[i] += used[i];
+}
+
+void SettingCounts::add_own(const Outcome& outcome, LoadLevel load) {
+  own_[load].add(outcome);
+  if (!is_bad(outcome) || own_headlines_.size() >= most_headlines) return;
+  if (!outcome.failures.empty())
+    ++own_headlines_[headline(outcome.failures.front())];
+  else if (outcome.kind == OutcomeKind::skipped)
+    ++own_headlines_["the test was skipped"];
+}
+
+TriedSetting SettingCounts::described(const Key& key, const Tally& tally) {
+  TriedSetting tried;
+  tried.load = key.first;
+  tried.values = key.second;
+  tried.failures = tally.failures;
+  tried.new_failures = tally.new_failures;
+  tried.run_time = spread_of(tally.passing_ms);
+  tried.verdict = tally.verdict;
+  tried.refused_rate = tally.refused_rate;
+  return tried;
+}
+
+const SettingCounts::Tally* SettingCounts::find(const Setting& setting, LoadLevel load) const {
+  const auto found = tallies_.find({load, setting});
+  return found == tallies_.end() ? nullptr : &found->second;
+}
+
+Count SettingCounts::failures(const Setting& setting, LoadLevel load) const {
+  const Tally* tally = find(setting, load);
+  return tally ? tally->failures : Count{};
+}
+
+TriedSetting SettingCounts::of(const Setting& setting, LoadLevel load) const {
+  const Tally* tally = find(setting, load);
+  return described({load, setting}, tally ? *tally : Tally{});
+}
+
+std::vector<TriedSetting> SettingCounts::all() const {
+  std::vector<TriedSetting> all;
+  for (const auto& [key, tally] : tallies_) all.push_back(described(key, tally));
+  return all;
+}
+
+int SettingCounts::used(const Setting& setting, LoadLevel load, size_t value) const {
+  const Tally* tally = find(setting, load);
+  return tally && value < tally->used.size() ? tally->used[value] : 0;
+}
+
+void SettingCounts::judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict,
+                          double refused_rate) {
+  const auto found = tallies_.find({load, setting});
+  if (found == tallies_.end()) return;  // no run of it was made
+  found->second.verdict = verdict;
+  found->second.refused_rate = refused_rate;
+}
+
 BalanceRuns::BalanceRuns(Executor& executor, std::shared_ptr<const Test> test, const Plan& plan,
                          const BalanceLimits& limits, EventStream& events)
-    : executor_(executor),
-      test_(std::move(test)),
-      plan_(plan),
-      limits_(limits),
-      events_(events),
-      began_(executor.elapsed()) {}
+    : runner_(executor, std::move(test), events, limits.budget), plan_(plan), limits_(limits) {
+  runner_.teller().begin("balance");
+}
 
 void BalanceRuns::search(const std::vector<TimeValue>& values, bool with_system_calls) {
   values_ = values;
   if (with_system_calls) plan_.system_calls = true;
-}
-
-bool BalanceRuns::over() const {
-  return stopped_ || error_ || out_of_budget();
 }
 
 // How much longer a run takes when times are raised, if all of them run out.
@@ -43,55 +202,25 @@ Duration BalanceRuns::longer_by(const Setting& setting) const {
 }
 
 // A machine that is made scarce makes the test slower by as much.
-Experiment BalanceRuns::experiment(const Plan& plan, const Conditions& conditions,
-                                   Duration extra) const {
-  Experiment experiment{test_, plan, limits_.timeout};
-  experiment.conditions = conditions;
+Duration BalanceRuns::timeout(const Conditions& conditions, Duration extra) const {
+  if (longest_ == Duration::zero()) return limits_.timeout;
   const int share = 1 + conditions.competitors + (conditions.one_core ? 1 : 0);
-  const Duration expected = (slowest * longest_ + limits_.time_offset) * share + extra;
-  if (longest_ > Duration::zero()) experiment.timeout = std::min(limits_.timeout, expected);
-  return experiment;
+  return std::min(limits_.timeout, (slowest * longest_ + limits_.time_offset) * share + extra);
 }
 
-std::optional<ExperimentResult> BalanceRuns::next_finished() {
-  while (running_ > 0) {
-    Wakeup wakeup = executor_.wait();
-    if (auto* finished = std::get_if<Finished>(&wakeup)) {
-      --running_;
-      if (stopped_ || finished->result.process.end == ProcessResult::End::cancelled) continue;
-      return std::move(finished->result);
-    }
-    if (const auto* broken = std::get_if<Broken>(&wakeup)) {
-      error_ = broken->error;
-      return std::nullopt;
-    }
-    if (!std::holds_alternative<Stopped>(wakeup)) continue;
-    stopped_ = true;
-    executor_.cancel_all();
-  }
-  return std::nullopt;
-}
-
-bool BalanceRuns::start(const Experiment& experiment) {
-  if (over() || executor_.free_slots() == 0) return false;
-  executor_.start(experiment);
-  ++running_;
-  return true;
+bool BalanceRuns::has_run(const ExperimentResult& result) {
+  if (has_started(result)) return true;
+  runner_.fail(usage_error(result.process.error, to_string(runner_.test().id)));
+  return false;
 }
 
 std::optional<ExperimentResult> BalanceRuns::look(const Plan& plan, TrialEnded::Purpose purpose) {
-  if (!start(experiment(plan, {}))) return std::nullopt;
-  auto result = next_finished();
-  if (!result) return std::nullopt;
-  ++made_;
-  if (result->process.end == ProcessResult::End::not_started) {
-    error_ = usage_error(result->process.error, to_string(test_->id));
-    return std::nullopt;
-  }
-  if (result->outcome.kind != OutcomeKind::timeout)
-    longest_ = std::max(longest_, result->outcome.duration);
-  tell(plan, {}, *result, purpose);
-  return result;
+  if (over()) return std::nullopt;
+  auto seen = runner_.run({plan, {}, ""}, purpose, {timeout({})});
+  if (!seen || !has_run(seen->result)) return std::nullopt;
+  if (seen->result.outcome.kind != OutcomeKind::timeout)
+    longest_ = std::max(longest_, seen->result.outcome.duration);
+  return std::move(seen->result);
 }
 
 bool BalanceRuns::run(const Setting& setting, LoadLevel load, int most) {
@@ -99,137 +228,51 @@ bool BalanceRuns::run(const Setting& setting, LoadLevel load, int most) {
 }
 
 bool BalanceRuns::run(const Setting& setting, LoadLevel load, int most, const Enough& enough) {
-  const Plan plan = plan_with(plan_, values_, setting);
+  if (most <= 0) return true;
   const Conditions conditions = conditions_for(load, limits_.cores);
-  const Experiment wanted = experiment(plan, conditions, longer_by(setting));
-  const int at_once = load == LoadLevel::idle ? limits_.at_once : 1;
-  int started = 0;
-  bool done = most <= 0;
-  while (true) {
-    while (!done && started < most && running_ < at_once && start(wanted)) ++started;
-    const auto result = next_finished();
-    if (!result) break;
-    take(*result, setting, load);
-    tell(plan, conditions, *result, TrialEnded::Purpose::setting);
-    done = done || enough(result->outcome);
-  }
-  return done || (started >= most && !over());
+  const Trial trial{plan_with(plan_, values_, setting), conditions, ""};
+  bool is_enough = false;
+  const int started = runner_.run_series(
+      trial, TrialEnded::Purpose::setting, timeout(conditions, longer_by(setting)),
+      {most, load == LoadLevel::idle ? limits_.at_once : 1}, [&](const Observation& seen) {
+        take(seen.result, setting, load);
+        is_enough = enough(seen.result.outcome) || is_enough;
+        return is_enough;
+      });
+  return is_enough || (started >= most && !over());
 }
 
 void BalanceRuns::take(const ExperimentResult& result, const Setting& setting, LoadLevel load) {
-  const Outcome& outcome = result.outcome;
-  ++made_;
-  if (result.process.end == ProcessResult::End::not_started) {
-    error_ = usage_error(result.process.error, to_string(test_->id));
-    return;
-  }
-  if (setting == own_setting(values_)) note_own(outcome, load);
-  Tally& tally = counts_.tallies[{load, setting}];
-  ++tally.failures.runs;
-  tally.failures.hits += is_bad(outcome);
-  tally.new_failures +=
-      is_bad(outcome) && !counts_.own[load].signatures.contains(outcome.signature);
-  if (!is_bad(outcome)) tally.passing_ms.push_back(to_ms(outcome.duration));
-  note_used(tally, result, setting);
+  if (!has_run(result)) return;
+  counts_.add(result.outcome, setting, load, setting == own_setting(values_),
+              used_in(result, setting));
   keep(result, setting, load);
 }
 
-void BalanceRuns::note_own(const Outcome& outcome, LoadLevel load) {
-  counts_.own[load].add(outcome);
-  if (!is_bad(outcome) || counts_.own_headlines.size() >= most_headlines) return;
-  if (!outcome.failures.empty())
-    ++counts_.own_headlines[headline(outcome.failures.front())];
-  else if (outcome.kind == OutcomeKind::skipped)
-    ++counts_.own_headlines["the test was skipped"];
-}
-
 // The changed values are the last interventions of the plan, in their order.
-void BalanceRuns::note_used(Tally& tally, const ExperimentResult& result,
-                            const Setting& setting) const {
-  tally.used.resize(setting.size());
-  if (!result.trace) return;
+std::vector<bool> BalanceRuns::used_in(const ExperimentResult& result,
+                                       const Setting& setting) const {
+  std::vector<bool> used(setting.size());
+  if (!result.trace) return used;
   size_t number = plan_.interventions.size();
   for (size_t i = 0; i < setting.size(); ++i) {
     if (!is_set(values_[i], setting[i])) continue;
     const auto& seen = result.trace->interventions;
-    tally.used[i] += number < seen.size() && seen[number].fired > 0;
+    used[i] = number < seen.size() && seen[number].fired > 0;
     ++number;
   }
+  return used;
 }
 
 void BalanceRuns::keep(const ExperimentResult& result, const Setting& setting, LoadLevel load) {
   if (!result.trace || kept_events_ >= most_kept_events) return;
   kept_events_ += result.trace->calls.size();
   kept_.push_back({result.trace, is_bad(result.outcome), load, setting});
-  counts_.kept = kept_.size();
 }
 
-void BalanceRuns::go_back_to(Counts counts) {
-  counts_ = std::move(counts);
-  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(counts_.kept), kept_.end());
-}
-
-void BalanceRuns::tell(const Plan& plan, const Conditions& conditions,
-                       const ExperimentResult& result, TrialEnded::Purpose purpose) {
-  TrialEnded told;
-  told.test = test_;
-  told.purpose = purpose;
-  told.strategy = "balance";
-  told.number = made_;
-  told.plan = plan;
-  told.conditions = conditions;
-  told.result = result;
-  told.hit = result.outcome.failed();
-  told.fired = has_fired(plan, result);
-  events_.emit(std::move(told));
-}
-
-void BalanceRuns::say(const std::string& text) {
-  events_.emit(SearchStep{"balance", text});
-}
-
-TriedSetting BalanceRuns::described(const Key& key, const Tally& tally) const {
-  TriedSetting tried;
-  tried.load = key.first;
-  tried.values = key.second;
-  tried.failures = tally.failures;
-  tried.new_failures = tally.new_failures;
-  tried.run_time = spread_of(tally.passing_ms);
-  tried.verdict = tally.verdict;
-  tried.refused_rate = tally.refused_rate;
-  return tried;
-}
-
-Count BalanceRuns::failures(const Setting& setting, LoadLevel load) const {
-  const auto found = counts_.tallies.find({load, setting});
-  return found == counts_.tallies.end() ? Count{} : found->second.failures;
-}
-
-TriedSetting BalanceRuns::counted(const Setting& setting, LoadLevel load) const {
-  const Key key{load, setting};
-  const auto found = counts_.tallies.find(key);
-  return described(key, found == counts_.tallies.end() ? Tally{} : found->second);
-}
-
-std::vector<TriedSetting> BalanceRuns::all() const {
-  std::vector<TriedSetting> all;
-  for (const auto& [key, tally] : counts_.tallies) all.push_back(described(key, tally));
-  return all;
-}
-
-int BalanceRuns::used(const Setting& setting, LoadLevel load, size_t value) const {
-  const auto found = counts_.tallies.find({load, setting});
-  return found == counts_.tallies.end() || value >= found->second.used.size()
-             ? 0
-             : found->second.used[value];
-}
-
-void BalanceRuns::judge(const Setting& setting, LoadLevel load, TriedSetting::Verdict verdict,
-                        double refused_rate) {
-  const auto found = counts_.tallies.find({load, setting});
-  if (found == counts_.tallies.end()) return;  // no run of it was made
-  found->second.verdict = verdict;
-  found->second.refused_rate = refused_rate;
+void BalanceRuns::go_back_to(Mark mark) {
+  counts_ = std::move(mark.counts);
+  kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(mark.kept), kept_.end());
 }
 
 }  // namespace unflake

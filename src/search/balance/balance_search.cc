@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "search/balance/needs.h"
 #include "stats/comparison.h"
 #include "util/text.h"
 
@@ -24,6 +25,9 @@ constexpr double just_enough = 1.01;    // of the longest need that was seen
 constexpr double too_short = 0.985;     // of the usual one
 constexpr double locating_share = 0.5;  // of the time that is left; the rest is for the proof
 
+constexpr double close_enough = 1.1;  // of what FaTB has seen to fail
+constexpr Duration smallest = 1ms;
+
 }  // namespace
 
 bool Bracket::is_closed() const {
@@ -38,187 +42,171 @@ Duration Bracket::next() const {
   return scaled(*fails, std::sqrt(ratio));
 }
 
-BalanceSearch::BalanceSearch(BalanceRuns& runs, const BalanceOptions& options,
-                             const TimeProfile& profile, BalanceReport& report)
-    : runs_(runs),
-      options_(options),
-      profile_(profile),
-      report_(report),
-      values_(profile.values),
-      own_(own_setting(values_)),
-      brackets_(values_.size()),
-      ceiling_(own_),
-      holding_(own_),
-      final_(own_),
-      careful_(own_) {
-  for (size_t i = 0; i < own_.size(); ++i) brackets_[i] = {own_[i], std::nullopt, finest(i)};
-  runs_.run_at_once(1);
+BalanceBoard::BalanceBoard(BalanceRuns& made, const BalanceOptions& wanted, const TimeProfile& seen,
+                           BalanceReport& written)
+    : runs(made),
+      options(wanted),
+      profile(seen),
+      report(written),
+      values(seen.values),
+      own(own_setting(values)),
+      brackets(values.size()),
+      ceiling(own),
+      holding(own),
+      proposed(own),
+      careful(own) {
+  for (size_t i = 0; i < own.size(); ++i) brackets[i] = {own[i], std::nullopt, finest(i)};
 }
 
-Duration BalanceSearch::finest(size_t value) const {
-  return std::max<Duration>(finest_time, own_[value] / finest_share);
+Duration BalanceBoard::finest(size_t value) const {
+  return std::max<Duration>(finest_time, own[value] / finest_share);
 }
 
-void BalanceSearch::operator()(const std::vector<size_t>& searched) {
-  searched_ = searched;
-  runs_.search(values_,
-               std::ranges::any_of(searched_, [&](size_t i) { return values_[i].is_system_call; }));
-  if (measure_base(LoadLevel::idle)) {
-    choose_at_once();
-    if (options_.fatb)
-      halve_all(searched_);
-    else
-      balance_all();
-    if (is_settled_) leave_out_unused();
-    if (is_settled_) hold_at_all_loads();
-    measure_final();
-  }
-  write();
+std::string BalanceBoard::text_of(const Setting& setting) const {
+  std::vector<std::string> parts;
+  for (const size_t i : searched)
+    if (setting[i] != own[i])
+      parts.push_back(
+          fmt::format("{} = {}", to_string(values[i].site),
+                      setting[i] == Duration::zero() ? "none" : format_duration(setting[i])));
+  return parts.empty() ? "the test's own times" : join(parts, ", ");
 }
 
-void BalanceSearch::balance_all() {
-  leave_out_watchdogs();
-  locate_until_ =
-      runs_.elapsed() + scaled(options_.limits.budget - runs_.elapsed(), locating_share);
-  for (Settled settled = Settled::flaky_after_all; settled == Settled::flaky_after_all;) {
-    if (base_[LoadLevel::idle].failures.hits > 0 && !std::exchange(raise_was_tried_, true)) raise();
-    lower_all(searched_);
-    leave_out_intervals();
-    settled = runs_.over() ? Settled::no : settle();
-    is_settled_ = settled == Settled::yes;
-  }
+void BalanceBoard::note_needs() {
+  if (!needs_are_known) return;
+  for (const size_t i : searched)
+    if (brackets[i].fails || values[i].use() == TimeUse::timeout)
+      report.values[i].needed = needed_time(values[i], i, runs.kept(), options.tolerance);
+}
+
+void BalanceBoard::search_also(const std::vector<size_t>& members) {
+  for (const size_t i : members)
+    if (std::ranges::count(searched, i) == 0) searched.push_back(i);
 }
 
 // How the test does with its own times.
-bool BalanceSearch::measure_base(LoadLevel load) {
-  const int wanted = options_.fatb ? options_.fatb_runs : base_runs;
+bool SettingCheck::measure_base(LoadLevel load) {
+  const int wanted = board_.options.fatb ? board_.options.fatb_runs : base_runs;
   (void)fails_by_itself(load, wanted);
-  base_[load] = runs_.own(load);
-  return !runs_.over();
+  board_.base[load] = board_.runs.counts().own(load);
+  return !board_.runs.over();
 }
 
 // Whether more failures of its own show in so many runs. One that fails by itself is measured for
 // longer.
-bool BalanceSearch::fails_by_itself(LoadLevel load, int runs) {
-  const BalanceRuns::Counts before = runs_.counts();
-  const Count seen = runs_.own(load).failures;
-  runs_.run(own_, load, runs - seen.runs);
-  if (runs_.own(load).failures.hits == seen.hits) return false;
-  if (was_disturbed(own_, load, before)) return fails_by_itself(load, runs);
-  runs_.run(own_, load, base_runs_when_flaky - runs_.own(load).failures.runs);
-  base_[load] = runs_.own(load);
+bool SettingCheck::fails_by_itself(LoadLevel load, int runs) {
+  const BalanceRuns::Mark before = board_.runs.mark();
+  const Count seen = board_.runs.counts().own(load).failures;
+  board_.runs.run(board_.own, load, runs - seen.runs);
+  if (board_.runs.counts().own(load).failures.hits == seen.hits) return false;
+  if (was_disturbed(board_.own, load, before)) return fails_by_itself(load, runs);
+  board_.runs.run(board_.own, load,
+                  base_runs_when_flaky - board_.runs.counts().own(load).failures.runs);
+  board_.base[load] = board_.runs.counts().own(load);
   return true;
 }
 
 // Company must not show: not in how the test ends, and not in how long it takes.
-void BalanceSearch::choose_at_once() {
-  const int most = options_.limits.at_once;
-  report_.at_once = 1;
-  if (most < 2 || profile_.processor_share * most > mostly) return;
-  if (base_[LoadLevel::idle].failures.hits > 0) return;
-  BalanceRuns::Counts alone_only = runs_.counts();
-  const Spread alone = runs_.counted(own_, LoadLevel::idle).run_time;
-  runs_.run_at_once(most);
+void SettingCheck::choose_at_once() {
+  const int most = board_.options.limits.at_once;
+  board_.report.at_once = 1;
+  if (most < 2 || board_.profile.processor_share * most > mostly) return;
+  if (board_.base[LoadLevel::idle].failures.hits > 0) return;
+  BalanceRuns::Mark alone_only = board_.runs.mark();
+  const Spread alone = board_.runs.counts().of(board_.own, LoadLevel::idle).run_time;
+  board_.runs.run_at_once(most);
   std::vector<double> together;
-  const bool ran = runs_.run(own_, LoadLevel::idle, 3 * most, [&](const Outcome& outcome) {
-    together.push_back(to_ms(outcome.duration));
-    return is_bad(outcome);
-  });
+  const bool ran =
+      board_.runs.run(board_.own, LoadLevel::idle, 3 * most, [&](const Outcome& outcome) {
+        together.push_back(to_ms(outcome.duration));
+        return is_bad(outcome);
+      });
   const bool disturbs = spread_of(together).median > alone.upper_quartile * finest_ratio;
-  if (ran && !disturbs && runs_.own(LoadLevel::idle).failures.hits == 0) {
-    report_.at_once = most;
+  if (ran && !disturbs && board_.runs.counts().own(LoadLevel::idle).failures.hits == 0) {
+    board_.report.at_once = most;
     return;
   }
-  runs_.go_back_to(std::move(alone_only));
-  runs_.run_at_once(1);
+  board_.runs.go_back_to(std::move(alone_only));
+  board_.runs.run_at_once(1);
 }
 
-BalanceSearch::Verdict BalanceSearch::check_once(const Setting& setting, LoadLevel load,
-                                                 const RateCheck::Limits& limits) {
-  RateCheck check(base_[load], limits);
-  runs_.run(setting, load, limits.most_runs, [&](const Outcome& outcome) {
+SettingCheck::Verdict SettingCheck::check_once(const Setting& setting, LoadLevel load,
+                                               const RateCheck::Limits& limits) {
+  RateCheck check(board_.base[load], limits);
+  board_.runs.run(setting, load, limits.most_runs, [&](const Outcome& outcome) {
     check.add(outcome);
     return check.verdict() != Verdict::undecided;
   });
   const bool is_worse = check.verdict() == Verdict::holds && fails_clearly_more(setting, load);
   const Verdict verdict = is_worse ? Verdict::fails : check.verdict();
-  runs_.judge(setting, load, verdict, check.refused_rate());
+  board_.runs.counts().judge(setting, load, verdict, check.refused_rate());
   return verdict;
 }
 
 // Of a test that fails by itself: an increase too small for the check may show when all is counted.
-bool BalanceSearch::fails_clearly_more(const Setting& setting, LoadLevel load) const {
-  const auto base = base_.find(load);
-  if (base == base_.end() || base->second.failures.hits == 0) return false;
-  const Count seen = runs_.failures(setting, load), own = base->second.failures;
-  return fisher_more_often(seen.hits, seen.runs, own.hits, own.runs) <= 1 - options_.confidence;
+bool SettingCheck::fails_clearly_more(const Setting& setting, LoadLevel load) const {
+  const auto base = board_.base.find(load);
+  if (base == board_.base.end() || base->second.failures.hits == 0) return false;
+  const Count seen = board_.runs.counts().failures(setting, load), own = base->second.failures;
+  return fisher_more_often(seen, own) <= 1 - board_.options.confidence;
 }
 
-bool BalanceSearch::mostly_fails(const Setting& setting, LoadLevel load) const {
-  const Count seen = runs_.failures(setting, load);
+bool SettingCheck::mostly_fails(const Setting& setting, LoadLevel load) const {
+  const Count seen = board_.runs.counts().failures(setting, load);
   return seen.hits > mostly * seen.runs;
 }
 
 // A few failures among many passes may come from runs side by side, which then say nothing.
-bool BalanceSearch::was_disturbed(const Setting& setting, LoadLevel load,
-                                  BalanceRuns::Counts before) {
-  if (mostly_fails(setting, load) || report_.at_once == 1 || load != LoadLevel::idle) return false;
-  const Count seen = runs_.failures(setting, load);
-  report_.notes.push_back(fmt::format(
+bool SettingCheck::was_disturbed(const Setting& setting, LoadLevel load, BalanceRuns::Mark before) {
+  if (mostly_fails(setting, load) || board_.report.at_once == 1 || load != LoadLevel::idle)
+    return false;
+  const Count seen = board_.runs.counts().failures(setting, load);
+  board_.report.notes.push_back(fmt::format(
       "{} of {} runs side by side failed with {}: they do not count, and all after them "
       "were made one by one",
-      seen.hits, seen.runs, text_of(setting)));
-  runs_.go_back_to(std::move(before));
-  runs_.run_at_once(1);
-  report_.at_once = 1;
+      seen.hits, seen.runs, board_.text_of(setting)));
+  board_.runs.go_back_to(std::move(before));
+  board_.runs.run_at_once(1);
+  board_.report.at_once = 1;
   return true;
 }
 
-BalanceSearch::Verdict BalanceSearch::check(const Setting& setting, LoadLevel load,
-                                            const RateCheck::Limits& limits) {
-  BalanceRuns::Counts before = runs_.counts();
+SettingCheck::Verdict SettingCheck::check(const Setting& setting, LoadLevel load,
+                                          const RateCheck::Limits& limits) {
+  BalanceRuns::Mark before = board_.runs.mark();
   Verdict verdict = check_once(setting, load, limits);
   if (verdict == Verdict::fails && was_disturbed(setting, load, std::move(before)))
     verdict = check_once(setting, load, limits);
-  const Count seen = runs_.failures(setting, load);
-  tell(setting, load, seen.hits, seen.runs);
+  const Count seen = board_.runs.counts().failures(setting, load);
+  tell(setting, load, seen);
   return verdict;
 }
 
-void BalanceSearch::tell(const Setting& setting, LoadLevel load, int64_t hits, int64_t runs) {
-  runs_.say(fmt::format("{}{}: {} of {} failed", text_of(setting),
-                        load == LoadLevel::idle ? "" : ", " + std::string(to_string(load)), hits,
-                        runs));
+void SettingCheck::tell(const Setting& setting, LoadLevel load, const Count& failed) {
+  board_.runs.say(fmt::format("{}{}: {} of {} failed", board_.text_of(setting),
+                              load == LoadLevel::idle ? "" : ", " + std::string(to_string(load)),
+                              failed.hits, failed.runs));
 }
 
-std::string BalanceSearch::text_of(const Setting& setting) const {
-  std::vector<std::string> parts;
-  for (const size_t i : searched_)
-    if (setting[i] != own_[i])
-      parts.push_back(
-          fmt::format("{} = {}", to_string(values_[i].site),
-                      setting[i] == Duration::zero() ? "none" : format_duration(setting[i])));
-  return parts.empty() ? "the test's own times" : join(parts, ", ");
-}
-
-bool BalanceSearch::has_time_to_locate() const {
-  return !runs_.over() && (runs_.elapsed() < locate_until_ || holding_ == ceiling_);
+bool Lowering::has_time_to_locate() const {
+  return !board_.runs.over() &&
+         (board_.runs.runner().elapsed() < locate_until_ || board_.holding == board_.ceiling);
 }
 
 // Values that may depend on each other keep to their brackets, so that they go down together; and
 // of one that is computed the need was seen in one of its visits only.
-bool BalanceSearch::may_jump() const {
-  return searched_.size() == 1 && values_[searched_.front()].is_constant();
+bool Lowering::may_jump() const {
+  return board_.searched.size() == 1 && board_.values[board_.searched.front()].is_constant();
 }
 
-bool BalanceSearch::can_jump(size_t value) const {
-  return may_jump() && brackets_[value].fails && report_.values[value].needed;
+bool Lowering::can_jump(size_t value) const {
+  return may_jump() && board_.brackets[value].fails && board_.report.values[value].needed;
 }
 
 // Either side of what was seen to be waited for.
-Duration BalanceSearch::next(size_t value) const {
-  const Bracket& bracket = brackets_[value];
-  const auto& needed = report_.values[value].needed;
+Duration Lowering::next(size_t value) const {
+  const Bracket& bracket = board_.brackets[value];
+  const auto& needed = board_.report.values[value].needed;
   if (!can_jump(value)) return bracket.next();
   if (const Duration enough = scaled(needed->longest, just_enough);
       enough > *bracket.fails && scaled(enough, just_enough) < bracket.holds)
@@ -231,40 +219,117 @@ Duration BalanceSearch::next(size_t value) const {
 }
 
 // In between some runs need more and some less, and no single value is to be found there.
-bool BalanceSearch::is_located(size_t value) const {
-  const Bracket& bracket = brackets_[value];
+bool Lowering::is_located(size_t value) const {
+  const Bracket& bracket = board_.brackets[value];
   if (bracket.is_closed()) return true;
-  const auto& needed = report_.values[value].needed;
+  const auto& needed = board_.report.values[value].needed;
   if (!can_jump(value)) return false;
   return bracket.holds <= scaled(needed->longest, just_enough * just_enough) &&
          scaled(*bracket.fails, just_enough) >= scaled(needed->median, too_short);
 }
 
-void BalanceSearch::lower_all(std::vector<size_t> members) {
+void Lowering::lower_all(std::vector<size_t> members) {
   const auto is_done = [&](size_t i) { return is_located(i); };
   for (std::erase_if(members, is_done); !members.empty() && has_time_to_locate();
        std::erase_if(members, is_done)) {
-    Setting candidates = holding_;
+    Setting candidates = board_.holding;
     for (const size_t i : members) candidates[i] = next(i);
     lower(members, candidates);
-    if (may_jump()) note_needs();
+    if (may_jump()) board_.note_needs();
   }
-  ran_short_ = !members.empty();
+  board_.ran_short = !members.empty();
 }
 
-void BalanceSearch::lower(std::span<const size_t> members, const Setting& candidates) {
-  Setting tried = holding_;
+void Lowering::lower(std::span<const size_t> members, const Setting& candidates) {
+  Setting tried = board_.holding;
   for (const size_t i : members) tried[i] = candidates[i];
-  const Verdict verdict = check(tried, LoadLevel::idle, locating);
+  const Verdict verdict = check_.check(tried, LoadLevel::idle, locating);
   if (verdict == Verdict::holds) {
-    holding_ = tried;
-    for (const size_t i : members) brackets_[i].holds = candidates[i];
+    board_.holding = tried;
+    for (const size_t i : members) board_.brackets[i].holds = candidates[i];
   } else if (verdict == Verdict::fails && members.size() == 1) {
-    brackets_[members.front()].fails = candidates[members.front()];
+    board_.brackets[members.front()].fails = candidates[members.front()];
   } else if (verdict == Verdict::fails) {
     const size_t half = members.size() / 2;
     lower(members.first(half), candidates);
     if (has_time_to_locate()) lower(members.subspan(half), candidates);
+  }
+}
+
+void Halving::halve_all(const std::vector<size_t>& members) {
+  for (const size_t i : members)
+    if (!board_.runs.over()) halve(i);
+  for (const size_t i : members)
+    board_.proposed[i] = std::min(round_up(board_.holding[i]), board_.own[i]);
+  board_.is_settled = !board_.runs.over();
+}
+
+void Halving::halve(size_t value) {
+  Bracket& bracket = board_.brackets[value];
+  Duration below = bracket.fails.value_or(board_.options.from.value_or(Duration::zero()));
+  while (!board_.runs.over()) {
+    Setting tried = board_.holding;
+    tried[value] = (below + bracket.holds) / 2;
+    if (tried[value] < smallest) return;
+    if (!board_.runs.run(tried, LoadLevel::idle, board_.options.fatb_runs)) return;
+    const Count seen = board_.runs.counts().failures(tried, LoadLevel::idle);
+    check_.tell(tried, LoadLevel::idle, seen);
+    board_.runs.counts().judge(tried, LoadLevel::idle,
+                               seen.hits > 0 ? Verdict::fails : Verdict::holds, 0);
+    if (seen.hits > 0) {
+      bracket.fails = tried[value];
+    } else {
+      bracket.holds = tried[value];
+      board_.holding = tried;
+    }
+    below = bracket.fails.value_or(Duration::zero());
+    if (bracket.fails && static_cast<double>(bracket.holds.count()) <=
+                             static_cast<double>(bracket.fails->count()) * close_enough)
+      return;
+  }
+}
+
+BalanceSearch::BalanceSearch(BalanceRuns& runs, const BalanceOptions& options,
+                             const TimeProfile& profile, BalanceReport& report)
+    : board_(runs, options, profile, report),
+      check_(board_),
+      raising_(board_, check_),
+      settling_(board_, check_) {
+  runs.run_at_once(1);
+}
+
+void BalanceSearch::operator()(const std::vector<size_t>& searched) {
+  board_.searched = searched;
+  board_.runs.search(board_.values, std::ranges::any_of(searched, [&](size_t i) {
+                       return board_.values[i].is_system_call;
+                     }));
+  if (check_.measure_base(LoadLevel::idle)) {
+    check_.choose_at_once();
+    if (board_.options.fatb)
+      Halving(board_, check_).halve_all(searched);
+    else
+      balance_all();
+    if (board_.is_settled) settling_.leave_out_unused();
+    if (board_.is_settled) AtLoads(board_, check_, settling_, raising_).hold_at_all_loads();
+    Finishing(board_, check_).measure_final();
+  }
+  write_report(board_);
+}
+
+void BalanceSearch::balance_all() {
+  Worth worth(board_, check_);
+  worth.leave_out_watchdogs();
+  const TrialRunner& runner = board_.runs.runner();
+  Lowering lowering(board_, check_, runner.elapsed() + scaled(runner.left(), locating_share));
+  bool raise_was_tried = false;
+  for (auto settled = Settling::Settled::flaky_after_all;
+       settled == Settling::Settled::flaky_after_all;) {
+    if (board_.base[LoadLevel::idle].failures.hits > 0 && !std::exchange(raise_was_tried, true))
+      raising_.raise();
+    lowering.lower_all(board_.searched);
+    worth.leave_out_intervals();
+    settled = board_.runs.over() ? Settling::Settled::no : settling_.settle();
+    board_.is_settled = settled == Settling::Settled::yes;
   }
 }
 

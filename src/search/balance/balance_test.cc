@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "search/balance/setting.h"
+#include "search/balance/balance_runs.h"
 #include "support/simulated_balance.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "search/balance/claim.h"
+#include "search/balance/balance.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

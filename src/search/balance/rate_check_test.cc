@@ -1,4 +1,4 @@
-#include "search/balance/setting.h"
+#include "search/balance/balance_runs.h"
 
 #include <gtest/gtest.h>
 

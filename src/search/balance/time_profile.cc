@@ -85,7 +85,8 @@ Result<void> add_other_code(BalanceRuns& runs, const Plan& plan, std::vector<Tim
   Plan wider = plan;
   wider.system_calls = true;
   const auto run = runs.look(wider, TrialEnded::Purpose::look);
-  if (!run || !run->trace) return runs.error() ? Result<void>(*runs.error()) : Result<void>();
+  if (!run || !run->trace)
+    return runs.runner().error() ? Result<void>(*runs.runner().error()) : Result<void>();
   const Trace* trace = run->trace.get();
   for (TimeValue& value : time_values({&trace, 1}))
     if (!value.is_project &&
@@ -100,8 +101,7 @@ void add_times(TimeProfile& profile, const std::vector<ExperimentResult>& runs) 
   std::vector<double> passing;
   Duration processor{}, wall{};
   for (const ExperimentResult& run : runs) {
-    ++profile.failures.runs;
-    profile.failures.hits += run.outcome.failed();
+    profile.failures.add(run.outcome.failed());
     if (!run.outcome.failed()) passing.push_back(to_ms(run.outcome.duration));
     processor += run.process.user_cpu + run.process.system_cpu;
     wall += run.process.duration;
@@ -130,7 +130,7 @@ Result<TimeProfile> profile_times(BalanceRuns& runs, const Plan& plan, int wante
     // Nothing but failures may be a test that mostly fails.
     if (i + 1 == wanted && failed == wanted) wanted = runs_to_call_it_broken;
   }
-  if (runs.error()) return *runs.error();
+  if (runs.runner().error()) return *runs.runner().error();
   const auto traces = traces_of(seen);
   profile.values = time_values(traces);
   add_files(profile.values, traces);

@@ -64,7 +64,7 @@ TEST(Budget, Holds_in_all_phases_whatever_the_test_takes) {
           const Program program = handing_over(patience, work, times);
           SimulatedHunt simulated(program, with_budget(budget));
           hunt_with_everything(simulated.hunt);
-          EXPECT_LE(simulated.hunt.elapsed(), budget)
+          EXPECT_LE(simulated.hunt.runner().elapsed(), budget)
               << what_is_tried(patience, work, times, budget);
         }
 }
@@ -84,7 +84,7 @@ TEST(Budget, Holds_for_tests_that_hang_when_they_are_late) {
       if (seen && seen->hit) scripted.hunt.confirm(trial, *seen);
     }
     refine(scripted.hunt);
-    EXPECT_LE(scripted.hunt.elapsed(), budget);
+    EXPECT_LE(scripted.hunt.runner().elapsed(), budget);
   }
 }
 
@@ -95,7 +95,7 @@ TEST(Budget, Holds_for_a_test_that_takes_longer_than_it) {
       },
       with_budget(3s));
   EXPECT_FALSE(scripted.hunt.prepare());
-  EXPECT_LE(scripted.hunt.elapsed(), 3s);
+  EXPECT_LE(scripted.hunt.runner().elapsed(), 3s);
 }
 
 TEST(Budget, That_cuts_runs_short_makes_no_verdict_on_the_test) {
@@ -106,9 +106,9 @@ TEST(Budget, That_cuts_runs_short_makes_no_verdict_on_the_test) {
         },
         with_budget(budget));
     EXPECT_FALSE(scripted.hunt.prepare());
-    EXPECT_FALSE(scripted.hunt.always_fails());
+    EXPECT_FALSE(scripted.hunt.profile().always_fails);
     EXPECT_THAT(scripted.hunt.profile().runs, IsEmpty());
-    EXPECT_GT(scripted.hunt.cut_short(), 0s);
+    EXPECT_GT(scripted.hunt.profile().cut_short, 0s);
   }
 }
 
@@ -128,8 +128,8 @@ TEST(Budget, Is_enough_to_see_that_a_test_never_stops_within_its_own_time_limit)
   ScriptedHunt scripted([](const Experiment& experiment, int) { return hangs(experiment); },
                         options);
   EXPECT_FALSE(scripted.hunt.prepare());
-  EXPECT_TRUE(scripted.hunt.always_fails());
-  EXPECT_LE(scripted.hunt.elapsed(), 1s);
+  EXPECT_TRUE(scripted.hunt.profile().always_fails);
+  EXPECT_LE(scripted.hunt.runner().elapsed(), 1s);
 }
 
 TEST(Budget, Is_not_told_of_experiments_that_it_has_no_time_for) {
@@ -174,7 +174,7 @@ TEST(Budget, Leaves_time_for_the_slack_of_what_was_found_early) {
   const Found& found = simulated.hunt.found()[0];
   ASSERT_TRUE(found.slack);
   EXPECT_GT(found.slack->passes, 20ms);
-  EXPECT_LE(simulated.hunt.elapsed(), 10s);
+  EXPECT_LE(simulated.hunt.runner().elapsed(), 10s);
 }
 
 TEST(Verdict, Calls_a_generous_time_out_a_margin) {
@@ -187,7 +187,7 @@ TEST(Verdict, Calls_a_generous_time_out_a_margin) {
     EXPECT_TRUE(found.is_margin());
     EXPECT_GT(found.slack->passes, 1s);
   }
-  EXPECT_FALSE(simulated.hunt.has_flaw());
+  EXPECT_FALSE(simulated.hunt.findings().has_flaw());
 }
 
 TEST(Verdict, Calls_a_short_time_out_a_flaw_and_one_between_a_risk) {
@@ -198,7 +198,7 @@ TEST(Verdict, Calls_a_short_time_out_a_flaw_and_one_between_a_risk) {
     hunt_with_everything(simulated.hunt);
     ASSERT_THAT(simulated.hunt.found(), Not(IsEmpty()));
     EXPECT_EQ(simulated.hunt.found()[0].plausibility, expected);
-    EXPECT_TRUE(simulated.hunt.has_flaw());
+    EXPECT_TRUE(simulated.hunt.findings().has_flaw());
   }
 }
 
@@ -213,7 +213,7 @@ TEST(Verdict, Is_not_known_when_nobody_measured_how_little_is_enough) {
                                         std::pair(6000ms, std::optional<Plausibility>())}) {
     Found found;
     found.trial = late_at(scripted.hunt, 1, delay);
-    scripted.hunt.judge(found);
+    scripted.hunt.findings().judge(found);
     EXPECT_EQ(found.plausibility, expected);
   }
 }

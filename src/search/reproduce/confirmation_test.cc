@@ -113,8 +113,8 @@ TEST(Confirmation, Makes_no_plain_runs_for_what_does_not_come_back) {
     return is_bad ? fails(experiment, 1ms) : passes(experiment, 1ms);
   });
   EXPECT_FALSE(confirms_any(scripted, 1, 1));
-  EXPECT_EQ(scripted.hunt.coverage().confirming_runs, 3);
-  EXPECT_EQ(scripted.hunt.coverage().baseline_runs, 0);
+  EXPECT_EQ(scripted.hunt.runner().counted(TrialEnded::Purpose::confirm).runs, 3);
+  EXPECT_EQ(scripted.hunt.runner().counted(TrialEnded::Purpose::baseline).runs, 0);
 }
 
 // The hit comes with the last of the time, and five runs each way cannot tell it from chance.
@@ -129,7 +129,7 @@ TEST(Confirmation, Says_what_is_missing_when_the_budget_ends_before_it) {
       },
       options);
   EXPECT_FALSE(confirms_any(scripted, 8, 1));
-  EXPECT_LE(scripted.hunt.elapsed(), options.budget);
+  EXPECT_LE(scripted.hunt.runner().elapsed(), options.budget);
   EXPECT_EQ(scripted.hunt.coverage().unconfirmed, 0);
   ASSERT_THAT(scripted.hunt.coverage().unfinished, SizeIs(1));
   const Found& found = scripted.hunt.coverage().unfinished[0];
@@ -149,7 +149,7 @@ TEST(Confirmation, Of_a_hang_ends_with_the_budget) {
       },
       options);
   EXPECT_FALSE(confirms_any(scripted, 1, 1));
-  EXPECT_LE(scripted.hunt.elapsed(), options.budget);
+  EXPECT_LE(scripted.hunt.runner().elapsed(), options.budget);
   EXPECT_THAT(scripted.hunt.coverage().unfinished, SizeIs(1));
 }
 

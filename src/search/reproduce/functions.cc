@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "search/reproduce/minimise.h"
+#include "search/reproduce/shrink.h"
 #include "search/reproduce/strategy.h"
 #include "util/paths.h"
 
@@ -216,7 +216,7 @@ std::optional<Late> fails_when_late(Hunt& hunt, const Places& places, Duration d
 }
 
 bool has_room(const Hunt& hunt, const Places& places, Duration delay) {
-  return delay * most_delays_in_a_thread(places) <= hunt.left() / 4;
+  return delay * most_delays_in_a_thread(places) <= hunt.runner().left() / 4;
 }
 
 // Few places alone, then each thread with all of its places, then everything: delays everywhere at

@@ -233,7 +233,7 @@ TEST(Guided, Finds_the_delay_under_which_a_test_passes_that_mostly_fails) {
       .join("w.cc:13", worker);
   SimulatedHunt simulated(program);
   simulated.search(search_guided);
-  ASSERT_TRUE(simulated.hunt.is_inverted());
+  ASSERT_TRUE(simulated.hunt.goal().is_inverted());
   ASSERT_THAT(simulated.hunt.found(), SizeIs(1));
   EXPECT_TRUE(simulated.hunt.found()[0].passes_under_plan);
   EXPECT_THAT(simulated.places(), ElementsAre(EndsWith("@main")));

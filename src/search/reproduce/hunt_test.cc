@@ -79,7 +79,7 @@ TEST(Hunt, Goes_on_without_the_failing_line_when_it_is_not_in_the_binary) {
   SimulatedHunt simulated(program, looking_for(failure_at("gone.cc", 7)));
   EXPECT_TRUE(simulated.hunt.prepare());
   EXPECT_THAT(simulated.hunt.profile().runs, SizeIs(5));
-  EXPECT_FALSE(simulated.hunt.error());
+  EXPECT_FALSE(simulated.hunt.runner().error());
 }
 
 TEST(Hunt, Looks_where_the_user_wants_it_to) {
@@ -100,14 +100,14 @@ TEST(Hunt, Says_why_a_test_could_not_be_started) {
   ScriptedHunt scripted(
       [](const Experiment& experiment, int) { return does_not_start(experiment, "no such file"); });
   EXPECT_FALSE(scripted.hunt.prepare());
-  ASSERT_TRUE(scripted.hunt.error());
-  EXPECT_THAT(scripted.hunt.error()->what, HasSubstr("no such file"));
+  ASSERT_TRUE(scripted.hunt.runner().error());
+  EXPECT_THAT(scripted.hunt.runner().error()->what, HasSubstr("no such file"));
 }
 
 TEST(Hunt, Has_nothing_to_search_in_a_test_that_always_fails) {
   ScriptedHunt scripted(by_chance(1, 1, 1));
   EXPECT_FALSE(scripted.hunt.prepare());
-  EXPECT_TRUE(scripted.hunt.always_fails());
+  EXPECT_TRUE(scripted.hunt.profile().always_fails);
   EXPECT_TRUE(scripted.hunt.over());
 }
 
@@ -117,8 +117,8 @@ TEST(Hunt, Gives_up_on_a_test_that_never_stops_before_the_budget_is_over) {
   ScriptedHunt scripted([](const Experiment& experiment, int) { return hangs(experiment); },
                         options);
   EXPECT_FALSE(scripted.hunt.prepare());
-  EXPECT_TRUE(scripted.hunt.always_fails());
-  EXPECT_LT(scripted.hunt.elapsed(), scripted.hunt.options().budget);
+  EXPECT_TRUE(scripted.hunt.profile().always_fails);
+  EXPECT_LT(scripted.hunt.runner().elapsed(), scripted.hunt.options().budget);
 }
 
 TEST(Hunt, Does_not_take_a_slow_test_that_hung_once_for_one_that_never_stops) {
@@ -126,7 +126,7 @@ TEST(Hunt, Does_not_take_a_slow_test_that_hung_once_for_one_that_never_stops) {
     return nth == 1 || experiment.timeout < 10s ? hangs(experiment) : passes(experiment, 10s);
   });
   EXPECT_TRUE(scripted.hunt.prepare());
-  EXPECT_FALSE(scripted.hunt.always_fails());
+  EXPECT_FALSE(scripted.hunt.profile().always_fails);
 }
 
 TEST(Hunt, Has_nothing_to_search_in_a_test_that_is_skipped) {
@@ -137,15 +137,15 @@ TEST(Hunt, Has_nothing_to_search_in_a_test_that_is_skipped) {
     return result;
   });
   EXPECT_FALSE(scripted.hunt.prepare());
-  EXPECT_TRUE(scripted.hunt.always_skipped());
-  EXPECT_FALSE(scripted.hunt.always_fails());
-  EXPECT_FALSE(scripted.hunt.error());
+  EXPECT_TRUE(scripted.hunt.profile().is_always_skipped());
+  EXPECT_FALSE(scripted.hunt.profile().always_fails);
+  EXPECT_FALSE(scripted.hunt.runner().error());
 }
 
 TEST(Hunt, Looks_for_a_pass_when_the_test_fails_in_most_runs) {
   ScriptedHunt scripted(by_chance(0.8, 0, 1));
   ASSERT_TRUE(scripted.hunt.prepare());
-  EXPECT_TRUE(scripted.hunt.is_inverted());
+  EXPECT_TRUE(scripted.hunt.goal().is_inverted());
   const Trial trial = late_at(scripted.hunt, 1);
   const auto seen = scripted.hunt.observe(trial);
   ASSERT_TRUE(seen && seen->hit);
@@ -158,13 +158,13 @@ TEST(Hunt, Looks_for_a_pass_when_the_test_fails_in_most_runs) {
 TEST(Hunt, Looks_for_a_failure_when_the_test_passes_in_most_runs) {
   ScriptedHunt scripted(by_chance(0.3, 1, 1));
   ASSERT_TRUE(scripted.hunt.prepare());
-  EXPECT_FALSE(scripted.hunt.is_inverted());
+  EXPECT_FALSE(scripted.hunt.goal().is_inverted());
 }
 
 TEST(Hunt, Looks_for_a_rare_failure_of_a_test_that_often_fails_in_another_way) {
   ScriptedHunt scripted(by_chance(0.8, 1, 1), looking_for(failure_at("wanted.cc", 5)));
   ASSERT_TRUE(scripted.hunt.prepare());
-  EXPECT_FALSE(scripted.hunt.is_inverted());
+  EXPECT_FALSE(scripted.hunt.goal().is_inverted());
 }
 
 TEST(Hunt, Tries_again_what_failed_before_it_was_late_and_never_takes_it_for_a_hit) {
@@ -271,14 +271,14 @@ TEST(Hunt, Knows_how_often_the_threads_of_a_plan_come_to_its_site) {
   ASSERT_TRUE(simulated.hunt.prepare());
   Intervention late;
   late.site = *parse_site("a.cc:20:sched_yield");
-  EXPECT_EQ(simulated.hunt.visits_of(late), 6u);
+  EXPECT_EQ(visits_of(simulated.hunt.profile(), late), 6u);
   late.thread = simulated::thread_named("a.cc:10#1");
   late.threads = Intervention::Threads::named;
-  EXPECT_EQ(simulated.hunt.visits_of(late), 3u);
+  EXPECT_EQ(visits_of(simulated.hunt.profile(), late), 3u);
   late.threads = Intervention::Threads::in_class;
-  EXPECT_EQ(simulated.hunt.visits_of(late), 3u);
+  EXPECT_EQ(visits_of(simulated.hunt.profile(), late), 3u);
   late.executable = "another";
-  EXPECT_EQ(simulated.hunt.visits_of(late), 1u);
+  EXPECT_EQ(visits_of(simulated.hunt.profile(), late), 1u);
 }
 
 TEST(Hunt, Stops_when_somebody_asks_for_it) {
@@ -290,7 +290,7 @@ TEST(Hunt, Stops_when_somebody_asks_for_it) {
       if (const auto seen = scripted.hunt.observe(trial)) scripted.hunt.confirm(trial, *seen);
       while (!scripted.hunt.over()) scripted.hunt.observe(trial);
     }
-    EXPECT_TRUE(scripted.hunt.stopped()) << waits;
+    EXPECT_TRUE(scripted.hunt.runner().stopped()) << waits;
     EXPECT_FALSE(scripted.hunt.observe(late_at(scripted.hunt, 2)));
     EXPECT_EQ(scripted.executor.started().size(), static_cast<size_t>(waits) + 1);
   }
@@ -302,7 +302,7 @@ TEST(Hunt, Ends_with_the_error_of_a_broken_executor) {
   ASSERT_TRUE(scripted.hunt.prepare());
   while (scripted.hunt.observe(late_at(scripted.hunt, 1))) {
   }
-  ASSERT_TRUE(scripted.hunt.error());
+  ASSERT_TRUE(scripted.hunt.runner().error());
   EXPECT_TRUE(scripted.hunt.over());
 }
 
@@ -312,7 +312,7 @@ TEST(Hunt, Is_over_when_the_budget_is) {
   while (scripted.hunt.observe(late_at(scripted.hunt, 1))) {
   }
   EXPECT_TRUE(scripted.hunt.out_of_budget());
-  EXPECT_LE(scripted.hunt.elapsed(), scripted.hunt.options().budget + 1s);
+  EXPECT_LE(scripted.hunt.runner().elapsed(), scripted.hunt.options().budget + 1s);
 }
 
 // As a test does that fails by a random number.
@@ -320,7 +320,7 @@ TEST(Hunt, Sees_that_lateness_makes_no_difference) {
   ScriptedHunt scripted(by_chance(0.3, 0.3, 7));
   ASSERT_TRUE(scripted.hunt.prepare());
   for (int i = 0; i < 60; ++i) scripted.hunt.observe(late_at(scripted.hunt, i + 1));
-  const LatenessEffect effect = scripted.hunt.lateness_effect();
+  const LatenessEffect effect = lateness_effect(scripted.hunt);
   EXPECT_EQ(effect.late.runs, 60);
   EXPECT_GT(effect.late.hits, 0);
   EXPECT_GE(effect.plain.runs, 5);
@@ -331,7 +331,7 @@ TEST(Hunt, Sees_that_lateness_makes_a_difference) {
   ScriptedHunt scripted(by_chance(0.1, 0.7, 7));
   ASSERT_TRUE(scripted.hunt.prepare());
   for (int i = 0; i < 60; ++i) scripted.hunt.observe(late_at(scripted.hunt, i + 1));
-  EXPECT_TRUE(scripted.hunt.lateness_effect().shows());
+  EXPECT_TRUE(lateness_effect(scripted.hunt).shows());
 }
 
 Outcome outcome_of(const Failure& failure) {

@@ -1,4 +1,4 @@
-#include "search/reproduce/minimise.h"
+#include "search/reproduce/shrink.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

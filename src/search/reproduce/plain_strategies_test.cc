@@ -41,7 +41,7 @@ TEST(Rerun, Tells_the_rate_and_reproduces_nothing) {
   SimulatedHunt hunt(program, with_budget(5s));
   hunt.search(search_rerun);
   EXPECT_THAT(hunt.hunt.found(), IsEmpty());
-  EXPECT_EQ(hunt.hunt.coverage().confirming_runs, 0);
+  EXPECT_EQ(hunt.hunt.runner().counted(TrialEnded::Purpose::confirm).runs, 0);
   EXPECT_GT(hunt.hunt.coverage().search_runs, 300);
   EXPECT_THAT(hunt.said, Contains(HasSubstr("plain runs showed it")));
 }

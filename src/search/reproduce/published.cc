@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
-#include "search/reproduce/minimise.h"
+#include <array>
+
+#include "search/reproduce/shrink.h"
 #include "search/reproduce/strategy.h"
 
 namespace unflake {
@@ -19,7 +21,8 @@ std::string name_of(const std::vector<Place>& places) {
 // when it fails, and is confirmed itself only when neither half does alone: what fails once by
 // chance is not believed, and what needs both halves is not lost.
 bool explore(Hunt& hunt, const std::vector<Place>& places) {
-  const Trial trial = delay_all(hunt, places, hunt.initial_delay(), "late at " + name_of(places));
+  const Trial trial =
+      delay_all(hunt, places, hunt.times().initial_delay(), "late at " + name_of(places));
   const auto seen = hunt.observe(trial);
   if (!seen || !seen->hit) return false;
   if (places.size() > 1) {
@@ -37,7 +40,7 @@ bool explore(Hunt& hunt, const std::vector<Place>& places) {
 void search_bisection(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   if (places.empty()) return;
-  const Trial all = delay_all(hunt, places, hunt.initial_delay(), "");
+  const Trial all = delay_all(hunt, places, hunt.times().initial_delay(), "");
   hunt.announce(fmt::format("all {} places late at once by {}; the halves of what fails follow",
                             places.size(),
                             format_duration(all.plan.interventions.front().duration)));
@@ -58,7 +61,7 @@ struct Hit {
 };
 
 std::optional<Hit> try_all(Hunt& hunt, const std::vector<Place>& places) {
-  Trial trial = delay_all(hunt, places, hunt.initial_delay(),
+  Trial trial = delay_all(hunt, places, hunt.times().initial_delay(),
                           fmt::format("late at {} places together", places.size()));
   auto seen = hunt.observe(trial);
   if (!seen || !seen->hit) return std::nullopt;
@@ -92,7 +95,7 @@ void search_ddmin(Hunt& hunt) {
 
 void search_one_by_one(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
-  const Duration delay = hunt.initial_delay();
+  const Duration delay = hunt.times().initial_delay();
   hunt.announce(
       fmt::format("{} places, one per run, each late by {} because any of them alone may do",
                   places.size(), format_duration(delay)));
@@ -104,6 +107,64 @@ void search_one_by_one(Hunt& hunt) {
     if (!seen) return;
     if (seen->hit) hunt.confirm(trial, *seen);
     if (hunt.over()) return;
+  }
+}
+
+// What comes back by chance is no reproduction, so nothing is confirmed here: the rate is all that
+// there is to tell.
+void search_rerun(Hunt& hunt) {
+  hunt.announce("plain runs until the time is over: what all other strategies must beat");
+  const Trial trial{hunt.base_plan(), {}, "without delays"};
+  Count shown;
+  while (const auto seen = hunt.observe(trial)) shown.add(seen->hit);
+  hunt.say(fmt::format("{} of {} plain runs showed it", shown.hits, shown.runs));
+}
+
+namespace {
+
+constexpr int runs_each = 5;
+
+struct Shake {
+  Conditions conditions;
+  const char* what;
+};
+
+// From what any busy machine does to a test to what only a very busy one does.
+const std::array ladder = {
+    Shake{{true, 1, 0}, "all threads on one core"},
+    Shake{{true, 1, 2}, "all threads on one core, with two busy processes there"},
+    Shake{{false, 0.5, 0}, "half of the time"},
+    Shake{{false, 0.2, 0}, "a fifth of the time"},
+    Shake{{false, 0.05, 0}, "a twentieth of the time"},
+    Shake{{true, 0.2, 0}, "all threads on one core, a fifth of the time"},
+    Shake{{false, 1, 4}, "four busy processes beside it"},
+    Shake{{false, 1, 8}, "eight busy processes beside it"},
+};
+
+void try_conditions(Hunt& hunt, const Shake& shake) {
+  const Trial trial{hunt.base_plan(), shake.conditions, shake.what};
+  for (int i = 0; i < runs_each; ++i) {
+    const auto seen = hunt.observe(trial);
+    if (!seen) return;
+    if (!seen->hit) continue;
+    hunt.confirm(trial, *seen);
+    return;
+  }
+}
+
+}  // namespace
+
+std::vector<Conditions> scarce_conditions() {
+  std::vector<Conditions> all;
+  for (const Shake& shake : ladder) all.push_back(shake.conditions);
+  return all;
+}
+
+void search_shake(Hunt& hunt) {
+  for (const Shake& shake : ladder) {
+    if (hunt.over()) return;
+    hunt.announce(fmt::format("no delays but a scarce machine: {}", shake.what));
+    try_conditions(hunt, shake);
   }
 }
 

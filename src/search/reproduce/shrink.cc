@@ -5,11 +5,121 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "stats/comparison.h"
 
 namespace unflake {
+namespace {
+
+using Numbers = std::vector<size_t>;
+
+Numbers part_of(const Numbers& all, size_t part, size_t parts) {
+  const auto at = [&](size_t i) {
+    return all.begin() + static_cast<std::ptrdiff_t>(all.size() * i / parts);
+  };
+  return {at(part), at(part + 1)};
+}
+
+Numbers without(const Numbers& all, const Numbers& some) {
+  Numbers rest;
+  std::ranges::set_difference(all, some, std::back_inserter(rest));
+  return rest;
+}
+
+class Minimiser {
+ public:
+  explicit Minimiser(const StillFails& fails) : fails_(fails) {}
+
+  Numbers operator()(Numbers current) {
+    for (size_t parts = 2; current.size() > 1;) {
+      if (auto part = failing_part(current, parts); !part.empty()) {
+        current = std::move(part);
+        parts = 2;
+      } else if (auto rest = failing_rest(current, parts); !rest.empty()) {
+        current = std::move(rest);
+        parts = std::max<size_t>(parts - 1, 2);
+      } else if (parts == current.size()) {
+        break;
+      } else {
+        parts *= 2;
+      }
+      parts = std::min(parts, current.size());
+    }
+    return current;
+  }
+
+ private:
+  bool fails(const Numbers& numbers) {
+    const auto [known, is_new] = known_.try_emplace(numbers, false);
+    if (is_new) known->second = fails_(numbers);
+    return known->second;
+  }
+
+  Numbers failing_part(const Numbers& current, size_t parts) {
+    for (size_t i = 0; i < parts; ++i)
+      if (auto part = part_of(current, i, parts); fails(part)) return part;
+    return {};
+  }
+
+  Numbers failing_rest(const Numbers& current, size_t parts) {
+    for (size_t i = 0; i < parts; ++i)
+      if (auto rest = without(current, part_of(current, i, parts)); fails(rest)) return rest;
+    return {};
+  }
+
+  const StillFails& fails_;
+  std::map<Numbers, bool> known_;
+};
+
+}  // namespace
+
+std::vector<size_t> minimise(size_t n, const StillFails& fails) {
+  std::vector<size_t> all(n);
+  std::iota(all.begin(), all.end(), size_t{0});
+  return Minimiser(fails)(std::move(all));
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration least_delay = 1ms;
+constexpr int most_of_what_is_left = 4;  // a run may take the fourth part of it
+
+}  // namespace
+
+int most_delays_in_a_thread(const std::vector<Place>& places) {
+  // Halving adds up to less than two.
+  std::map<std::string, int> delays;
+  int most = 1;
+  for (const Place& place : places)
+    most = std::max(most, delays[place.thread.text] += place.visits > 1 ? 2 : 1);
+  return most;
+}
+
+std::vector<Place> sleepy_places(const Profile& profile) {
+  std::vector<Place> places;
+  std::ranges::copy_if(profile.places, std::back_inserter(places),
+                       [](const Place& place) { return !is_watched_line(place.site); });
+  return places;
+}
+
+Trial delay_all(const Hunt& hunt, const std::vector<Place>& places, Duration delay,
+                std::string why) {
+  const Duration longest =
+      std::min(hunt.runner().left() / most_of_what_is_left, hunt.options().timeout / 2);
+  const Duration room = longest / most_delays_in_a_thread(places);
+  Trial trial{hunt.base_plan(), {}, std::move(why)};
+  for (const Place& place : places) {
+    trial.plan.interventions.push_back(
+        delay_at(place, std::max(std::min(delay, room), least_delay)));
+    trial.plan.interventions.back().visits = Intervention::Visits::halving;
+  }
+  return trial;
+}
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -18,6 +128,7 @@ using Visits = Intervention::Visits;
 constexpr int least_runs_to_keep = 5;  // that a smaller plan must all fail
 constexpr int most_runs_to_keep = 20;
 constexpr double chance_to_keep = 0.01;  // that a plan does which does nothing
+constexpr int tries_until_it_comes = 3;
 constexpr int most_steps = 14;
 constexpr int most_runs_per_dose = 12;
 constexpr Duration longest_measurement = 20s;
@@ -29,6 +140,49 @@ bool is_delay(const Intervention& intervention) {
   return intervention.action == Intervention::Action::delay;
 }
 
+// Runs of a failure that was found, under other plans than its own.
+class Measuring {
+ public:
+  Measuring(Hunt& hunt, const Found& found, Duration until)
+      : hunt_(hunt), found_(found), until_(until) {}
+
+  // Whether it comes. Nothing when there is no time left.
+  std::optional<bool> comes(const Trial& trial) {
+    const auto seen = run(trial, until_);
+    if (!seen) return std::nullopt;
+    return is_again(trial, *seen);
+  }
+
+  // How late the plan makes the thread that it delays most until the failure comes, in a run in
+  // which it does. Nothing when there is no time left.
+  std::optional<Duration> lateness_under(const Trial& trial) {
+    Trial traced = trial;
+    traced.plan.calls = true;
+    for (int i = 0; i < tries_until_it_comes; ++i) {
+      const auto seen = run(traced, Duration::max());
+      if (!seen) break;
+      if (is_again(trial, *seen)) return lateness_in(seen->result);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<Observation> run(const Trial& trial, Duration until) {
+    TrialRunner& runner = hunt_.runner();
+    const Duration time = std::min(runner.left(), until - runner.elapsed());
+    if (runner.has_ended() || hunt_.times().expected(trial) > time) return std::nullopt;
+    return runner.run(trial, TrialEnded::Purpose::dose, {found_.timeout, runner.left()});
+  }
+
+  bool is_again(const Trial& trial, const Observation& seen) const {
+    return hunt_.goal().is_again(trial, found_.outcome.signature, seen.result);
+  }
+
+  Hunt& hunt_;
+  const Found& found_;
+  const Duration until_;
+};
+
 // What fails often by itself must fail more often in a row.
 int runs_to_keep(const Count& plain) {
   int runs = least_runs_to_keep;
@@ -38,10 +192,10 @@ int runs_to_keep(const Count& plain) {
 }
 
 // Takes the smaller plan when the failure always comes with it, too.
-bool keep_if_enough(Hunt& hunt, Found& found, const Trial& smaller) {
+bool keep_if_enough(Measuring& measuring, Found& found, const Trial& smaller) {
   const int runs = runs_to_keep(found.without_plan);
   for (int i = 0; i < runs; ++i)
-    if (!hunt.measure(smaller, found).value_or(false)) return false;
+    if (!measuring.comes(smaller).value_or(false)) return false;
   found.trial = smaller;
   found.with_plan = {runs, runs};
   return true;
@@ -62,30 +216,31 @@ Plan without(const Plan& plan, size_t number) {
   return smaller;
 }
 
-void drop_interventions(Hunt& hunt, Found& found) {
+void drop_interventions(Measuring& measuring, Found& found) {
   for (size_t i = 0; i < found.trial.plan.interventions.size();) {
     const Plan& plan = found.trial.plan;
     const bool may_go = plan.interventions.size() > 1 && !is_referred_to(plan, i);
     Trial smaller = found.trial;
     if (may_go) smaller.plan = without(plan, i);
-    if (!may_go || !keep_if_enough(hunt, found, smaller)) ++i;
+    if (!may_go || !keep_if_enough(measuring, found, smaller)) ++i;
   }
 }
 
 bool happens_often(const Hunt& hunt, const Intervention& delay) {
   return is_delay(delay) && delay.position != Intervention::Position::start &&
-         delay.visits != Visits::only_nth && hunt.visits_of(delay) > 1;
+         delay.visits != Visits::only_nth && visits_of(hunt.profile(), delay) > 1;
 }
 
 // What all of its visits add up to.
 Duration in_all(const Hunt& hunt, const Intervention& delay) {
-  const auto visits = static_cast<int64_t>(std::min<uint64_t>(hunt.visits_of(delay), 1000));
+  const auto visits =
+      static_cast<int64_t>(std::min<uint64_t>(visits_of(hunt.profile(), delay), 1000));
   const int64_t times = delay.visits == Visits::halving ? 2 : visits;
   return std::min(delay.duration * times, std::max(hunt.options().delays.most, delay.duration));
 }
 
 // One late visit is easier to understand than many, and says how late is too late by itself.
-void drop_visits(Hunt& hunt, Found& found) {
+void drop_visits(const Hunt& hunt, Measuring& measuring, Found& found) {
   for (size_t i = 0; i < found.trial.plan.interventions.size(); ++i) {
     const Intervention delay = found.trial.plan.interventions[i];
     if (!happens_often(hunt, delay) || delay.visits == Visits::from_nth) continue;
@@ -94,7 +249,7 @@ void drop_visits(Hunt& hunt, Found& found) {
       smaller.plan.interventions[i].visits = Visits::only_nth;
       smaller.plan.interventions[i].nth = 1;
       smaller.plan.interventions[i].duration = alone;
-      if (keep_if_enough(hunt, found, smaller)) break;
+      if (keep_if_enough(measuring, found, smaller)) break;
     }
   }
 }
@@ -108,15 +263,18 @@ bool is_single_delay(const Hunt& hunt, const Plan& plan) {
 // The doses that were measured, and the bracket around the slack.
 class Titration {
  public:
-  Titration(Hunt& hunt, Found& found)
-      : hunt_(hunt), found_(found), fails_(longest_delay(found.trial.plan)) {}
+  Titration(Hunt& hunt, Found& found, Duration until)
+      : hunt_(hunt),
+        found_(found),
+        measuring_(hunt, found, until),
+        fails_(longest_delay(found.trial.plan)) {}
 
   void operator()() {
     note(fails_, found_.with_plan);
     note(Duration::zero(), found_.without_plan);
     is_single_ = is_single_delay(hunt_, found_.trial.plan);
     measure_lateness();
-    began_ = hunt_.elapsed();
+    began_ = hunt_.runner().elapsed();
     bool is_done = is_close();
     for (int step = 0; step < most_steps && !is_done; ++step) {
       if (!try_dose(next())) break;
@@ -132,10 +290,7 @@ class Titration {
   }
 
  private:
-  void note(Duration delay, const Count& count) {
-    doses_[delay].hits += count.hits;
-    doses_[delay].runs += count.runs;
-  }
+  void note(Duration delay, const Count& count) { doses_[delay] += count; }
 
   bool is_close() const {
     return fails_ <= passes_ + finest ||
@@ -153,7 +308,7 @@ class Titration {
     if (is_single_ || measured_at_ == fails_) return;
     Trial trial = found_.trial;
     trial.plan = with_longest_delay(trial.plan, fails_);
-    const auto late = hunt_.lateness_under(trial, found_);
+    const auto late = measuring_.lateness_under(trial);
     if (!late || *late == Duration::zero()) return;
     measured_at_ = fails_;
     lateness_ = static_cast<double>(late->count()) / static_cast<double>(fails_.count());
@@ -172,7 +327,8 @@ class Titration {
   // What separates a flaw from a margin is worth more than another dose near it.
   Duration next() const {
     const Duration dose = next_by_size();
-    for (const Duration limit : {hunt_.limits().overloaded, hunt_.limits().busy})
+    const LatenessLimits limits = hunt_.findings().limits();
+    for (const Duration limit : {limits.overloaded, limits.busy})
       if (passes_ < limit && limit < fails_ && dose < limit * near_by && limit < dose * near_by)
         return limit;
     return dose;
@@ -190,8 +346,8 @@ class Titration {
     trial.plan = with_longest_delay(trial.plan, delay);
     SequentialTest test(0.3, 0.7, 0.05, most_runs_per_dose);
     while (test.verdict() == SequentialTest::Verdict::undecided) {
-      const bool has_time = hunt_.elapsed() - began_ < longest_measurement;
-      const auto comes = has_time ? hunt_.measure(trial, found_) : std::nullopt;
+      const bool has_time = hunt_.runner().elapsed() - began_ < longest_measurement;
+      const auto comes = has_time ? measuring_.comes(trial) : std::nullopt;
       if (!comes) break;
       test.add(*comes);
     }
@@ -203,6 +359,7 @@ class Titration {
 
   Hunt& hunt_;
   Found& found_;
+  Measuring measuring_;
   Duration began_{};
   Duration passes_{}, fails_;
   bool is_single_ = false;
@@ -224,13 +381,14 @@ Plan with_longest_delay(const Plan& plan, Duration longest) {
   return scaled;
 }
 
-void shrink(Hunt& hunt, Found& found) {
-  drop_interventions(hunt, found);
-  drop_visits(hunt, found);
+void shrink(Hunt& hunt, Found& found, Duration until) {
+  Measuring measuring(hunt, found, until);
+  drop_interventions(measuring, found);
+  drop_visits(hunt, measuring, found);
 }
 
-void measure_slack(Hunt& hunt, Found& found) {
-  if (longest_delay(found.trial.plan) > Duration::zero()) Titration(hunt, found)();
+void measure_slack(Hunt& hunt, Found& found, Duration until) {
+  if (longest_delay(found.trial.plan) > Duration::zero()) Titration(hunt, found, until)();
 }
 
 }  // namespace unflake

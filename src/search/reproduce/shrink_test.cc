@@ -143,7 +143,7 @@ TEST(Shrink, Keeps_the_plan_when_there_is_no_time_to_try_smaller_ones) {
   Found* found = confirm(simulated, {late_worker("w.cc:21:sched_yield", 300ms),
                                      late_worker("w.cc:20:sched_yield", 300ms)});
   ASSERT_NE(found, nullptr);
-  while (simulated.hunt.elapsed() < 16s) simulated.executor.wait(1s);
+  while (simulated.hunt.runner().elapsed() < 16s) simulated.executor.wait(1s);
   shrink(simulated.hunt, *found);
   EXPECT_THAT(found->trial.plan.interventions, SizeIs(2));
 }
@@ -162,7 +162,7 @@ TEST(Shrink, Does_not_lose_what_is_needed_when_the_test_fails_often_by_itself) {
           return by_chance(0.5, is_needed_there ? 1 : 0.5, seed)(experiment, nth);
         },
         options);
-    if (!scripted.hunt.prepare() || scripted.hunt.is_inverted()) continue;
+    if (!scripted.hunt.prepare() || scripted.hunt.goal().is_inverted()) continue;
     Trial trial = late_at(scripted.hunt, 1);
     trial.plan.interventions.push_back(late_at(scripted.hunt, 2).plan.interventions[0]);
     const auto seen = scripted.hunt.observe(trial);
@@ -215,7 +215,7 @@ TEST(Slack, Of_several_delays_is_a_bound_on_all_of_them_when_there_is_no_time_to
   SimulatedHunt simulated(program, options);
   Found* found = confirm(simulated, {halving(late_worker("w.cc:20:sched_yield", 8ms))});
   ASSERT_NE(found, nullptr);
-  while (simulated.hunt.left() > Duration::zero()) simulated.executor.wait(1s);
+  while (simulated.hunt.runner().left() > Duration::zero()) simulated.executor.wait(1s);
   measure_slack(simulated.hunt, *found);
   ASSERT_TRUE(found->slack);
   EXPECT_EQ(found->slack, (Slack{0ms, 16ms}));
@@ -247,7 +247,7 @@ TEST(Slack, Tells_margins_from_the_rest_first) {
   measure_slack(simulated.hunt, *found);
   ASSERT_TRUE(found->slack);
   EXPECT_GE(found->slack->passes, 1s);
-  EXPECT_LE(simulated.hunt.elapsed(), options.budget);
+  EXPECT_LE(simulated.hunt.runner().elapsed(), options.budget);
 }
 
 TEST(Slack, Has_all_doses_by_delay) {
@@ -287,9 +287,9 @@ TEST(Slack, Is_not_measured_for_longer_than_it_is_worth) {
   SimulatedHunt simulated(program, options);
   Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 10s)});
   ASSERT_NE(found, nullptr);
-  const Duration before = simulated.hunt.elapsed();
+  const Duration before = simulated.hunt.runner().elapsed();
   measure_slack(simulated.hunt, *found);
-  EXPECT_LE(simulated.hunt.elapsed() - before, 45s);
+  EXPECT_LE(simulated.hunt.runner().elapsed() - before, 45s);
   ASSERT_TRUE(found->slack);
   EXPECT_LE(found->slack->passes, 8s);
   EXPECT_GE(found->slack->fails, 8s);

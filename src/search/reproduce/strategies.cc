@@ -23,14 +23,14 @@ constexpr std::array all = {
 };
 
 void refine(Hunt& hunt, Found& found, Duration time) {
-  hunt.begin("slack",
-             "leaving out what the failure does not need, then the smallest delay that is enough");
-  const Duration ends = hunt.elapsed() + time;
-  hunt.learn_machine_lateness();
-  hunt.measure_until(hunt.elapsed() + (ends - hunt.elapsed()) / 2);
-  shrink(hunt, found);
-  hunt.measure_until(ends);
-  measure_slack(hunt, found);
+  hunt.runner().teller().begin(
+      "slack",
+      "leaving out what the failure does not need, then the smallest delay that is enough");
+  const Duration ends = hunt.runner().elapsed() + time;
+  hunt.findings().learn_machine_lateness(hunt.runner().left());
+  const Duration now = hunt.runner().elapsed();
+  shrink(hunt, found, now + (ends - now) / 2);
+  measure_slack(hunt, found, ends);
 }
 
 }  // namespace
@@ -48,13 +48,14 @@ void search(Hunt& hunt, std::span<const Strategy* const> chosen,
             const std::function<void()>& on_confirmed) {
   // A wider strategy is for what a narrower one does not find, and a margin is no find.
   for (const Strategy* strategy : chosen) {
-    if (hunt.has_flaw()) break;
-    const int runs_before = hunt.runs();
+    if (hunt.findings().has_flaw()) break;
+    const int runs_before = hunt.runner().runs();
     const int too_long_before = hunt.coverage().unaffordable;
-    hunt.begin(std::string(strategy->name), std::string(strategy->about));
+    hunt.runner().teller().begin(std::string(strategy->name), std::string(strategy->about));
     if (!hunt.over()) strategy->search(hunt);
     const bool lacked_time = hunt.out_of_budget() || hunt.coverage().unaffordable > too_long_before;
-    if (hunt.runs() == runs_before && lacked_time) hunt.leave_out(strategy->name);
+    if (hunt.runner().runs() == runs_before && lacked_time)
+      hunt.coverage().left_out.emplace_back(strategy->name);
     if (on_confirmed && !hunt.found().empty()) on_confirmed();
     refine(hunt);
   }
@@ -64,8 +65,8 @@ void refine(Hunt& hunt) {
   auto left = std::ranges::count(hunt.found(), false, &Found::is_refined);
   for (Found& found : hunt.found()) {
     if (std::exchange(found.is_refined, true)) continue;
-    if (!hunt.stopped() && !hunt.error()) refine(hunt, found, hunt.left() / left--);
-    hunt.judge(found);
+    if (!hunt.runner().has_ended()) refine(hunt, found, hunt.runner().left() / left--);
+    hunt.findings().judge(found);
   }
 }
 

@@ -69,7 +69,7 @@ struct World {
   std::vector<std::string> order() const {
     std::vector<std::string> names;
     for (const Experiment& experiment : executor.started())
-      names.push_back(experiment.test->id.name);
+      names.push_back(experiment.tests.last().id.name);
     return names;
   }
   MockExecutor executor;
@@ -90,7 +90,7 @@ TEST(Session, Runs_every_test_once) {
 
 TEST(Session, Repeats_in_rounds_and_calls_a_mixed_test_flaky) {
   World world([](const Experiment& experiment, int nth) {
-    return experiment.test->id.name == "b" && nth == 4 ? fails() : passes();
+    return experiment.tests.last().id.name == "b" && nth == 4 ? fails() : passes();
   });
   SessionPolicy policy;
   policy.repeat = 3;
@@ -104,7 +104,7 @@ TEST(Session, Repeats_in_rounds_and_calls_a_mixed_test_flaky) {
 
 TEST(Session, Retries_a_failing_test_at_once_and_keeps_every_attempt) {
   World world([](const Experiment& experiment, int nth) {
-    return experiment.test->id.name == "a" && nth <= 2 ? fails() : passes();
+    return experiment.tests.last().id.name == "a" && nth <= 2 ? fails() : passes();
   });
   auto tests = plan_of({named("a"), named("b")});
   tests[0].retries = tests[1].retries = 2;
@@ -204,7 +204,7 @@ TEST(Session, Stops_trying_again_when_too_many_tests_fail) {
 
 TEST(Session, Goes_on_trying_again_while_few_of_many_tests_fail) {
   World world([](const Experiment& experiment, int) {
-    return std::stoi(experiment.test->id.name) % 10 == 9 ? fails() : passes();
+    return std::stoi(experiment.tests.last().id.name) % 10 == 9 ? fails() : passes();
   });
   SessionPolicy policy;
   policy.retry.mass_failure = MassFailure{3, 0.2};
@@ -275,7 +275,7 @@ TEST(Session, Lets_a_setup_depend_on_an_ordinary_test) {
 
 TEST(Session, Stops_repeating_a_test_at_its_first_failure) {
   World world([](const Experiment& experiment, int nth) {
-    return experiment.test->id.name == "a" && nth == 3 ? fails() : passes();
+    return experiment.tests.last().id.name == "a" && nth == 3 ? fails() : passes();
   });
   SessionPolicy policy;
   policy.repeat = 5;
@@ -365,7 +365,7 @@ TEST(Session, Does_not_run_a_test_whose_fixture_failed_and_says_which) {
   auto test = named("ping");
   test->fixtures.required = {"server"};
   World world([](const Experiment& experiment, int) {
-    return experiment.test->id.name == "start server" ? fails() : passes();
+    return experiment.tests.last().id.name == "start server" ? fails() : passes();
   });
   const auto ended = world.run(with_fixtures({test}, {setup, cleanup, test}));
   EXPECT_EQ(ended->not_run, 1);
@@ -479,7 +479,7 @@ std::vector<std::string> told(const std::vector<RunSlow>& slow_runs) {
 
 TEST(Session, Tells_a_run_that_goes_on_for_long_at_every_multiple_of_the_time) {
   World world([](const Experiment& experiment, int) {
-    return passes(experiment.test->id.name == "slow" ? 3500ms : 900ms);
+    return passes(experiment.tests.last().id.name == "slow" ? 3500ms : 900ms);
   });
   SessionPolicy policy;
   policy.slow_after = 1s;
@@ -516,8 +516,8 @@ TEST(Session, Tells_no_slow_run_unless_it_is_told_to) {
 
 TEST(Session, Tells_the_slowest_tests_by_their_longest_runs) {
   World world([](const Experiment& experiment, int nth) {
-    if (experiment.test->id.name == "b") return nth == 2 ? fails(5s) : passes(1s);
-    return passes(experiment.test->id.name == "a" ? 2s : 3s);
+    if (experiment.tests.last().id.name == "b") return nth == 2 ? fails(5s) : passes(1s);
+    return passes(experiment.tests.last().id.name == "a" ? 2s : 3s);
   });
   SessionPolicy policy;
   policy.repeat = 2;

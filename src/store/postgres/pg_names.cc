@@ -10,7 +10,7 @@
 namespace unflake {
 namespace {
 
-constexpr int64_t no_row = 0;  // of plans and signatures
+constexpr int64_t no_row = 0;  // of signatures
 
 void insert_signatures(PgConnection& connection,
                        const std::map<std::string, const RunRecord*>& runs) {
@@ -47,7 +47,6 @@ std::vector<RunRow> PgNames::rows_of(SessionId session, std::span<const RunRecor
   for (const RunRecord& run : runs)
     if (!tests_.contains(run.test)) unknown.push_back(run.test);
   learn_tests(std::move(unknown));
-  learn_plans(runs);
   learn_signatures(runs);
   std::vector<RunRow> rows;
   rows.reserve(runs.size());
@@ -58,8 +57,7 @@ std::vector<RunRow> PgNames::rows_of(SessionId session, std::span<const RunRecor
                     .attempt = run.attempt,
                     .duration_us = recorded_us(run.duration),
                     .outcome = code_of(run.outcome),
-                    .signature = has_signature(run) ? signatures_.at(run.signature) : no_row,
-                    .plan = run.plan_id.empty() ? no_row : plans_.at(run.plan_id)});
+                    .signature = has_signature(run) ? signatures_.at(run.signature) : no_row});
   return rows;
 }
 
@@ -118,19 +116,6 @@ std::vector<TestId> PgNames::look_up(std::vector<TestId> tests) {
   return missing;
 }
 
-void PgNames::learn_plans(std::span<const RunRecord> runs) {
-  std::set<std::string> unknown;
-  for (const RunRecord& run : runs)
-    if (!run.plan_id.empty() && !plans_.contains(run.plan_id)) unknown.insert(run.plan_id);
-  if (unknown.empty()) return;
-  const std::vector<std::string> plans(unknown.begin(), unknown.end());
-  connection_.run("INSERT INTO plans (plan) SELECT unnest($1::text[]) ON CONFLICT DO NOTHING",
-                  plans);
-  const PgRows rows = connection_.run(
-      "SELECT plan, id FROM plans WHERE md5(plan) = ANY (SELECT md5(unnest($1::text[])))", plans);
-  for (int row = 0; row < rows.size(); ++row) plans_[rows.text(row, 0)] = rows.integer(row, 1);
-}
-
 void PgNames::learn_signatures(std::span<const RunRecord> runs) {
   std::map<std::string, const RunRecord*> unknown;
   for (const RunRecord& run : runs)
@@ -151,11 +136,10 @@ void PgNames::learn_signatures(std::span<const RunRecord> runs) {
 // millions of tests must not keep all their names in memory.
 void PgNames::forget_what_may_be_wrong() {
   constexpr size_t many = 200'000;
-  const bool is_much = tests_.size() + plans_.size() + signatures_.size() > many;
+  const bool is_much = tests_.size() + signatures_.size() > many;
   if (generation_ == connection_.generation() && !is_much) return;
   generation_ = connection_.generation();
   tests_.clear();
-  plans_.clear();
   signatures_.clear();
 }
 

@@ -12,7 +12,7 @@
 
 namespace unflake {
 
-// The rows of a project's tests, and of plans and signatures. Makes those that are missing, many
+// The rows of a project's tests, and of signatures. Makes those that are missing, many
 // at once and always in the same order, so that writers cannot wait for each other in a circle.
 class PgNames {
  public:
@@ -25,7 +25,6 @@ class PgNames {
  private:
   void learn_tests(std::vector<TestId> tests);
   std::vector<TestId> look_up(std::vector<TestId> tests);
-  void learn_plans(std::span<const RunRecord> runs);
   void learn_signatures(std::span<const RunRecord> runs);
   void forget_what_may_be_wrong();
 
@@ -33,7 +32,7 @@ class PgNames {
   int64_t project_;
   int generation_ = 0;
   std::map<TestId, int64_t> tests_;
-  std::map<std::string, int64_t> plans_, signatures_;
+  std::map<std::string, int64_t> signatures_;
 };
 
 }  // namespace unflake

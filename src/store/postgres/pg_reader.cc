@@ -4,6 +4,7 @@
 #include <map>
 
 #include "store/postgres/pg_connection.h"
+#include "store/postgres/pg_lifecycle.h"
 #include "store/summary.h"
 #include "store/values.h"
 #include "util/text.h"
@@ -227,8 +228,8 @@ constexpr int64_t exact_runs = 10'000;
 // More runs than this are not counted one by one: it would take longer than people wait.
 constexpr int64_t most_counted = 300'000;
 
-std::vector<NamedTest> find_tests(PgConnection& connection, int64_t project,
-                                  std::span<const TestId> tests) {
+std::vector<NamedTest> look_up(PgConnection& connection, int64_t project,
+                               std::span<const TestId> tests) {
   std::vector<std::string> targets, names;
   for (const TestId& test : tests) {
     targets.push_back(test.target);
@@ -277,7 +278,7 @@ std::optional<TestSummary> PgReader::summarise_test(const TestId& id) {
 std::vector<TestSummary> PgReader::summarise_tests(std::span<const TestId> tests) {
   PgTransaction snapshot(connection_, PgAccess::read);
   const auto count = std::max<int64_t>(static_cast<int64_t>(tests.size()), 1);
-  return unflake::summarise_tests(connection_, find_tests(connection_, project_, tests),
+  return unflake::summarise_tests(connection_, look_up(connection_, project_, tests),
                                   exact_runs / count);
 }
 
@@ -290,11 +291,10 @@ std::vector<RecentRun> PgReader::recent_runs(const TestId& id, size_t most) {
         SELECT * FROM runs WHERE test = $1::bigint
         ORDER BY started_us DESC, session DESC, attempt DESC LIMIT $2::bigint)
       SELECT newest.started_us, outcome, duration_us, attempt, signatures.signature, commit_id,
-             branch, machine, plans.plan
+             branch, machine
       FROM newest
       LEFT JOIN sessions ON sessions.id = session
       LEFT JOIN signatures ON signatures.id = newest.signature
-      LEFT JOIN plans ON plans.id = newest.plan
       ORDER BY newest.started_us DESC, session DESC, attempt DESC)sql",
                                       *test, std::min<size_t>(most, INT32_MAX));
   std::vector<RecentRun> runs;
@@ -306,9 +306,29 @@ std::vector<RecentRun> PgReader::recent_runs(const TestId& id, size_t most) {
                     .signature = rows.text(row, 4),
                     .commit = rows.text(row, 5),
                     .branch = rows.text(row, 6),
-                    .machine = rows.text(row, 7),
-                    .plan_id = rows.text(row, 8)});
+                    .machine = rows.text(row, 7)});
   return runs;
+}
+
+std::vector<RecentRun> PgReader::recent_trials(const TestId& id, const std::string& purpose,
+                                               size_t most) {
+  PgTransaction snapshot(connection_, PgAccess::read);
+  const auto test = find_test(id);
+  if (!test) return {};
+  return unflake::recent_trials(connection_, *test, purpose, std::min<size_t>(most, INT32_MAX));
+}
+
+std::vector<TestId> PgReader::find_tests(const std::string& pattern, size_t most) {
+  const PgRows rows = connection_.run(
+      "SELECT target, name FROM tests WHERE project = $1::bigint"
+      " ORDER BY target COLLATE \"C\", name COLLATE \"C\"",
+      project_);
+  std::vector<TestId> tests;
+  for (int row = 0; row < rows.size() && tests.size() < most; ++row) {
+    TestId id{rows.text(row, 0), rows.text(row, 1)};
+    if (glob_match(pattern, to_string(id))) tests.push_back(std::move(id));
+  }
+  return tests;
 }
 
 std::optional<std::string> PgReader::latest_output(const TestId& id, const std::string& signature) {

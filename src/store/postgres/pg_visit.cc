@@ -19,9 +19,13 @@ constexpr const char* next_sessions = "FETCH 1000 FROM visited_sessions";
 
 constexpr const char* runs_cursor = R"sql(
     DECLARE visited_runs CURSOR FOR
-    SELECT runs.* FROM runs JOIN sessions ON sessions.id = session JOIN tests ON tests.id = test
+    SELECT all_runs.* FROM (
+      SELECT test, started_us, session, attempt, duration_us, outcome, signature, plan FROM runs
+      UNION ALL
+      SELECT test, started_us, session, attempt, duration_us, outcome, signature, plan FROM trials)
+      AS all_runs JOIN sessions ON sessions.id = session JOIN tests ON tests.id = test
     WHERE sessions.project = $1::bigint
-    ORDER BY sessions.started_us, sessions.id, runs.started_us, target COLLATE "C",
+    ORDER BY sessions.started_us, sessions.id, plan <> 0, all_runs.started_us, target COLLATE "C",
              name COLLATE "C", attempt)sql";
 constexpr const char* next_runs = "FETCH 5000 FROM visited_runs";
 
@@ -75,8 +79,9 @@ class RunStream {
       tests_[tests.integer(row, 0)] = {tests.text(row, 1), tests.text(row, 2)};
     plans_.clear();
     const PgRows plans = connection_.run(
-        "SELECT id, plan FROM plans WHERE id = ANY ($1::bigint[]) AND id <> 0", columns.plan);
-    for (int row = 0; row < plans.size(); ++row) plans_[plans.integer(row, 0)] = plans.text(row, 1);
+        "SELECT id, purpose, plan FROM trial_plans WHERE id = ANY ($1::bigint[])", columns.plan);
+    for (int row = 0; row < plans.size(); ++row)
+      plans_[plans.integer(row, 0)] = {plans.text(row, 1), plans.text(row, 2)};
     look_up_failures();
   }
 
@@ -111,12 +116,13 @@ class RunStream {
     run.started = to_time(row.started_us);
     run.outcome = outcome_from_code(row.outcome);
     run.duration = Duration(row.duration_us);
-    run.plan_id = plans_[row.plan];
+    if (const auto known = plans_.find(row.plan); known != plans_.end())
+      std::tie(run.purpose, run.plan) = known->second;
     if (!is_failing(run.outcome)) return run;
     if (const auto known = failures_.find(row.signature); known != failures_.end())
       std::tie(run.signature, run.failure) = known->second;
     if (const auto kept = outputs_.find({row.test, row.signature, row.started_us});
-        kept != outputs_.end())
+        kept != outputs_.end() && row.plan == 0)
       run.output = kept->second;
     return run;
   }
@@ -125,7 +131,7 @@ class RunStream {
   std::vector<RunRow> runs_;
   size_t next_ = 0;
   std::map<int64_t, TestId> tests_;
-  std::map<int64_t, std::string> plans_;
+  std::map<int64_t, std::pair<std::string, std::string>> plans_;  // purpose and plan
   std::map<int64_t, std::pair<std::string, Failure>> failures_;
   std::map<OutputKey, std::string> outputs_;
 };

@@ -9,9 +9,10 @@
 #include "store/postgres/pg_connection.h"
 #include "store/postgres/pg_flaky.h"
 #include "store/postgres/pg_fold.h"
+#include "store/postgres/pg_lifecycle.h"
 #include "store/store.h"
+#include "store/summary.h"
 #include "store/values.h"
-#include "util/capture.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -103,6 +104,21 @@ int64_t delete_of_tests(PgConnection& connection, const std::vector<int64_t>& te
   return removed;
 }
 
+// Those that are too old, and those behind the newest ones.
+int64_t forget_trials(PgConnection& connection, const std::vector<int64_t>& tests,
+                      const TrialBounds& bounds) {
+  const int64_t removed = delete_of_tests(connection, tests, R"sql(
+      DELETE FROM trials WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM trials
+        WHERE test = $1::bigint AND started_us < greatest($3::bigint,
+          (SELECT started_us FROM trials WHERE test = $1::bigint
+           ORDER BY started_us DESC LIMIT 1 OFFSET $4::bigint))
+        LIMIT $2::bigint)))sql",
+                                          bounds.before_us, bounds.newer);
+  if (removed > 0) forget_unused_plans(connection);
+  return removed;
+}
+
 }  // namespace
 
 RetentionCount forget_runs(PgConnection& connection, int64_t project, const Retention& retention,
@@ -111,6 +127,8 @@ RetentionCount forget_runs(PgConnection& connection, int64_t project, const Rete
   const int64_t passing = cut_off(retention.passing_runs, now);
   const int64_t failing = cut_off(retention.failing_runs, now);
   RetentionCount count;
+  if (retention.trials || retention.most_trials)
+    count.trials = forget_trials(connection, tests, trial_bounds(retention, now));
   if (retention.passing_runs || retention.failing_runs) {
     move_horizon(connection, project, passing, failing);
     count.runs = delete_of_tests(connection, tests, R"sql(
@@ -206,6 +224,7 @@ SessionId PgWriter::begin_session(const SessionRecord& session, const std::strin
 }
 
 void PgWriter::record(SessionId session, const RunRecord& run) {
+  if (!is_plain(run)) return record_all(session, {&run, 1});
   require_session(session);
   const std::vector<RunRow> rows = names_.rows_of(session, {&run, 1});
   const std::vector<RunRow> added = is_failing(run.outcome) && !run.output.empty()
@@ -219,14 +238,21 @@ void PgWriter::record(SessionId session, const RunRecord& run) {
 void PgWriter::record_all(SessionId session, std::span<const RunRecord> runs) {
   if (runs.empty()) return;
   require_session(session);
-  const std::vector<RunRow> rows = names_.rows_of(session, runs);
+  const SplitRuns split(runs);
+  const std::vector<RunRow> rows = names_.rows_of(session, split.plain());
+  const std::vector<RunRow> trials = names_.rows_of(session, split.trials());
   PgTransaction transaction(connection_);
   lock_session(session);
-  const std::vector<RunRow> added = insert(rows);
-  count_incidents(connection_, session, tests_to_count(added));
-  keep_outputs(runs, rows, added);
+  // Trials alone need not wait for the server's disk: the next search makes others.
+  if (rows.empty()) connection_.execute("SET LOCAL synchronous_commit = off");
+  if (!trials.empty()) insert_trials(connection_, split.trials(), trials);
+  if (!rows.empty()) {
+    const std::vector<RunRow> added = insert(rows);
+    count_incidents(connection_, session, tests_to_count(added));
+    keep_outputs(split.plain(), rows, added);
+  }
   transaction.commit();
-  fold_after(static_cast<int64_t>(runs.size()));
+  fold_after(static_cast<int64_t>(rows.size()));
 }
 
 void PgWriter::suppress(SessionId session, const TestId& test, const std::string& signature) {

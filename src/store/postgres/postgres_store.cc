@@ -24,10 +24,26 @@ namespace {
 constexpr int oldest_server = 130000;
 constexpr int64_t schema_lock = 0x756e666c616b6501;  // "unflake", 1
 
-const std::vector<std::string> table_names = {
-    "projects", "tests",     "targets",          "sessions",   "plans",        "signatures",
-    "runs",     "totals",    "fresh_runs",       "histograms", "outputs",      "session_totals",
-    "causes",   "incidents", "cause_signatures", "lifecycle",  "suppressions", "horizons"};
+const std::vector<std::string> table_names = {"projects",
+                                              "tests",
+                                              "targets",
+                                              "sessions",
+                                              "plans",
+                                              "signatures",
+                                              "trials",
+                                              "trial_plans",
+                                              "runs",
+                                              "totals",
+                                              "fresh_runs",
+                                              "histograms",
+                                              "outputs",
+                                              "session_totals",
+                                              "causes",
+                                              "incidents",
+                                              "cause_signatures",
+                                              "lifecycle",
+                                              "suppressions",
+                                              "horizons"};
 
 [[noreturn]] void refuse(ErrorKind kind, std::string what, const std::string& place,
                          std::string next) {
@@ -216,6 +232,13 @@ class PostgresStore : public Store {
   Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
     return attempt_again([&] { return reader_.recent_runs(test, most); });
   }
+  Result<std::vector<RecentRun>> recent_trials(const TestId& test, const std::string& purpose,
+                                               size_t most) override {
+    return attempt_again([&] { return reader_.recent_trials(test, purpose, most); });
+  }
+  Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) override {
+    return attempt_again([&] { return reader_.find_tests(pattern, most); });
+  }
   Result<std::optional<std::string>> latest_output(const TestId& test,
                                                    const std::string& signature) override {
     return attempt_again([&] { return reader_.latest_output(test, signature); });
@@ -242,10 +265,10 @@ class PostgresStore : public Store {
     return attempt_again([&] { return unflake::prevalence(*connection_, window); });
   }
 
-  Result<void> note(const LifecycleEvent& event) override {
-    return write([&] { note_event(*connection_, writer_.test_row(event.test), event); });
+  Result<void> note(const LifecycleStep& step) override {
+    return write([&] { note_step(*connection_, writer_.test_row(step.test), step); });
   }
-  Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) override {
+  Result<std::vector<LifecycleStep>> lifecycle(const Window& window) override {
     return attempt_again([&] { return read_lifecycle(*connection_, project_, window); });
   }
   Result<std::vector<CauseRecord>> causes() override {

@@ -66,6 +66,37 @@ TEST_F(PostgresStoreTest, Needs_a_writer_to_bring_an_older_format_up_to_date) {
   EXPECT_THAT(error_of_reading(url_).next, HasSubstr("brings it up to date"));
 }
 
+// As the second version left it: three runs of which one is not folded yet, and two under a plan.
+TEST(PostgresMigration, Takes_runs_under_a_plan_out_of_the_figures_and_keeps_them) {
+  const std::string url = PostgresServer::shared().new_database();
+  const std::string database =
+      url.substr(url.find("/test_") + 1, url.find('?') - url.find("/test_") - 1);
+  PostgresServer::shared().execute(
+      database, migration(1, Dialect::postgres) + migration(2, Dialect::postgres) +
+                    "CREATE TABLE unflake_schema (version BIGINT NOT NULL);"
+                    "INSERT INTO unflake_schema VALUES (2);"
+                    "INSERT INTO tests (id, project, target, name) VALUES (7, 0, 'suite', 't');"
+                    "INSERT INTO sessions (id, uuid, started_us, commit_id, branch, dirty, machine,"
+                    " unflake_version, command_line) VALUES (3, 'one', 1, 'c1', '', 0, '', '', '');"
+                    "INSERT INTO plans (id, plan) VALUES (6, 'late');"
+                    "INSERT INTO runs VALUES (7, 1000000, 3, 1, 10, 0, 0, 0), (7, 2000000, 3, 2, "
+                    "30, 0, 0, 6),"
+                    " (7, 3000000, 3, 3, 10, 0, 0, 0), (7, 4000000, 3, 4, 50, 0, 0, 6);"
+                    "INSERT INTO fresh_runs VALUES (7, 3000000, 3, 3, 10, 0, 0, 0),"
+                    " (7, 4000000, 3, 4, 50, 0, 0, 6);"
+                    "INSERT INTO totals VALUES (7, 0, 0, 2, 40, 10, 30, 1000000, 3, 2000000, 3)");
+  const auto store = open_store({url});
+  ASSERT_TRUE(store) << to_string(store.error());
+  const auto summary = *(*store)->summarise_test({"suite", "t"});
+  ASSERT_TRUE(summary);
+  EXPECT_EQ(summary->passes, 2);
+  EXPECT_EQ(summary->pass_durations.mean, 10us);
+  const auto trials = *(*store)->recent_trials({"suite", "t"}, "", 10);
+  ASSERT_EQ(trials.size(), 2u);
+  EXPECT_EQ(trials[0].plan, "late");
+  EXPECT_EQ(trials[0].duration, 50us);
+}
+
 TEST_F(PostgresStoreTest, Leaves_a_database_of_something_else_alone) {
   execute("DROP TABLE unflake_schema");
   for (const Error& error : {error_of_opening(url_), error_of_reading(url_)}) {

@@ -35,12 +35,12 @@ void check_version(int64_t version, const std::string& path) {
 }
 
 [[noreturn]] void refuse_foreign(const std::string& path) {
-  refuse(ErrorKind::usage, "the file belongs to another application and is no unflake history",
+  refuse(ErrorKind::usage, "the file belongs to another application and is not an unflake history",
          path, "give another file with --store FILE");
 }
 
 [[noreturn]] void refuse_garbage(const std::string& path) {
-  refuse(ErrorKind::usage, "the file is no history: it is not an SQLite database", path,
+  refuse(ErrorKind::usage, "the file is not a history: it is not an SQLite database", path,
          "give another file with --store FILE, or move this one away to start a new history");
 }
 

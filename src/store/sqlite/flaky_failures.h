@@ -5,10 +5,11 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-#include "store/lifecycle_event.h"
+
 #include "store/sqlite/database.h"
 #include "store/sqlite/sums.h"
 #include "store/store.h"
+#include "store/values.h"
 
 namespace unflake {
 

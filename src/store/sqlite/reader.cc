@@ -6,6 +6,7 @@
 
 #include "store/sqlite/placement.h"
 #include "store/sqlite/sums.h"
+#include "store/sqlite/trials.h"
 #include "store/summary.h"
 #include "store/values.h"
 #include "util/text.h"
@@ -158,7 +159,7 @@ std::vector<RunRow> newest_runs(Database& database, int64_t test, size_t most) {
   return runs;
 }
 
-RecentRun describe(Statement& session, Statement& signature, Statement& plan, const RunRow& run) {
+RecentRun describe(Statement& session, Statement& signature, const RunRow& run) {
   RecentRun recent;
   recent.started = to_time(run.started_us);
   recent.outcome = outcome_from_code(run.outcome);
@@ -171,8 +172,6 @@ RecentRun describe(Statement& session, Statement& signature, Statement& plan, co
   }
   if (run.signature != 0)
     if (Query query(signature, run.signature); query.next()) recent.signature = query.text(0);
-  if (run.plan != 0)
-    if (Query query(plan, run.plan); query.next()) recent.plan_id = query.text(0);
   return recent;
 }
 
@@ -247,11 +246,29 @@ std::vector<RecentRun> Reader::recent_runs(const TestId& id, size_t most) {
   if (!test) return {};
   Statement session(database_, "SELECT commit_id, branch, machine FROM sessions WHERE id = ?");
   Statement signature(database_, "SELECT signature FROM signatures WHERE id = ?");
-  Statement plan(database_, "SELECT plan FROM plans WHERE id = ?");
   std::vector<RecentRun> runs;
   for (const RunRow& run : newest_runs(database_, *test, std::min<size_t>(most, INT32_MAX)))
-    runs.push_back(describe(session, signature, plan, run));
+    runs.push_back(describe(session, signature, run));
   return runs;
+}
+
+std::vector<RecentRun> Reader::recent_trials(const TestId& id, const std::string& purpose,
+                                             size_t most) {
+  Transaction snapshot(database_, Access::read);
+  const auto test = find_test(id);
+  if (!test) return {};
+  return unflake::recent_trials(database_, *test, purpose, std::min<size_t>(most, INT32_MAX));
+}
+
+std::vector<TestId> Reader::find_tests(const std::string& pattern, size_t most) {
+  Statement all(database_,
+                "SELECT target, name FROM tests WHERE project = ? ORDER BY target, name");
+  std::vector<TestId> tests;
+  for (Query query(all, project_); tests.size() < most && query.next();) {
+    TestId id{query.text(0), query.text(1)};
+    if (glob_match(pattern, to_string(id))) tests.push_back(std::move(id));
+  }
+  return tests;
 }
 
 std::optional<std::string> Reader::latest_output(const TestId& id, const std::string& signature) {

@@ -48,6 +48,8 @@ class Reader {
   std::optional<TestSummary> summarise_test(const TestId& test);
   std::vector<TestSummary> summarise_tests(std::span<const TestId> tests);
   std::vector<RecentRun> recent_runs(const TestId& test, size_t most);
+  std::vector<RecentRun> recent_trials(const TestId& test, const std::string& purpose, size_t most);
+  std::vector<TestId> find_tests(const std::string& pattern, size_t most);
   std::optional<std::string> latest_output(const TestId& test, const std::string& signature);
   RunCounts count_runs(const TestId& test, const std::string& signature, const Window& window);
   std::optional<LastFailures> last_failures(const SessionQuestion& question);

@@ -49,23 +49,23 @@ void replace_cause(Database& database, int64_t project, const CauseRecord& cause
 
 }  // namespace
 
-void note_event(Database& database, int64_t test, const LifecycleEvent& event) {
+void note_step(Database& database, int64_t test, const LifecycleStep& step) {
   Statement insert(database,
                    "INSERT INTO lifecycle (test, at_us, kind, signature, commit_id, reason, owner,"
                    " url) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING");
-  insert.run(test, to_microseconds(event.at), code_of(event.kind), event.signature, event.commit,
-             event.reason, event.owner, event.url);
+  insert.run(test, to_microseconds(step.at), code_of(step.kind), step.signature, step.commit,
+             step.reason, step.owner, step.url);
 }
 
-std::vector<LifecycleEvent> read_lifecycle(Database& database, int64_t project,
-                                           const Window& window) {
-  Statement events(database, R"sql(
+std::vector<LifecycleStep> read_lifecycle(Database& database, int64_t project,
+                                          const Window& window) {
+  Statement steps(database, R"sql(
       SELECT kind, target, name, signature, at_us, commit_id, reason, owner, url
       FROM lifecycle JOIN tests ON tests.id = test
       WHERE project = ? AND at_us >= ? AND at_us < ?
       ORDER BY at_us, target, name, kind, signature)sql");
-  std::vector<LifecycleEvent> all;
-  for (Query query(events, project, to_microseconds(window.from), to_microseconds(window.until));
+  std::vector<LifecycleStep> all;
+  for (Query query(steps, project, to_microseconds(window.from), to_microseconds(window.until));
        query.next();)
     all.push_back({.kind = lifecycle_from_code(query.integer(0)),
                    .test = {query.text(1), query.text(2)},
@@ -196,6 +196,13 @@ class SqliteStore : public Store {
   Result<std::vector<RecentRun>> recent_runs(const TestId& test, size_t most) override {
     return attempt([&] { return reader_.recent_runs(test, most); });
   }
+  Result<std::vector<RecentRun>> recent_trials(const TestId& test, const std::string& purpose,
+                                               size_t most) override {
+    return attempt([&] { return reader_.recent_trials(test, purpose, most); });
+  }
+  Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) override {
+    return attempt([&] { return reader_.find_tests(pattern, most); });
+  }
   Result<std::optional<std::string>> latest_output(const TestId& test,
                                                    const std::string& signature) override {
     return attempt([&] { return reader_.latest_output(test, signature); });
@@ -221,10 +228,10 @@ class SqliteStore : public Store {
     return attempt([&] { return unflake::prevalence(*database_, window); });
   }
 
-  Result<void> note(const LifecycleEvent& event) override {
-    return attempt([&] { writer_.note(event); });
+  Result<void> note(const LifecycleStep& step) override {
+    return attempt([&] { writer_.note(step); });
   }
-  Result<std::vector<LifecycleEvent>> lifecycle(const Window& window) override {
+  Result<std::vector<LifecycleStep>> lifecycle(const Window& window) override {
     return attempt([&] { return read_lifecycle(*database_, project_, window); });
   }
   Result<std::vector<CauseRecord>> causes() override {

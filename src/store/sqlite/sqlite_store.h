@@ -13,9 +13,9 @@ namespace unflake {
 
 // What a project's people and commands did about its tests, and its targets.
 
-void note_event(Database& database, int64_t test, const LifecycleEvent& event);
-std::vector<LifecycleEvent> read_lifecycle(Database& database, int64_t project,
-                                           const Window& window);
+void note_step(Database& database, int64_t test, const LifecycleStep& step);
+std::vector<LifecycleStep> read_lifecycle(Database& database, int64_t project,
+                                          const Window& window);
 
 std::vector<CauseRecord> read_causes(Database& database, int64_t project);
 int64_t save_cause(Database& database, int64_t project, const CauseRecord& cause);

@@ -7,6 +7,7 @@
 
 #include "store/sqlite/placement.h"
 #include "store/sqlite/sums.h"
+#include "store/sqlite/trials.h"
 #include "store/values.h"
 
 namespace unflake {
@@ -70,7 +71,6 @@ class Visit {
                           " FROM runs WHERE test = ? AND started_us >= ? AND started_us <= ?"),
         staged_(database, "SELECT " UNFLAKE_RUN_COLUMNS " FROM staged_runs WHERE session = ?"),
         fresh_(database, "SELECT " UNFLAKE_RUN_COLUMNS " FROM fresh_runs"),
-        plan_(database, "SELECT plan FROM plans WHERE id = ?"),
         signature_(database,
                    "SELECT signature, kind, file, line, function, expression, message"
                    " FROM signatures WHERE id = ?"),
@@ -80,7 +80,8 @@ class Visit {
                     "SELECT target, name, signatures.signature FROM suppressions"
                     " JOIN tests ON tests.id = test"
                     " JOIN signatures ON signatures.id = suppressions.signature"
-                    " WHERE session = ? ORDER BY target, name") {
+                    " WHERE session = ? ORDER BY target, name"),
+        trials_(database, project) {
     Statement tests(database,
                     "SELECT id, target, name FROM tests WHERE project = ? ORDER BY target, name");
     for (Query query(tests, project); query.next();)
@@ -120,7 +121,19 @@ class Visit {
       });
       for (const RunRow& run : runs)
         if (const Result<void> told = visitor_.run(record_of(run)); !told) return told;
+      if (const Result<void> told = tell_trials(session.id); !told) return told;
       if (const Result<void> told = tell_suppressions(session.id); !told) return told;
+    }
+    return {};
+  }
+
+  Result<void> tell_trials(int64_t session) {
+    while (const auto row = trials_.next_of(session)) {
+      if (!tests_.contains(row->test)) continue;
+      RunRecord trial = record_of(*row);
+      trials_.describe(*row, trial);
+      trial.output.clear();  // that of a run which began at the same moment
+      if (const Result<void> told = visitor_.run(trial); !told) return told;
     }
     return {};
   }
@@ -155,8 +168,6 @@ class Visit {
     run.started = to_time(row.started_us);
     run.outcome = outcome_from_code(row.outcome);
     run.duration = Duration(row.duration_us);
-    if (row.plan != 0)
-      if (Query query(plan_, row.plan); query.next()) run.plan_id = query.text(0);
     if (is_failing(run.outcome)) add_failure(row, run);
     return run;
   }
@@ -177,7 +188,8 @@ class Visit {
 
   Database& database_;
   const Store::Visitor& visitor_;
-  Statement placed_, staged_, fresh_, plan_, signature_, output_, suppressed_;
+  Statement placed_, staged_, fresh_, signature_, output_, suppressed_;
+  TrialStream trials_;
   std::map<int64_t, Named> tests_;
 };
 

@@ -9,8 +9,8 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store.h"
+#include "store/summary.h"
 #include "store/values.h"
-#include "util/capture.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -120,12 +120,29 @@ int64_t delete_of_tests(Database& database, const std::vector<int64_t>& tests, c
   return removed;
 }
 
+// Those that are too old, and those behind the newest ones.
+int64_t forget_trials(Database& database, const std::vector<int64_t>& tests,
+                      const TrialBounds& bounds) {
+  const int64_t removed = delete_of_tests(database, tests, R"sql(
+      DELETE FROM trials WHERE (test, started_us, session, attempt) IN (
+        SELECT test, started_us, session, attempt FROM trials
+        WHERE test = ?1 AND started_us < max(?2, coalesce(
+          (SELECT started_us FROM trials WHERE test = ?1
+           ORDER BY started_us DESC LIMIT 1 OFFSET ?3), ?2))
+        LIMIT ?4))sql",
+                                          bounds.before_us, bounds.newer);
+  if (removed > 0) forget_unused_plans(database);
+  return removed;
+}
+
 }  // namespace
 
 RetentionCount forget_runs(Database& database, int64_t project, const Retention& retention,
                            TimePoint now) {
   const std::vector<int64_t> tests = tests_of(database, project);
   RetentionCount count;
+  if (retention.trials || retention.most_trials)
+    count.trials = forget_trials(database, tests, trial_bounds(retention, now));
   if (retention.passing_runs || retention.failing_runs) {
     const Horizon horizon =
         move_horizon(database, project,
@@ -156,7 +173,7 @@ std::optional<TimePoint> forgotten_before(Database& database, int64_t project) {
 
 namespace {
 
-constexpr int64_t no_row = 0;  // of plans and signatures
+constexpr int64_t no_row = 0;  // of signatures
 
 // So many runs may pile up while a session runs. The more there are, the more of them share a page;
 // the fewer there are, the less a query has to add up.
@@ -171,16 +188,14 @@ int64_t id_of(Database& database, const char* select, const Values&... values) {
   return query.integer(0);
 }
 
-RunRow make_row(SessionId session, const RunRecord& run, int64_t test, int64_t plan,
-                int64_t signature) {
+RunRow make_row(SessionId session, const RunRecord& run, int64_t test, int64_t signature) {
   return {.test = test,
           .started_us = to_microseconds(run.started),
           .session = session,
           .attempt = run.attempt,
           .duration_us = recorded_us(run.duration),
           .outcome = code_of(run.outcome),
-          .signature = signature,
-          .plan = plan};
+          .signature = signature};
 }
 
 // A suppression may name a signature before a run shows what it stands for.
@@ -217,7 +232,8 @@ Writer::Writer(Database& database, int64_t project)
       outputs_(database),
       staging_(database, project),
       flakiness_(database),
-      placement_(database) {}
+      placement_(database),
+      trials_(database) {}
 
 SessionId Writer::begin_session(const SessionRecord& session) {
   const std::string uuid = session.uuid.empty() ? make_session_uuid() : session.uuid;
@@ -237,10 +253,11 @@ SessionId Writer::begin_session(const SessionRecord& session) {
 }
 
 void Writer::record(SessionId session, const RunRecord& run) {
+  if (!is_plain(run)) return record_all(session, {&run, 1});
   const Known rows = known(run);
   bool done = false;
-  if (rows.test && rows.plan && rows.signature) {
-    const RunRow row = make_row(session, run, *rows.test, *rows.plan, *rows.signature);
+  if (rows.test && rows.signature) {
+    const RunRow row = make_row(session, run, *rows.test, *rows.signature);
     done = !keeps_output(run, row);
     if (done) insert_run(row);
   }
@@ -251,9 +268,14 @@ void Writer::record(SessionId session, const RunRecord& run) {
 }
 
 void Writer::record_all(SessionId session, std::span<const RunRecord> runs) {
-  in_transaction([&] { stage_all(session, runs); });
+  const SplitRuns split(runs);
+  in_transaction([&] {
+    require_session(session);
+    insert_trials(session, split.trials());
+    stage_all(session, split.plain());
+  });
   if (database_.has_moved()) database_.fail(SQLITE_READONLY_DBMOVED);
-  place_when_due(static_cast<int64_t>(runs.size()), 0);
+  place_when_due(static_cast<int64_t>(split.plain().size()), 0);
 }
 
 void Writer::suppress(SessionId session, const TestId& test, const std::string& signature) {
@@ -279,8 +301,8 @@ void Writer::stop_session(SessionId session) {
   fresh_ = 0;
 }
 
-void Writer::note(const LifecycleEvent& event) {
-  in_transaction([&] { note_event(database_, test_row(event.test), event); });
+void Writer::note(const LifecycleStep& step) {
+  in_transaction([&] { note_step(database_, test_row(step.test), step); });
 }
 
 void Writer::settle_everything() {
@@ -291,7 +313,6 @@ void Writer::settle_everything() {
 
 Writer::Known Writer::known(const RunRecord& run) const {
   return {.test = tests_.find(run.test),
-          .plan = run.plan_id.empty() ? &no_row : plans_.find(run.plan_id),
           .signature = has_signature(run) ? signatures_.find(run.signature) : &no_row};
 }
 
@@ -303,7 +324,6 @@ void Writer::in_transaction(const std::function<void()>& work) {
   } catch (...) {
     // What was rolled back must not be remembered.
     tests_.clear();
-    plans_.clear();
     signatures_.clear();
     outputs_.forget_series();
     throw;
@@ -316,8 +336,16 @@ void Writer::record_unknown(SessionId session, const RunRecord& run) {
   if (keeps_output(run, row)) outputs_.keep(row, run.output);
 }
 
+void Writer::insert_trials(SessionId session, std::span<const RunRecord> trials) {
+  for (const RunRecord& trial : trials) {
+    RunRow row = row_of(session, trial);
+    row.plan = trials_.plan_row(trial.purpose, trial.plan);
+    trials_.insert(row);
+  }
+}
+
 void Writer::stage_all(SessionId session, std::span<const RunRecord> runs) {
-  require_session(session);
+  if (runs.empty()) return;
   std::vector<RunRow> rows;
   rows.reserve(runs.size());
   for (const RunRecord& run : runs) rows.push_back(row_of(session, run));
@@ -344,8 +372,8 @@ void Writer::insert_run(const RunRow& run) {
 }
 
 RunRow Writer::row_of(SessionId session, const RunRecord& run) {
-  const int64_t test = test_row(run.test), plan = plan_row(run.plan_id);
-  return make_row(session, run, test, plan, signature_row(run));
+  const int64_t test = test_row(run.test);
+  return make_row(session, run, test, signature_row(run));
 }
 
 void Writer::require_session(SessionId session) {
@@ -362,14 +390,6 @@ int64_t Writer::test_row(const TestId& test) {
   insert.run(project_, test.target, test.name);
   const char* find = "SELECT id FROM tests WHERE project = ? AND target = ? AND name = ?";
   return tests_.add(test, id_of(database_, find, project_, test.target, test.name));
-}
-
-int64_t Writer::plan_row(const std::string& plan) {
-  if (plan.empty()) return no_row;
-  if (const int64_t* row = plans_.find(plan)) return *row;
-  Statement insert(database_, "INSERT INTO plans (plan) VALUES (?) ON CONFLICT DO NOTHING");
-  insert.run(plan);
-  return plans_.add(plan, id_of(database_, "SELECT id FROM plans WHERE plan = ?", plan));
 }
 
 int64_t Writer::signature_row(const RunRecord& run) {

@@ -13,6 +13,7 @@
 #include "store/sqlite/flaky_failures.h"
 #include "store/sqlite/placement.h"
 #include "store/sqlite/sums.h"
+#include "store/sqlite/trials.h"
 #include "store/store.h"
 
 namespace unflake {
@@ -63,7 +64,7 @@ class Writer {
   void end_session(SessionId session);
   void stop_session(SessionId session);
 
-  void note(const LifecycleEvent& event);
+  void note(const LifecycleStep& step);
 
   // Brings every run into the sums and among the runs of its test.
   void settle_everything();
@@ -71,13 +72,13 @@ class Writer {
  private:
   struct Known {  // null: not seen before
     const int64_t* test;
-    const int64_t* plan;
     const int64_t* signature;
   };
   Known known(const RunRecord& run) const;
   void in_transaction(const std::function<void()>& work);
   void record_unknown(SessionId session, const RunRecord& run);
   void stage_all(SessionId session, std::span<const RunRecord> runs);
+  void insert_trials(SessionId session, std::span<const RunRecord> trials);
   void keep_outputs(std::span<const RunRecord> runs, std::span<const RunRow> rows,
                     const std::vector<RunRow>& added);
   bool keeps_output(const RunRecord& run, const RunRow& row) const;
@@ -85,7 +86,6 @@ class Writer {
   RunRow row_of(SessionId session, const RunRecord& run);
   void require_session(SessionId session);
   int64_t test_row(const TestId& test);
-  int64_t plan_row(const std::string& plan);
   int64_t signature_row(const RunRecord& run);
   void settle_fresh();
   void place_when_due(int64_t runs, int64_t sessions);
@@ -98,8 +98,9 @@ class Writer {
   Staging staging_;
   Flakiness flakiness_;
   Placement placement_;
+  TrialsTable trials_;
   RowCache<TestId> tests_;
-  RowCache<std::string> plans_, signatures_;
+  RowCache<std::string> signatures_;
   int64_t fresh_ = 0;  // recorded one by one since the last time that they were staged
 };
 

@@ -1,4 +1,4 @@
-#include "search/reproduce/trials.h"
+#include "search/trial/trial_runner.h"
 
 #include <gtest/gtest.h>
 
@@ -60,9 +60,9 @@ ExperimentResult timed_out(Duration duration, Duration added) {
   return result;
 }
 
-TEST(Trials, A_run_that_only_waited_for_its_delays_was_cut_short) {
-  EXPECT_TRUE(was_cut_short(timed_out(3s, 2s)));
-  EXPECT_FALSE(was_cut_short(timed_out(3s, 200ms)));
+TEST(Trials, A_run_that_only_waited_for_its_delays_ran_into_delays) {
+  EXPECT_TRUE(ran_into_delays(timed_out(3s, 2s)));
+  EXPECT_FALSE(ran_into_delays(timed_out(3s, 200ms)));
 }
 
 }  // namespace

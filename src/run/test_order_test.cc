@@ -1,0 +1,193 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "run/local_executor.h"
+#include "support/fixtures.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+using Kind = OutcomeKind;
+
+// Real tests of real frameworks, several in one process.
+class TestOrders : public testing::Test {
+ protected:
+  void list(const std::string& name, Framework framework) {
+    for (unflake::Test& test : list_fixture(name, framework))
+      listed_.push_back(std::make_shared<const unflake::Test>(std::move(test)));
+  }
+
+  Result<TestOrder> order(const std::vector<std::string>& names) const {
+    Tests tests;
+    for (const std::string& name : names)
+      for (const auto& test : listed_)
+        if (test->id.name == name) tests.push_back(test);
+    EXPECT_EQ(tests.size(), names.size());
+    return in_one_process(tests, listed_);
+  }
+
+  ExperimentResult run(const std::vector<std::string>& names, Duration timeout = 1min) {
+    const auto tests = order(names);
+    EXPECT_TRUE(tests) << to_string(tests.error());
+    if (!tests) return {};
+    auto result = executor_->run(Experiment{*tests, {}, timeout});
+    EXPECT_TRUE(result);
+    return result ? std::move(*result) : ExperimentResult{};
+  }
+
+  std::vector<Kind> kinds(const std::vector<std::string>& names, Duration timeout = 1min) {
+    std::vector<Kind> all;
+    for (const Outcome& outcome : run(names, timeout).outcomes) all.push_back(outcome.kind);
+    return all;
+  }
+
+  std::string why_not(const std::vector<std::string>& names) const {
+    const auto tests = order(names);
+    return tests ? "" : tests.error().what;
+  }
+
+  Tests listed_;
+  Interrupts interrupts_;
+  std::unique_ptr<LocalExecutor> executor_ = std::move(*LocalExecutor::create({}, interrupts_));
+};
+
+TEST_F(TestOrders, A_single_test_is_run_as_ever) {
+  list("gtest_cases", Framework::gtest);
+  const ExperimentResult result = run({"Arithmetic.Adds"});
+  EXPECT_EQ(result.outcome.kind, Kind::pass);
+  EXPECT_THAT(result.outcomes, SizeIs(0));
+}
+
+TEST_F(TestOrders, GoogleTest_has_an_outcome_for_each) {
+  list("gtest_cases", Framework::gtest);
+  EXPECT_THAT(kinds({"Arithmetic.Adds", "Arithmetic.Expectation_fails", "Ending.Throws",
+                     "Ending.Is_skipped", "Prefix.A"}),
+              ElementsAre(Kind::pass, Kind::fail, Kind::fail, Kind::skipped, Kind::pass));
+}
+
+TEST_F(TestOrders, A_failure_is_the_same_as_when_its_test_is_run_alone) {
+  for (const auto& [fixture, framework, names] :
+       {std::tuple{"gtest_cases", Framework::gtest,
+                   std::vector<std::string>{"Arithmetic.Adds", "Arithmetic.Expectation_fails"}},
+        std::tuple{"catch2_cases", Framework::catch2,
+                   std::vector<std::string>{"doubles", "checks fail"}},
+        std::tuple{"doctest_cases", Framework::doctest,
+                   std::vector<std::string>{"checks fail", "throws"}},
+        std::tuple{"boost_cases", Framework::boost_test,
+                   std::vector<std::string>{"numbers/doubles", "numbers/a_check_fails"}}}) {
+    listed_.clear();
+    list(fixture, framework);
+    const ExperimentResult together = run(names), alone = run({names.back()});
+    ASSERT_THAT(together.outcomes, SizeIs(2)) << fixture;
+    EXPECT_EQ(together.outcome.kind, alone.outcome.kind) << fixture;
+    EXPECT_EQ(together.outcome.signature, alone.outcome.signature) << fixture;
+    EXPECT_EQ(together.outcome.failures, alone.outcome.failures) << fixture;
+  }
+}
+
+TEST_F(TestOrders, Whoever_crashes_keeps_the_others_from_running) {
+  for (const auto& [fixture, framework, names] :
+       {std::tuple{"gtest_cases", Framework::gtest,
+                   std::vector<std::string>{"Arithmetic.Adds", "Ending.Crashes", "Prefix.A"}},
+        std::tuple{"catch2_cases", Framework::catch2,
+                   std::vector<std::string>{"doubles", "crashes", "sections are one test"}},
+        std::tuple{"boost_cases", Framework::boost_test,
+                   std::vector<std::string>{"doubles", "numbers/inner/crashes", "data/_1"}}}) {
+    listed_.clear();
+    list(fixture, framework);
+    EXPECT_THAT(kinds(names), ElementsAre(Kind::pass, Kind::crash, Kind::skipped)) << fixture;
+  }
+}
+
+TEST_F(TestOrders, Whoever_hangs_is_the_one_that_ran_out_of_time) {
+  list("gtest_cases", Framework::gtest);
+  const ExperimentResult result = run({"Arithmetic.Adds", "Ending.Hangs", "Prefix.A"}, 300ms);
+  ASSERT_THAT(result.outcomes, SizeIs(3));
+  EXPECT_EQ(result.outcomes[0].kind, Kind::pass);
+  EXPECT_EQ(result.outcomes[1].kind, Kind::timeout);
+  EXPECT_THAT(result.outcomes[2].reason, HasSubstr("Ending.Hangs ended the process"));
+}
+
+TEST_F(TestOrders, Whoever_exits_is_the_one_that_did_not_end) {
+  list("gtest_cases", Framework::gtest);
+  EXPECT_THAT(kinds({"Arithmetic.Adds", "Ending.Exits_early", "Prefix.A"}),
+              ElementsAre(Kind::pass, Kind::fail, Kind::skipped));
+  listed_.clear();
+  list("catch2_exits", Framework::catch2);
+  EXPECT_THAT(kinds({"stays", "calls exit"}), ElementsAre(Kind::pass, Kind::fail));
+}
+
+TEST_F(TestOrders, GoogleTest_runs_them_in_another_order_than_it_lists_them) {
+  list("gtest_cases", Framework::gtest);
+  for (const auto& names : {std::vector<std::string>{"Prefix.A", "Arithmetic.Adds"},
+                            std::vector<std::string>{"Prefix.AB", "Prefix.A"},
+                            std::vector<std::string>{"Ending.Is_skipped", "Prefix.AB", "Prefix.A",
+                                                     "Arithmetic.Adds"}}) {
+    const std::string output = run(names).process.output.text();
+    size_t last = 0;
+    for (const std::string& name : names) {
+      const size_t at = output.find("[ RUN      ] " + name + "\n");
+      ASSERT_NE(at, output.npos) << name;
+      EXPECT_GE(at, last) << name;
+      last = at;
+    }
+  }
+}
+
+TEST_F(TestOrders, GoogleTest_does_not_run_a_suite_inside_of_another) {
+  list("gtest_cases", Framework::gtest);
+  EXPECT_THAT(why_not({"Prefix.A", "Arithmetic.Adds", "Prefix.AB"}),
+              HasSubstr("all tests of a suite behind each other"));
+}
+
+TEST_F(TestOrders, Catch2_runs_them_as_declared_or_by_name) {
+  list("catch2_cases", Framework::catch2);
+  EXPECT_THAT(kinds({"doubles", "a requirement fails", "sections are one test", "hidden"}),
+              ElementsAre(Kind::pass, Kind::fail, Kind::pass, Kind::pass));
+  EXPECT_THAT(kinds({"checks fail", "doubles"}), ElementsAre(Kind::fail, Kind::pass));
+  EXPECT_THAT(why_not({"throws", "doubles"}), HasSubstr("declaration or of their names"));
+}
+
+TEST_F(TestOrders, Doctest_runs_them_by_file_or_by_name) {
+  list("doctest_cases", Framework::doctest);
+  EXPECT_THAT(kinds({"a requirement fails", "throws", "subcases are one test", "should fail",
+                     "should fail and does not", "may fail"}),
+              ElementsAre(Kind::fail, Kind::fail, Kind::pass, Kind::pass, Kind::fail, Kind::pass));
+  EXPECT_THAT(kinds({"crashes", "may fail"}), ElementsAre(Kind::crash, Kind::skipped));
+  EXPECT_THAT(why_not({"whats", "throws", "crashes"}), HasSubstr("files or of their names"));
+  EXPECT_THAT(why_not({"twin", "whats"}), HasSubstr("does not select it alone"));
+}
+
+TEST_F(TestOrders, Boost_Test_keeps_its_own_order_only) {
+  list("boost_cases", Framework::boost_test);
+  EXPECT_THAT(kinds({"numbers/doubles", "numbers/a_check_fails", "expected_to_fail", "data/_3"}),
+              ElementsAre(Kind::pass, Kind::fail, Kind::pass, Kind::pass));
+  EXPECT_THAT(why_not({"data/_3", "numbers/doubles"}), HasSubstr("order of its listing"));
+}
+
+TEST_F(TestOrders, Commands_and_tests_of_two_programs_do_not_share_a_process) {
+  list("gtest_cases", Framework::gtest);
+  list("catch2_cases", Framework::catch2);
+  EXPECT_THAT(why_not({"Arithmetic.Adds", "doubles"}), HasSubstr("another program"));
+  const auto command = [](const char* name) {
+    auto test = std::make_shared<unflake::Test>();
+    test->id = {"commands", name};
+    return test;
+  };
+  const Tests both{command("a"), command("b")};
+  const auto refused = in_one_process(both, both);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("a command of its own"));
+}
+
+TEST_F(TestOrders, No_test_is_run_twice) {
+  list("gtest_cases", Framework::gtest);
+  EXPECT_THAT(why_not({"Arithmetic.Adds", "Arithmetic.Adds"}), HasSubstr("twice"));
+}
+
+}  // namespace
+}  // namespace unflake
