@@ -98,8 +98,8 @@ TEST(Samplers, Pct_finds_what_needs_one_preemption_as_often_as_it_promises) {
   plan.length = 10;
   const Program program(2, std::vector(5, write(1)));
   const auto counts = count(program, plan, 4000);
-  for (const Schedule& wanted : {"aabbbbbaaa", "aaaabbbbba", "babbbbaaaa"}) {
-    const bool needs_one = wanted != std::string("babbbbaaaa");
+  for (const char* wanted : {"aabbbbbaaa", "aaaabbbbba", "babbbbaaaa"}) {
+    const bool needs_one = std::string(wanted) != "babbbbaaaa";
     const auto found = counts.find(wanted);
     if (needs_one) {
       ASSERT_NE(found, counts.end()) << wanted;
