@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/outcome.h"
+#include "model/schedule.h"
 #include "model/site.h"
 #include "model/test.h"
 #include "model/trace.h"
@@ -67,6 +68,7 @@ struct Plan {
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;  // names whose entries are sites too
   std::vector<Intervention> interventions;
+  std::optional<Schedule> schedule;  // a controlled run; else a free one
 };
 
 // Zero when it has none.

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/schedule.h"
 #include "model/site.h"
 #include "util/time.h"
 
@@ -192,9 +194,10 @@ struct Trace {
   std::vector<TracedIntervention> interventions;  // as in the plan
   std::vector<TracedFailure> failures;
   std::vector<TracedFunction> functions;
-  std::vector<Drops> drops;           // empty: nothing was lost
-  std::vector<std::string> problems;  // what was unreadable or impossible, in words
-  std::vector<CodeNote> code_notes;   // the same in every run of a program; told once
+  std::vector<Drops> drops;                 // empty: nothing was lost
+  std::vector<std::string> problems;        // what was unreadable or impossible, in words
+  std::vector<CodeNote> code_notes;         // the same in every run of a program; told once
+  std::optional<ControlledRun> controlled;  // when the plan has a schedule
 };
 
 // When the last call or thread that was traced ended.
