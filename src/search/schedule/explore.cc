@@ -108,9 +108,8 @@ class ScheduleSearch {
   }
 
   void add_access_levels() {
-    if (!options_.find_accesses) return;
-    std::vector<SiteName> accesses = options_.find_accesses(runs_);
-    if (accesses.empty() || !goes_on()) return;
+    const std::vector<SiteName> accesses = shared_accesses();
+    if (accesses.empty()) return;
     report_.access_sites = accesses.size();
     step(fmt::format("{} instructions touch memory that several threads use", accesses.size()));
     const auto run = profile_run(accesses);
@@ -121,6 +120,15 @@ class ScheduleSearch {
     add_level(profile, accesses, {}, 1);
     if (profile.virtual_time > Duration{} && options_.longest_stall > Duration{})
       add_level(profile, accesses, options_.longest_stall, levels_.size());
+  }
+
+  // All that there are, in one run, which tells those that several threads use.
+  std::vector<SiteName> shared_accesses() {
+    if (!options_.find_accesses) return {};
+    const std::vector<SiteName> all = options_.find_accesses();
+    if (all.empty()) return {};
+    const auto run = profile_run(all);
+    return run && goes_on() ? shared_access_sites(run->trace()) : std::vector<SiteName>{};
   }
 
   static std::string text_of(const ScheduleLevel& level) {

@@ -18,8 +18,8 @@ struct ExploreOptions {
   uint64_t most_exhaustive = 10'000;
   bool exhaustive = true;
   Plan plan;  // what else is told to the agent
-  // Instructions that touch memory which several threads use, asked once; none: calls alone.
-  std::function<std::vector<SiteName>(ScheduleRuns&)> find_accesses;
+  // Instructions that may touch memory which several threads use, asked once; none: calls alone.
+  std::function<std::vector<SiteName>()> find_accesses;
 };
 
 // Whether a test fails under any schedule: samplers in turn, calls first and memory accesses

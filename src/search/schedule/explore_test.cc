@@ -166,7 +166,7 @@ TEST(Explore, looks_at_memory_accesses_when_calls_show_nothing) {
   program.memory_needs_accesses = true;
   EXPECT_EQ(Answer::passes_in_all, report_of(program).answer);
   ExploreOptions options = quick_options();
-  options.find_accesses = [&](ScheduleRuns&) {
+  options.find_accesses = [&] {
     std::vector<SiteName> sites;
     for (const auto& script : program.scripts)
       for (const auto& operation : script.operations())
@@ -176,6 +176,7 @@ TEST(Explore, looks_at_memory_accesses_when_calls_show_nothing) {
   const ExploreReport report = report_of(program, options);
   ASSERT_TRUE(report.found);
   EXPECT_TRUE(report.found->needs_accesses);
+  EXPECT_EQ(4u, report.access_sites);
 }
 
 TEST(Explore, what_does_not_come_back_is_not_taken_for_a_finding) {

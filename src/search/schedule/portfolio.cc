@@ -22,20 +22,35 @@ constexpr Sampler usual_turns[] = {Sampler::surw, Sampler::pos,        Sampler::
 
 constexpr int most_depth = 3;
 
-}  // namespace
-
-ScheduleProfile profile_of(const Trace& trace) {
-  const ControlledRun& run = *trace.controlled;
+std::map<uint64_t, SeenObject> objects_of(const std::vector<ThreadAccess>& accesses) {
   std::map<uint64_t, SeenObject> objects;
-  std::set<ThreadNumber> threads;
-  for (const ThreadAccess& access : executed_accesses(run)) {
-    threads.insert(access.thread);
+  for (const ThreadAccess& access : accesses) {
     if (access.object == no_object) continue;
     SeenObject& seen = objects[access.object];
     ++seen.accesses[access.thread];
     seen.sites.insert(access.site);
     if (access.writes) seen.writers.insert(access.thread);
   }
+  return objects;
+}
+
+}  // namespace
+
+std::vector<SiteName> shared_access_sites(const Trace& trace) {
+  std::set<SiteName> sites;
+  for (const auto& [object, seen] : objects_of(executed_accesses(*trace.controlled)))
+    for (const uint32_t site : seen.sites)
+      if (seen.is_shared() && site < trace.sites.size() && trace.sites[site].name.api.empty())
+        sites.insert(trace.sites[site].name);
+  return {sites.begin(), sites.end()};
+}
+
+ScheduleProfile profile_of(const Trace& trace) {
+  const ControlledRun& run = *trace.controlled;
+  const std::vector<ThreadAccess> accesses = executed_accesses(run);
+  std::set<ThreadNumber> threads;
+  for (const ThreadAccess& access : accesses) threads.insert(access.thread);
+  const std::map<uint64_t, SeenObject> objects = objects_of(accesses);
   ScheduleProfile profile;
   profile.threads = threads.empty() ? 0 : *threads.rbegin() + 1;
   profile.length = run.points_in_all;
