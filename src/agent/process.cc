@@ -17,6 +17,7 @@
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/threads.h"
+#include "agent/schedule/turns.h"
 #include "agent/server/fork_server.h"
 
 namespace unflake::agent {
@@ -59,9 +60,9 @@ void meet_process() {
   late_threads.store(0);
   delayed_threads.store(0);
   delayed_until.store(0);
-  Report& out = report();
-  number = out.processes_used.add(1);
-  if (number >= max_processes) {
+  const Tables& out = memory();
+  number = out.processes.used->add(1);
+  if (number >= out.processes.count) {
     out.dropped[dropped_processes].add(1);
     number = none;
     return;
@@ -73,6 +74,7 @@ void meet_process() {
   const LoadedImage* executable = executable_image();
   process.executable = executable != nullptr ? executable->number : none;
   process.started_ns = now_ns();
+  process.agent = AgentKind::native;
   raw_syscall(__NR_prctl, PR_GET_NAME, as_word(process.name));
   process.state.store(2);
 }
@@ -83,7 +85,7 @@ uint32_t process_number() {
 
 void process_degraded(Degraded what) {
   if (number == none) return;
-  __atomic_fetch_or(report().processes[number].degraded.raw(), what, __ATOMIC_RELAXED);
+  __atomic_fetch_or(memory().processes[number].degraded.raw(), what, __ATOMIC_RELAXED);
 }
 
 uint64_t next_unknown_thread() {
@@ -113,7 +115,7 @@ void delay_ended() {
 }
 
 void end_process() {
-  if (attached() && number != none) report().processes[number].ended_ns.store(now_ns());
+  if (attached() && number != none) memory().processes[number].ended_ns.store(now_ns());
 }
 
 // Only delays that have begun by now count: a thread that is made late again and again would hold
@@ -137,7 +139,7 @@ namespace {
 constexpr char preload_name[] = "LD_PRELOAD=";
 
 char library[preload_size / 2];
-char memory[256];  // "UNFLAKE_AGENT=..."
+char memory_entry[256];  // "UNFLAKE_AGENT=..."
 
 bool starts_with(const char* text, const char* prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
@@ -152,7 +154,7 @@ bool has_both(char* const* environment) {
   bool preload = false, named = false;
   for (; *environment != nullptr; ++environment) {
     preload |= starts_with(*environment, preload_name) && strstr(*environment, library) != nullptr;
-    named |= strcmp(*environment, memory) == 0;
+    named |= strcmp(*environment, memory_entry) == 0;
   }
   return preload && named;
 }
@@ -172,11 +174,12 @@ void write_preload(char* out, const char* own) {
 void remember_inheritance(const char* memory_name) {
   Dl_info info{};
   if (dladdr(library, &info) == 0 || info.dli_fname == nullptr) return;
-  if (strlen(info.dli_fname) >= sizeof library || strlen(memory_name) + 32 > sizeof memory) return;
+  if (strlen(info.dli_fname) >= sizeof library || strlen(memory_name) + 32 > sizeof memory_entry)
+    return;
   strcpy(library, info.dli_fname);
-  strcpy(memory, protocol::memory_variable);
-  strcat(memory, "=");
-  strcat(memory, memory_name);
+  strcpy(memory_entry, protocol::memory_variable);
+  strcat(memory_entry, "=");
+  strcat(memory_entry, memory_name);
 }
 
 size_t followed_size(char* const* environment) {
@@ -198,7 +201,7 @@ char* const* follow_environment(char* const* environment, char** room, char* pre
   }
   write_preload(preload, own);
   room[count++] = preload;
-  room[count++] = memory;
+  room[count++] = memory_entry;
   room[count] = nullptr;
   return room;
 }
@@ -216,8 +219,16 @@ __attribute__((constructor)) void start_at_load() {
 using Main = int (*)(int, char**, char**);
 Main real_main;
 
+int call_main_and_take_turn(int argc, char** argv, char** environment) {
+  const int status = real_main(argc, argv, environment);
+  turn_before_exit();
+  return status;
+}
+
 int serve_and_call_main(int, char**, char**) {
-  return call_main_somewhere_else(real_main, serve());
+  const Arguments arguments = serve();
+  return call_main_somewhere_else(is_controlled() ? call_main_and_take_turn : real_main, arguments,
+                                  is_controlled());
 }
 
 void (*end_libraries)();
@@ -248,6 +259,7 @@ void join_run(const char* memory_name) {
   remember_inheritance(memory_name);
   meet_process();
   meet_first_thread();
+  begin_control();
   if (captures_failures()) watch_fatal_signals();
   install_probes();
 }
@@ -258,8 +270,10 @@ HOOK(int, __libc_start_main,
   resolve_real_functions();
   real_main = main;
   end_libraries = rtld_fini;
-  return real::__libc_start_main(is_to_serve() ? serve_and_call_main : main, argc, argv, init, fini,
-                                 end_libraries_and_hold, stack_end);
+  const Main first = is_to_serve() ? serve_and_call_main
+                     : is_controlled() ? call_main_and_take_turn
+                                       : main;
+  return real::__libc_start_main(first, argc, argv, init, fini, end_libraries_and_hold, stack_end);
 }
 
 }  // namespace unflake::agent

@@ -54,5 +54,6 @@ extern int (*pthread_mutex_unlock)(pthread_mutex_t*);
   HOOK(type, name, parameters) {                                \
     if (passes(Api::name, CALLER)) return real::name arguments; \
     Visit visit(Api::name, CALLER, Subject{__VA_ARGS__});       \
+    Turn turn(visit, Subject{__VA_ARGS__});                     \
     return visit.leave(real::name arguments);                   \
   }

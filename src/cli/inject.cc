@@ -281,6 +281,25 @@ class Parser {
 
 }  // namespace
 
+Result<Schedule> parse_schedule(std::string_view text) {
+  constexpr std::pair<std::string_view, Sampler> samplers[] = {{"stay", Sampler::stay},
+                                                               {"random", Sampler::random_walk},
+                                                               {"pct", Sampler::pct},
+                                                               {"pos", Sampler::pos},
+                                                               {"surw", Sampler::surw}};
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  const auto found = std::ranges::find(samplers, name, &std::pair<std::string_view, Sampler>::first);
+  const auto seed = colon == text.npos ? std::optional<uint64_t>(1) : number_in(text.substr(colon + 1));
+  if (found == std::end(samplers) || !seed)
+    return usage_error("this is no schedule", "--schedule '" + std::string(text) + "'",
+                       "write stay, random, pct, pos or surw, and a seed behind it: random:7");
+  Schedule schedule;
+  schedule.sampler = found->second;
+  schedule.seed = *seed;
+  return schedule;
+}
+
 Result<std::vector<NamedIntervention>> parse_interventions(const InjectWords& words,
                                                            const Trace& known) {
   return Parser(words, &known)();
@@ -320,6 +339,7 @@ Exit code 0: all runs passed; 1: all failed; 2: bad usage; 3: some failed; 4: un
 struct InjectCommand {
   OneTestOptions one;
   InjectWords words;
+  std::string schedule;
   int runs = 1;
   bool full = false;
 };
@@ -335,6 +355,8 @@ class Injection {
     auto plan = base_plan();
     if (!plan) return plan.error();
     if (auto checked = check_interventions(command_.words); !checked) return checked.error();
+    if (!command_.schedule.empty())
+      if (auto checked = parse_schedule(command_.schedule); !checked) return checked.error();
     auto one = OneTest::find(command_.one, words);
     if (!one) return one.error();
     one_ = std::move(*one);
@@ -349,6 +371,7 @@ class Injection {
     warn(notes.take(), command_.one.colour);
     for (const NamedIntervention& named : *interventions)
       plan->interventions.push_back(named.intervention);
+    if (!command_.schedule.empty()) plan->schedule = *parse_schedule(command_.schedule);
     return run_all(*plan, *interventions);
   }
 
@@ -356,10 +379,10 @@ class Injection {
   Result<Plan> base_plan() const {
     if (command_.words.delays.empty() && command_.words.holds.empty() &&
         command_.words.set_times.empty() && command_.words.scale_times.empty() &&
-        command_.words.watches.empty())
-      return usage_error(
-          "there is nothing to inject", "",
-          "give --delay, --hold, --set-time, --scale-time or --watch; `unflake trace` shows sites");
+        command_.words.watches.empty() && command_.schedule.empty())
+      return usage_error("there is nothing to inject", "",
+                         "give --delay, --hold, --set-time, --scale-time, --watch or --schedule; "
+                         "`unflake trace` shows sites");
     auto off = command_.one.groups_off();
     if (!off) return off.error();
     Plan plan;
@@ -382,6 +405,8 @@ class Injection {
       if (i == 0) tell("with interventions:\n");
       totals.add(*result);
       tell(texts_.text_of(one_->test(), *result));
+      if (result->trace && result->trace->controlled) tell(text_of(*result->trace->controlled));
+      if (plan.schedule) ++plan.schedule->seed;
     }
     tell("\n" + totals.table(plan.interventions, texts) +
          fmt::format("\n{} of {} failed\n", totals.failed(), counted(totals.runs(), "run")) +
@@ -389,6 +414,16 @@ class Injection {
     if (totals.failed() == 0) return static_cast<int>(ExitCode::success);
     return static_cast<int>(totals.failed() == totals.runs() ? ExitCode::test_failed
                                                              : ExitCode::flaky_only);
+  }
+
+  static std::string text_of(const ControlledRun& run) {
+    std::string text = fmt::format("controlled: {}, {:016x}, {} of virtual time\n",
+                                   counted(static_cast<long long>(run.points_in_all), "switch point"),
+                                   run.digest,
+                                   format_duration(run.virtual_time));
+    if (!run.not_repeatable.empty())
+      text += fmt::format("not repeatable: {}\n", printable(run.not_repeatable));
+    return text;
   }
 
   static void tell(const std::string& text) {
@@ -414,6 +449,10 @@ int inject_command(const Words& words) {
   };
   add_list("--delay", command.words.delays, "SITE[@THREAD]=DURATION: be late there");
   add_list("--hold", command.words.holds, "SITE[@THREAD] until SITE[@THREAD]: wait for the other");
+  line.option("--schedule", command.schedule,
+              "SAMPLER[:SEED]: one thread at a time, chosen by stay, random, pct, pos or surw; "
+              "further runs take the next seeds")
+      .takes("TEXT");
   add_list("--set-time", command.words.set_times,
            "SITE[@THREAD]=DURATION: sleep or wait this long");
   add_list("--scale-time", command.words.scale_times,

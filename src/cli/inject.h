@@ -28,6 +28,9 @@ Result<std::vector<NamedIntervention>> parse_interventions(const InjectWords& wo
                                                            const Trace& known);
 
 // What can be told to be wrong with the words before any run has shown threads.
+// "random:7": a sampler and a seed.
+Result<Schedule> parse_schedule(std::string_view text);
+
 Result<void> check_interventions(const InjectWords& words);
 
 }  // namespace unflake

@@ -68,7 +68,7 @@ struct Plan {
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;  // names whose entries are sites too
   std::vector<Intervention> interventions;
-  std::optional<Schedule> schedule;  // a controlled run; else a free one
+  std::optional<Schedule> schedule;  // none: threads run as the machine lets them
 };
 
 // Zero when it has none.

@@ -76,6 +76,7 @@ struct DeadlockedThread {
 struct ControlledRun {
   uint64_t digest = 0;              // of all decisions: equal for equal runs
   std::vector<SwitchPoint> points;  // the first ones of a very long run
+  std::vector<uint32_t> threads;    // by number: which one of the trace it is
   uint64_t points_in_all = 0;
   uint64_t switches = 0;
   std::vector<DeadlockedThread> deadlock;  // empty: none

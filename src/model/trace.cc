@@ -1,5 +1,7 @@
 #include "model/trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace unflake {
@@ -38,6 +40,33 @@ Duration end_of(const Trace& trace) {
   for (const TracedCall& call : trace.calls) end = std::max(end, call.exit);
   for (const TracedThread& thread : trace.threads) end = std::max(end, thread.ended);
   return end;
+}
+
+const TracedThread* scheduled_thread(const Trace& trace, ThreadNumber number) {
+  if (!trace.controlled || number >= trace.controlled->threads.size()) return nullptr;
+  const uint32_t thread = trace.controlled->threads[number];
+  return thread < trace.threads.size() ? &trace.threads[thread] : nullptr;
+}
+
+namespace {
+
+std::string name_of_scheduled(const Trace& trace, ThreadNumber number) {
+  const TracedThread* thread = scheduled_thread(trace, number);
+  return thread != nullptr ? thread->name.text : fmt::format("thread {}", number);
+}
+
+}  // namespace
+
+std::string deadlock_text(const Trace& trace) {
+  std::string text;
+  for (const DeadlockedThread& stuck : trace.controlled->deadlock) {
+    text += text.empty() ? "deadlock: " : "; ";
+    text += name_of_scheduled(trace, stuck.thread) + " waits";
+    if (stuck.site < trace.sites.size()) text += " at " + to_string(trace.sites[stuck.site].name);
+    text += stuck.held_by ? " for " + name_of_scheduled(trace, *stuck.held_by)
+                          : " for what nobody is left to do";
+  }
+  return text;
 }
 
 }  // namespace unflake

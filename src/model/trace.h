@@ -84,6 +84,7 @@ struct TracedProcess {
   std::string name;
   Duration started{};                 // since the first thing that was reported, as all times here
   std::vector<std::string> degraded;  // what the agent could not do there
+  std::string agent = "native";       // which kind of agent tells of it
 };
 
 struct TracedThread {
@@ -194,11 +195,17 @@ struct Trace {
   std::vector<TracedIntervention> interventions;  // as in the plan
   std::vector<TracedFailure> failures;
   std::vector<TracedFunction> functions;
-  std::vector<Drops> drops;                 // empty: nothing was lost
-  std::vector<std::string> problems;        // what was unreadable or impossible, in words
-  std::vector<CodeNote> code_notes;         // the same in every run of a program; told once
-  std::optional<ControlledRun> controlled;  // when the plan has a schedule
+  std::vector<Drops> drops;           // empty: nothing was lost
+  std::vector<std::string> problems;  // what was unreadable or impossible, in words
+  std::vector<CodeNote> code_notes;   // the same in every run of a program; told once
+  std::optional<ControlledRun> controlled;  // when the plan had a schedule
 };
+
+// A thread of a controlled run; nullptr: the trace has none of that number.
+const TracedThread* scheduled_thread(const Trace& trace, ThreadNumber number);
+
+// "deadlock: main waits at a.cc:7:pthread_join for pool.cc:31#0, which waits at ...".
+std::string deadlock_text(const Trace& trace);
 
 // When the last call or thread that was traced ended.
 Duration end_of(const Trace& trace);

@@ -5,13 +5,28 @@
 
 #include "protocol/timing_apis.h"
 
-// The memory that unflake and the agent inside a test share, one file per run. unflake writes the
+// The memory that unflake and the agents inside a test share, one file per run. unflake writes the
 // plan before the run and believes nothing that it reads afterwards: a test may have written over
 // any of it.
+//
+// An agent may be written in another language and built at another time, so it takes no place in
+// the memory for granted: the directory in the header tells where every table is, how large its
+// elements are and how many there is room for.
 namespace unflake::protocol {
 
 inline constexpr uint32_t magic = 0x4b4c4655;  // "UFLK"
-inline constexpr uint32_t version = 2;
+
+// The version changes when an agent of the version before could read or write something wrong: when
+// a field of a struct is moved, gets another size or another meaning, when a number of an enum
+// does, or when an agent must do what it need not do before. It does not for what such an agent
+// passes over: a new table, a new kind of action that no plan for it asks for, a field in what was
+// unused, or a timing API (agents of other languages find their numbers by name, in the table
+// `api_names`).
+//
+// layout_digest() follows from the size of every struct and the place of every field. A test
+// compares it with what is written here: whoever changes the one changes both lines.
+inline constexpr uint32_t version = 3;
+inline constexpr uint64_t layout_of_version = 0x8a0b2159974b1d22;
 
 // "GENERATION:PATH" of the memory. A process that outlives its run would otherwise meet the memory
 // of a later one behind the same descriptor.
@@ -49,6 +64,7 @@ using Address = uint64_t;
 inline constexpr int offset_bits = 48;
 inline constexpr uint64_t offset_mask = (uint64_t{1} << offset_bits) - 1;
 inline constexpr uint32_t unknown_image = 0xffff;  // the offset is then the plain address
+inline constexpr uint32_t named_code = 0xfffe;     // the offset is then a number in `names`
 
 constexpr Address make_address(uint32_t image, uint64_t offset) {
   return (uint64_t{image} << offset_bits) | (offset & offset_mask);
@@ -60,21 +76,63 @@ constexpr uint64_t offset_of(Address address) {
   return address & offset_mask;
 }
 
-// --- The plan: written by unflake, mapped read-only by the agent. ---
+// --- The directory: what is where. ---
 
-struct Table {      // an array in the plan
-  uint32_t offset;  // from the beginning of the memory, a multiple of 8
-  uint32_t count;
+enum class TableKind : uint32_t {
+  // The plan, which agents only read.
+  plan_images = 0,
+  skips = 1,
+  plan_sites = 2,
+  rules = 3,
+  probes = 4,
+  system_prefixes = 5,  // uint32_t offsets in `text`: images below them are no project code
+  api_names = 6,        // uint32_t offsets in `text`, one for each timing API in order
+  text = 7,             // bytes
+  // The report, which agents write.
+  probe_hits = 8,  // Shared<uint32_t> for each of `probes`
+  images = 9,
+  processes = 10,
+  threads = 11,
+  sites = 12,
+  past_tallies = 13,
+  stacks = 14,
+  frames = 15,  // Address
+  failures = 16,
+  rule_states = 17,  // one for each of `rules`
+  tallies = 18,
+  chunks = 19,
+  names = 20,
+  // Of a controlled run: the plan's, and then what the run tells. See schedule_protocol.h.
+  schedule = 21,
+  decisions = 22,
+  selected = 23,   // uint64_t
+  remaining = 24,  // uint64_t
+  control = 25,
+  switch_points = 26,
+  enabled = 27,  // uint16_t
+  deadlocked = 28,
+  count
 };
+inline constexpr size_t table_kinds = static_cast<size_t>(TableKind::count);
+
+struct Table {
+  uint32_t kind;
+  uint32_t element_size;
+  uint32_t offset;  // from the beginning of the memory, a multiple of table_alignment
+  uint32_t count;   // of elements; in the report: how many there is room for
+};
+inline constexpr size_t table_alignment = 64;
+
+// --- The plan: written by unflake, mapped read-only by the agent. ---
 
 // An executable or library as the plan knows it. The build id decides when both sides have one,
 // else the path.
 struct PlanImage {
-  uint32_t path;  // offset in `Plan::text` of a string that ends with 0
+  uint32_t path;  // offset in `text` of a string that ends with 0
   uint32_t build_id_size;
   uint8_t build_id[32];
   uint32_t is_project;
-  uint32_t first_skip;  // in Plan::skips, ordered by start
+  uint32_t first_skip;  // in `skips`, ordered by start
   uint32_t skip_count;
 };
 
@@ -90,7 +148,7 @@ inline constexpr uint32_t foreign_code = 0x80000000;
 // A place that a rule or a probe is about. Ordered by image, then offset, then api.
 struct PlanSite {
   uint64_t offset;  // the return address of the call, or the probed address
-  uint32_t image;   // in Plan::images
+  uint32_t image;   // in `plan_images`
   uint16_t api;     // number of the timing API, or probe_api
   uint16_t unused;
   uint32_t first_rule;
@@ -100,23 +158,23 @@ inline constexpr uint16_t probe_api = 0xffff;
 inline constexpr uint16_t delay_api = 0xfffe;  // of events only: the plan made the thread late
 
 enum class Action : uint8_t {
-  delay,         // be late by `duration`
-  hold,          // wait until the rule `other` has matched `count` times, at most `duration`
-  replace_time,  // pass `duration` instead of the time that the call was given
-  watch,         // nothing but to count: what holds and anchors refer to
-  scale_time,    // the same in proportion: `duration` is what a second becomes
+  delay = 0,         // be late by `duration`
+  hold = 1,          // wait until the rule `other` has matched `count` times, at most `duration`
+  replace_time = 2,  // pass `duration` instead of the time that the call was given
+  watch = 3,         // nothing but to count: what holds and anchors refer to
+  scale_time = 4,    // the same in proportion: `duration` is what a second becomes
 };
 enum class Position : uint8_t {
-  before,
-  after,  // of a wait: the woken side; of a thread's creation: in the creator
-  start,  // of a thread's creation: in the new thread, before its first line
+  before = 0,
+  after = 1,  // of a wait: the woken side; of a thread's creation: in the creator
+  start = 2,  // of a thread's creation: in the new thread, before its first line
 };
-enum class Threads : uint8_t { any, named, in_class };
+enum class Threads : uint8_t { any = 0, named = 1, in_class = 2 };
 enum class Visits : uint8_t {
-  every,
-  only_nth,  // counted over all threads that match
-  from_nth,
-  halving,  // every; at the i-th visit of a thread, from 0: duration / 2^i
+  every = 0,
+  only_nth = 1,  // counted over all threads that match
+  from_nth = 2,
+  halving = 3,  // every; at the i-th visit of a thread, from 0: duration / 2^i
 };
 
 struct Rule {
@@ -124,7 +182,7 @@ struct Rule {
   uint64_t duration_ns;  // of a delay; the bound of a hold; the new time value or second
   uint64_t count;
   uint64_t nth;         // from 1
-  uint32_t executable;  // in Plan::images; none: any
+  uint32_t executable;  // in `plan_images`; none: any
   uint32_t anchor;      // a watch rule that must have matched before visits count; none: no such
   uint32_t other;
   Action action;
@@ -156,9 +214,9 @@ inline constexpr uint8_t argument_itself = 0xff;
 
 // Ordered by address. Small, because a plan may have hundreds of thousands.
 struct Probe {
-  Address address;  // its image is one of Plan::images
+  Address address;  // its image is one of `plan_images`
   int32_t target;   // of a jump or call: from the end of the instruction
-  uint32_t site;    // in Plan::sites; none: only its hits count
+  uint32_t site;    // in `plan_sites`; none: only its hits count
   uint8_t length;   // of the displaced instruction
   ProbeKind kind;
   uint8_t aux;
@@ -181,14 +239,6 @@ struct Plan {
   uint32_t flags;
   uint32_t groups;  // bit per group of timing APIs that is switched on
   uint64_t hold_exit_ns;
-  Table images;
-  Table skips;
-  Table sites;
-  Table rules;
-  Table probes;
-  Table probe_hits;       // Shared<uint32_t> per probe; outside of the read-only part
-  Table system_prefixes;  // uint32_t offsets in `text`: images below them are no project code
-  Table text;             // bytes
 };
 
 // --- The report: written by the agents of all processes of the run. ---
@@ -201,6 +251,13 @@ struct Image {
   char path[980];  // its end is missing when it is longer
 };
 
+// What an agent is written for. One process may have several, each with a Process of its own.
+enum class AgentKind : uint32_t {
+  native = 0,
+  jvm = 1,     // reserved
+  python = 2,  // reserved
+};
+
 struct Process {
   Shared<uint32_t> state;
   uint32_t pid;
@@ -209,7 +266,7 @@ struct Process {
   uint64_t started_ns;  // CLOCK_MONOTONIC, as all times here
   Shared<uint64_t> ended_ns;
   Shared<uint32_t> degraded;  // bits of Degraded
-  uint32_t unused;
+  AgentKind agent;
   char name[64];
 };
 
@@ -234,7 +291,7 @@ struct Thread {
   uint32_t spawn_stack;  // in stacks; none: unknown
   uint32_t ordinal;      // how many threads this place had spawned before
   uint32_t first_chunk;  // of events
-  uint32_t unused;
+  uint32_t scheduled;    // its number in a controlled run + 1; 0: it has none
   uint64_t handle;  // its pthread_t, as joins name it
   uint64_t started_ns;
   Shared<uint64_t> ended_ns;
@@ -247,7 +304,7 @@ struct Site {
   Address address;
   uint16_t api;
   uint16_t unused;
-  uint32_t probe;  // in Plan::probes; none: a call
+  uint32_t probe;  // in `probes`; none: a call
   Shared<uint32_t> complete;
   uint32_t unused2;
   Shared<uint64_t> visits;  // by threads that had no room of their own
@@ -286,6 +343,16 @@ struct Stack {
   uint32_t unused;
 };
 inline constexpr size_t deepest_stack = 64;
+
+// Code that is in no ELF image: interpreted, or compiled while the program runs. An agent writes
+// the name once and then uses its number wherever an address is wanted: see named_code.
+struct CodeName {
+  Shared<uint32_t> state;  // 0 free, 1 being written, 2 complete
+  uint32_t line;           // 0: not known
+  uint64_t unused;
+  char function[240];  // UTF-8, its end is missing when it is longer
+  char file[256];
+};
 
 enum EventFlags : uint8_t {
   event_timed_out = 1,
@@ -327,12 +394,12 @@ struct RuleState {
 };
 
 enum class FailureKind : uint32_t {
-  assertion,  // a framework's reporter was called
-  assert_macro,
-  abort,
-  exception,      // that nobody caught
-  thrown_before,  // the last one of a thread that reports an assertion: it may be the reason
-  signal,
+  assertion = 0,  // a framework's reporter was called
+  assert_macro = 1,
+  abort = 2,
+  exception = 3,      // that nobody caught
+  thrown_before = 4,  // the last one of a thread that reports an assertion: it may be the reason
+  signal = 5,
 };
 
 struct Failure {
@@ -350,72 +417,129 @@ struct Failure {
   char type[256];  // of an exception, mangled
 };
 
+// What had no room, by kind.
 enum Dropped {
-  dropped_images,
-  dropped_processes,
-  dropped_threads,
-  dropped_sites,
-  dropped_tallies,
-  dropped_stacks,
-  dropped_events,
-  dropped_failures,
+  dropped_images = 0,
+  dropped_processes = 1,
+  dropped_threads = 2,
+  dropped_sites = 3,
+  dropped_tallies = 4,
+  dropped_stacks = 5,
+  dropped_events = 6,
+  dropped_failures = 7,
+  dropped_names = 8,
   dropped_kinds
 };
 
-inline constexpr size_t max_images = 512;
-inline constexpr size_t max_processes = 2048;
-inline constexpr size_t max_threads = 8192;
-inline constexpr size_t max_sites = 8192;  // a power of two: hashed
-inline constexpr size_t max_tables = 320;
-inline constexpr size_t max_past_tallies = 49152;
-inline constexpr size_t max_stacks = 8192;  // a power of two: hashed
-inline constexpr size_t max_frames = 131072;
-inline constexpr size_t max_chunks = 1280;
-inline constexpr size_t max_failures = 8;
-inline constexpr size_t max_rules = 4096;
-
 struct Report {
-  Shared<uint32_t> images_used;  // these counts may run past the capacity: the rest was dropped
-  Shared<uint32_t> processes_used;
-  Shared<uint32_t> threads_used;
-  Shared<uint32_t> past_tallies_used;
-  Shared<uint32_t> frames_used;
-  Shared<uint32_t> chunks_used;
-  Shared<uint32_t> failures_used;
-  Shared<uint64_t> dropped[dropped_kinds];
-
-  Image images[max_images];
-  Process processes[max_processes];
-  Thread threads[max_threads];
-  Site sites[max_sites];
-  PastTally past_tallies[max_past_tallies];
-  Stack stacks[max_stacks];
-  Address frames[max_frames];
-  Failure failures[max_failures];
-  RuleState rules[max_rules];
-  alignas(64) TallyTable tables[max_tables];
-  alignas(64) Chunk chunks[max_chunks];
+  // Elements of a table that were taken, by kind, for tables that are filled from their beginning.
+  // It may run past the table's room: the rest was dropped.
+  Shared<uint32_t> used[64];
+  Shared<uint64_t> dropped[16];
 };
+static_assert(table_kinds <= 64 && dropped_kinds <= 16);
+
+inline constexpr size_t most_tables = 64;
 
 struct Header {
   uint32_t magic;
   uint32_t version;
+  uint64_t layout;  // for agents that were built with unflake: native_layout()
   uint64_t generation;
-  uint64_t size;  // of the whole memory
-  uint32_t report_offset;
-  uint32_t plan_end;  // of the plan's tables, which begin at tables_offset; the probe hits follow
+  uint64_t size;           // of the whole memory
+  uint32_t report_offset;  // of Report
+  uint32_t plan_begin;     // agents write nothing from here
+  uint32_t plan_end;       // to here; both at the boundary of a page
+  uint32_t table_count;    // of `tables`, in any order, each kind once at most
   Plan plan;
+  Table tables[most_tables];
 };
 
-// The memory: header; the report; from the next page on the plan's tables, then the probe hits.
 inline constexpr size_t page = 4096;
-inline constexpr size_t report_offset = page;
-inline constexpr size_t tables_offset = (report_offset + sizeof(Report) + page - 1) / page * page;
-
-static_assert(sizeof(Header) <= page);
-static_assert(sizeof(Probe) == 24);
+static_assert(sizeof(Header) <= page && sizeof(Report) <= page);
+static_assert(sizeof(Probe) == 24 && sizeof(CodeName) == 512);
 static_assert(sizeof(Event) == 48 && sizeof(Tally) == 32 && sizeof(Chunk) == 4096);
-static_assert(tables_offset < (size_t{13} << 20));
+
+// --- The tables, once they are found. ---
+
+template <class T>
+struct Elements {
+  T* first = nullptr;
+  uint32_t count = 0;
+  Shared<uint32_t>* used = nullptr;
+
+  T& operator[](size_t number) const { return first[number]; }
+  T* begin() const { return first; }
+  T* end() const { return first + count; }
+};
+
+struct Tables {
+  Elements<const PlanImage> plan_images;
+  Elements<const SkipRange> skips;
+  Elements<const PlanSite> plan_sites;
+  Elements<const Rule> rules;
+  Elements<const Probe> probes;
+  Elements<const uint32_t> system_prefixes;
+  Elements<const char> text;
+
+  Elements<Shared<uint32_t>> probe_hits;
+  Elements<Image> images;
+  Elements<Process> processes;
+  Elements<Thread> threads;
+  Elements<Site> sites;
+  Elements<PastTally> past_tallies;
+  Elements<Stack> stacks;
+  Elements<Address> frames;
+  Elements<Failure> failures;
+  Elements<RuleState> rule_states;
+  Elements<TallyTable> tallies;
+  Elements<Chunk> chunks;
+  Elements<CodeName> names;
+  Shared<uint64_t>* dropped = nullptr;
+};
+
+// Where a table of this kind lies; false: the directory has none, or one that is not within the
+// memory or of other elements.
+template <class T>
+bool find_table(char* base, const Header& header, TableKind kind, Elements<T>& found) {
+  for (uint32_t i = 0; i < header.table_count && i < most_tables; ++i) {
+    const Table& table = header.tables[i];
+    if (table.kind != static_cast<uint32_t>(kind)) continue;
+    if (table.element_size != sizeof(T) || table.offset % table_alignment != 0 ||
+        table.offset > header.size || table.count > (header.size - table.offset) / sizeof(T))
+      return false;
+    auto& report = *reinterpret_cast<Report*>(base + header.report_offset);
+    found = {reinterpret_cast<T*>(base + table.offset), table.count,
+             &report.used[static_cast<size_t>(kind)]};
+    return true;
+  }
+  return false;
+}
+
+// `header` is the memory's own or, for one who does not believe that, a copy of what was written.
+inline bool find_tables(char* base, const Header& header, Tables& tables) {
+  if (header.size < sizeof(Report) || header.report_offset > header.size - sizeof(Report) ||
+      header.report_offset % table_alignment != 0)
+    return false;
+  tables.dropped = reinterpret_cast<Report*>(base + header.report_offset)->dropped;
+  const auto find = [&](TableKind kind, auto& found) {
+    return find_table(base, header, kind, found);
+  };
+  using Kind = TableKind;
+  return find(Kind::plan_images, tables.plan_images) && find(Kind::skips, tables.skips) &&
+         find(Kind::plan_sites, tables.plan_sites) && find(Kind::rules, tables.rules) &&
+         find(Kind::probes, tables.probes) && find(Kind::system_prefixes, tables.system_prefixes) &&
+         find(Kind::text, tables.text) && find(Kind::probe_hits, tables.probe_hits) &&
+         find(Kind::images, tables.images) && find(Kind::processes, tables.processes) &&
+         find(Kind::threads, tables.threads) && find(Kind::sites, tables.sites) &&
+         find(Kind::past_tallies, tables.past_tallies) && find(Kind::stacks, tables.stacks) &&
+         find(Kind::frames, tables.frames) && find(Kind::failures, tables.failures) &&
+         find(Kind::rule_states, tables.rule_states) && find(Kind::tallies, tables.tallies) &&
+         find(Kind::chunks, tables.chunks) && find(Kind::names, tables.names) &&
+         tables.probe_hits.count == tables.probes.count &&
+         tables.rule_states.count == tables.rules.count && tables.sites.count > 0 &&
+         tables.stacks.count > 0 && tables.tallies.count > 0;  // they are hashed
+}
 
 // --- The fork server: a process that stands before its main and forks one child for each run. ---
 

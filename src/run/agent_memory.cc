@@ -11,16 +11,14 @@
 #include <cstring>
 #include <span>
 
+#include "protocol/memory_layout.h"
+#include "protocol/schedule_protocol.h"
 #include "trace/raw_trace.h"
 
 namespace unflake {
 namespace {
 
 using namespace protocol;
-
-size_t up_to(size_t value, size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 uint64_t monotonic_ns() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -41,24 +39,6 @@ Error no_memory(const char* what) {
                         "free some memory, or raise the limits on open files and address space");
 }
 
-// Collects the plan's tables in the order in which they will lie in the memory.
-class Tables {
- public:
-  template <class T>
-  Table add(const std::vector<T>& elements) {
-    bytes_.resize(up_to(bytes_.size(), 8));
-    const Table table{static_cast<uint32_t>(tables_offset + bytes_.size()),
-                      static_cast<uint32_t>(elements.size())};
-    const char* data = reinterpret_cast<const char*>(elements.data());
-    bytes_.append(data, elements.size() * sizeof(T));
-    return table;
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
-
 class Texts {
  public:
   Texts() : text_(1, '\0') {}
@@ -68,17 +48,15 @@ class Texts {
     text_.insert(text_.end(), text.c_str(), end + 1);
     return offset;
   }
+  std::vector<uint32_t> add_all(const std::vector<std::string>& texts) {
+    std::vector<uint32_t> offsets;
+    for (const std::string& text : texts) offsets.push_back(add(text));
+    return offsets;
+  }
   const std::vector<char>& bytes() const { return text_; }
 
  private:
   std::vector<char> text_;
-};
-
-struct Layout {
-  protocol::Plan plan{};
-  Tables tables;
-  size_t plan_end = 0;
-  size_t size = 0;
 };
 
 PlanImage image_of(const LoweredImage& image, size_t first_skip, Texts& texts) {
@@ -93,34 +71,67 @@ PlanImage image_of(const LoweredImage& image, size_t first_skip, Texts& texts) {
   return entry;
 }
 
-// What the test must not write ends at a page's boundary, and the probes' hits follow.
-Layout lay_out(const LoweredPlan& plan) {
-  Layout layout;
-  Texts texts;
-  std::vector<PlanImage> images;
-  std::vector<SkipRange> skips;
-  std::vector<uint32_t> prefixes;
-  for (const LoweredImage& image : plan.images) {
-    images.push_back(image_of(image, skips.size(), texts));
-    skips.insert(skips.end(), image.skips.begin(), image.skips.end());
+// The plan's tables as they will lie in the memory, and where everything is.
+class PlanWriter {
+ public:
+  explicit PlanWriter(const LoweredPlan& plan) {
+    layout_.add(TableKind::rule_states, sizeof(RuleState), plan.rules.size());
+    layout_.begin_plan();
+    add_images(plan);
+    add(TableKind::plan_sites, plan.sites);
+    add(TableKind::rules, plan.rules);
+    add(TableKind::probes, plan.probes);
+    add(TableKind::system_prefixes, texts_.add_all(plan.system_prefixes));
+    std::vector<std::string> apis;
+    for (const ApiFacts& api : api_facts) apis.emplace_back(api.name);
+    add(TableKind::api_names, texts_.add_all(apis));
+    add(TableKind::text, texts_.bytes());
+    if (plan.schedule) add_schedule(*plan.schedule);
+    layout_.end_plan();
+    layout_.add(TableKind::probe_hits, sizeof(uint32_t), plan.probes.size());
+    if (plan.schedule) add_control();
   }
-  for (const std::string& prefix : plan.system_prefixes) prefixes.push_back(texts.add(prefix));
-  layout.plan.flags = plan.flags;
-  layout.plan.groups = plan.groups;
-  layout.plan.hold_exit_ns = plan.hold_exit_ns;
-  layout.plan.images = layout.tables.add(images);
-  layout.plan.skips = layout.tables.add(skips);
-  layout.plan.sites = layout.tables.add(plan.sites);
-  layout.plan.rules = layout.tables.add(plan.rules);
-  layout.plan.probes = layout.tables.add(plan.probes);
-  layout.plan.system_prefixes = layout.tables.add(prefixes);
-  layout.plan.text = layout.tables.add(texts.bytes());
-  layout.plan_end = up_to(tables_offset + layout.tables.bytes().size(), page);
-  layout.plan.probe_hits = {static_cast<uint32_t>(layout.plan_end),
-                            static_cast<uint32_t>(plan.probes.size())};
-  layout.size = up_to(layout.plan_end + plan.probes.size() * sizeof(uint32_t), page);
-  return layout;
-}
+
+  const MemoryLayout& layout() const { return layout_; }
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  template <class T>
+  void add(TableKind kind, const std::vector<T>& elements) {
+    const Table table = layout_.add(kind, sizeof(T), elements.size());
+    bytes_.resize(table.offset - layout_.plan_begin());
+    bytes_.append(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(T));
+  }
+
+  void add_schedule(const LoweredSchedule& schedule) {
+    add(TableKind::schedule, std::vector{schedule.plan});
+    add(TableKind::decisions, schedule.decisions);
+    add(TableKind::selected, schedule.selected);
+    add(TableKind::remaining, schedule.remaining);
+  }
+
+  void add_control() {
+    layout_.add(TableKind::control, sizeof(ControlReport), 1);
+    layout_.add(TableKind::switch_points, sizeof(ScheduledPoint), max_switch_points);
+    layout_.add(TableKind::enabled, sizeof(uint16_t), max_enabled);
+    layout_.add(TableKind::deadlocked, sizeof(StuckThread), max_deadlocked);
+  }
+
+  void add_images(const LoweredPlan& plan) {
+    std::vector<PlanImage> images;
+    std::vector<SkipRange> skips;
+    for (const LoweredImage& image : plan.images) {
+      images.push_back(image_of(image, skips.size(), texts_));
+      skips.insert(skips.end(), image.skips.begin(), image.skips.end());
+    }
+    add(TableKind::plan_images, images);
+    add(TableKind::skips, skips);
+  }
+
+  MemoryLayout layout_;
+  Texts texts_;
+  std::string bytes_;
+};
 
 bool write_all(int file, std::string_view bytes, size_t offset) {
   while (!bytes.empty()) {
@@ -184,28 +195,18 @@ Result<AgentMemory> AgentMemory::create(const LoweredPlan& plan) {
   if (plan.rules.size() > max_rules)
     return usage_error(fmt::format("a plan of {} interventions is too large", plan.rules.size()),
                        "", fmt::format("give at most {} of them", max_rules));
-  const Layout layout = lay_out(plan);
+  const PlanWriter writer(plan);
   AgentMemory memory;
   memory.file_ = UniqueFd(::memfd_create("unflake-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory.file_) return no_memory("no shared memory can be made");
-  memory.size_ = layout.size;
-  memory.generation_ = next_generation();
+  memory.header_ =
+      writer.layout().header(next_generation(), {plan.flags, plan.groups, plan.hold_exit_ns});
   memory.made_ns_ = monotonic_ns();
-  memory.rules_ = plan.rules.size();
-  memory.probes_ = plan.probes.size();
-  memory.probe_hits_offset_ = layout.plan_end;
 
-  const Header header{magic,
-                      version,
-                      memory.generation_,
-                      layout.size,
-                      static_cast<uint32_t>(report_offset),
-                      static_cast<uint32_t>(layout.plan_end),
-                      layout.plan};
-  const std::string_view head(reinterpret_cast<const char*>(&header), sizeof header);
+  const std::string_view head(reinterpret_cast<const char*>(&memory.header_), sizeof(Header));
   const int file = memory.file_.get();
-  if (::ftruncate(file, static_cast<off_t>(layout.size)) != 0 || !write_all(file, head, 0) ||
-      !write_all(file, layout.tables.bytes(), tables_offset))
+  if (::ftruncate(file, static_cast<off_t>(memory.size())) != 0 || !write_all(file, head, 0) ||
+      !write_all(file, writer.bytes(), memory.header_.plan_begin))
     return no_memory("the shared memory cannot be written");
   // A test that shrinks it would kill every other process that looks at it.
   if (::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
@@ -214,16 +215,14 @@ Result<AgentMemory> AgentMemory::create(const LoweredPlan& plan) {
 }
 
 std::string AgentMemory::address() const {
-  return fmt::format("{}:/proc/{}/fd/{}", generation_, ::getpid(), file_.get());
+  return fmt::format("{}:/proc/{}/fd/{}", header_.generation, ::getpid(), file_.get());
 }
 
 Result<RawTrace> AgentMemory::read() const {
-  Copy copy(size_);
+  Copy copy(size());
   if (!copy) return no_memory("the shared memory cannot be copied");
   if (!copy.fill_from(file_.get())) return no_memory("the shared memory cannot be read");
-  const MemoryShape shape{generation_,        rules_,   probes_,
-                          probe_hits_offset_, made_ns_, monotonic_ns()};
-  return read_raw_trace(copy.bytes(), shape);
+  return read_raw_trace(copy.bytes(), {header_, made_ns_, monotonic_ns()});
 }
 
 }  // namespace unflake

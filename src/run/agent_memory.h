@@ -24,18 +24,14 @@ class AgentMemory {
   Result<RawTrace> read() const;
 
   int file() const { return file_.get(); }
-  size_t size() const { return size_; }
+  size_t size() const { return header_.size; }
 
  private:
   AgentMemory() = default;
 
   UniqueFd file_;
-  size_t size_ = 0;
-  uint64_t generation_ = 0;
+  protocol::Header header_{};
   uint64_t made_ns_ = 0;
-  size_t rules_ = 0;
-  size_t probes_ = 0;
-  size_t probe_hits_offset_ = 0;
 };
 
 }  // namespace unflake

@@ -38,17 +38,19 @@ class Mapped {
  public:
   explicit Mapped(const AgentMemory& memory) : size_(memory.size()) {
     data_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, memory.file(), 0);
+    EXPECT_TRUE(find_tables(static_cast<char*>(data_), header(), tables_));
   }
   ~Mapped() { ::munmap(data_, size_); }
   const Header& header() const { return *static_cast<const Header*>(data_); }
-  Report& report() { return *reinterpret_cast<Report*>(static_cast<char*>(data_) + report_offset); }
-  template <class T>
-  T* table(const Table& table) {
-    return reinterpret_cast<T*>(static_cast<char*>(data_) + table.offset);
+  const Tables& tables() const { return tables_; }
+  const Table* table(TableKind kind) const {
+    return std::ranges::find(header().tables, static_cast<uint32_t>(kind), &Table::kind);
   }
+  char* at(uint32_t offset) const { return static_cast<char*>(data_) + offset; }
 
  private:
   void* data_;
+  Tables tables_;
   size_t size_;
 };
 
@@ -57,20 +59,38 @@ TEST(AgentMemory, Holds_the_tables_of_a_plan) {
   ASSERT_TRUE(memory);
   Mapped mapped(*memory);
   const Header& header = mapped.header();
-  const protocol::Plan& plan = header.plan;
+  const Tables& plan = mapped.tables();
   EXPECT_EQ(header.magic, magic);
   EXPECT_EQ(header.size, memory->size());
-  EXPECT_EQ(plan.groups, 5u);
-  ASSERT_EQ(plan.images.count, 2u);
-  const PlanImage* images = mapped.table<PlanImage>(plan.images);
-  EXPECT_STREQ(mapped.table<char>(plan.text) + images[1].path, "/build/lib.so");
-  EXPECT_EQ(images[0].build_id_size, 3u);
-  EXPECT_EQ(images[1].first_skip, 2u);
-  EXPECT_EQ(mapped.table<SkipRange>(plan.skips)[2].start, 30u);
-  EXPECT_EQ(mapped.table<PlanSite>(plan.sites)[1].offset, 0x99u);
-  EXPECT_EQ(mapped.table<Rule>(plan.rules)[2].duration_ns, 77u);
-  EXPECT_STREQ(mapped.table<char>(plan.text) + mapped.table<uint32_t>(plan.system_prefixes)[0],
-               "/usr/");
+  EXPECT_EQ(header.plan.groups, 5u);
+  ASSERT_EQ(plan.plan_images.count, 2u);
+  EXPECT_STREQ(&plan.text[plan.plan_images[1].path], "/build/lib.so");
+  EXPECT_EQ(plan.plan_images[0].build_id_size, 3u);
+  EXPECT_EQ(plan.plan_images[1].first_skip, 2u);
+  EXPECT_EQ(plan.skips[2].start, 30u);
+  EXPECT_EQ(plan.plan_sites[1].offset, 0x99u);
+  EXPECT_EQ(plan.rules[2].duration_ns, 77u);
+  EXPECT_STREQ(&plan.text[plan.system_prefixes[0]], "/usr/");
+}
+
+// As an agent of another language finds them, which has none of these structs.
+TEST(AgentMemory, Tells_an_agent_where_every_table_is_and_what_number_an_api_has) {
+  const auto memory = AgentMemory::create(small_plan());
+  ASSERT_TRUE(memory);
+  const Mapped mapped(*memory);
+  const Header& header = mapped.header();
+  EXPECT_EQ(header.table_count, table_kinds);
+  for (uint32_t kind = 0; kind < table_kinds; ++kind)
+    EXPECT_EQ(std::ranges::count(std::span(header.tables, header.table_count), kind, &Table::kind),
+              1)
+        << kind;
+  const Table& names = *mapped.table(TableKind::api_names);
+  const Table& text = *mapped.table(TableKind::text);
+  ASSERT_EQ(names.count, static_cast<uint32_t>(Api::count));
+  const auto api = static_cast<uint32_t>(Api::nanosleep);
+  const auto* offset =
+      reinterpret_cast<uint32_t*>(mapped.at(names.offset + api * names.element_size));
+  EXPECT_STREQ(mapped.at(text.offset + *offset), "nanosleep");
 }
 
 TEST(AgentMemory, Probe_hits_do_not_share_a_page_with_what_must_not_change) {
@@ -79,18 +99,19 @@ TEST(AgentMemory, Probe_hits_do_not_share_a_page_with_what_must_not_change) {
   const Mapped mapped(*memory);
   const Header& header = mapped.header();
   EXPECT_EQ(header.plan_end % page, 0u);
-  EXPECT_GE(header.plan.probe_hits.offset, header.plan_end);
-  EXPECT_EQ(header.plan.probe_hits.count, 5u);
+  EXPECT_EQ(header.plan_begin % page, 0u);
+  EXPECT_GE(mapped.table(TableKind::probe_hits)->offset, header.plan_end);
+  EXPECT_EQ(mapped.tables().probe_hits.count, 5u);
 }
 
 TEST(AgentMemory, Reads_what_was_written_into_it) {
   const auto memory = AgentMemory::create(small_plan());
   ASSERT_TRUE(memory);
   Mapped mapped(*memory);
-  FakeAgent agent(mapped.report());
+  FakeAgent agent(mapped.tables());
   agent.image("/build/test");
-  mapped.table<uint32_t>(mapped.header().plan.probe_hits)[4] = 3;
-  mapped.report().rules[2].fired.store(8);
+  mapped.tables().probe_hits[4].store(3);
+  mapped.tables().rule_states[2].fired.store(8);
   const auto raw = memory->read();
   ASSERT_TRUE(raw);
   EXPECT_EQ(raw->images.size(), 1u);

@@ -119,7 +119,9 @@ Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
       {protocol::fork_server_variable, std::to_string(socket_number_in_server)});
   server->remember_files(*program, start.command.cwd);
   const SpawnFiles files{output.get(), output.get(), theirs.get(), socket_number_in_server};
-  if (const int code = spawn(start.command, start.environment, files, server->pid_); code != 0)
+  if (const int code = spawn(start.command, start.environment, files, start.fixed_addresses,
+                             server->pid_);
+      code != 0)
     return refuse(fmt::format("it cannot be started as a server: {}", std::strerror(code)));
   theirs.reset();
   if (const auto hello = server->wait_for_hello(start); !hello) return hello.error();
@@ -306,6 +308,7 @@ std::string identity_of(const Launch& launch) {
   add(launch.command.cwd);
   add(launch.core_dumps ? "core dumps" : "");
   add(launch.conditions.one_core ? "one core" : "");
+  add(launch.fixed_addresses ? "fixed addresses" : "");
   add(launch.crash_library);
   for (const EnvChange& change : launch.command.env)
     if (change.name != protocol::memory_variable)
@@ -358,7 +361,8 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   entry.variables = variables_of_runs(environment);
   crashes_.load(environment, launch.crash_library);
   load_agent(environment, launch.fork_server);
-  ServerStart start{launch.command, environment, launch.timeout, control, crashes_};
+  ServerStart start{launch.command, environment, launch.timeout, control, crashes_,
+                    launch.fixed_addresses};
   auto server = ForkServer::start(start);
   started.stopped = start.stopped;
   if (server) {

@@ -39,6 +39,7 @@ struct ServerStart {
   Duration at_most{};        // zero: no matter
   Control& control;
   const CrashWatch& crashes;
+  bool fixed_addresses = false;
   bool stopped = false;      // by a word from `control`; there is nothing wrong with the program
   bool ended_early = false;  // without having come to its main
 };

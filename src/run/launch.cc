@@ -82,6 +82,7 @@ std::string encode(const Launch& launch) {
   out.add(launch.conditions.one_core);
   out.add(std::bit_cast<uint64_t>(launch.conditions.cpu_share));
   out.add(launch.conditions.competitors);
+  out.add(launch.fixed_addresses);
   out.add(launch.slot);
   return out.bytes();
 }
@@ -113,6 +114,7 @@ Launch decode_launch(std::string_view bytes) {
   launch.conditions.one_core = in.number<bool>();
   launch.conditions.cpu_share = std::bit_cast<double>(in.number<uint64_t>());
   launch.conditions.competitors = in.number<int>();
+  launch.fixed_addresses = in.number<bool>();
   launch.slot = in.number<size_t>();
   return launch;
 }

@@ -28,6 +28,7 @@ struct Launch {
   std::string fork_server;    // the agent's library when it may come from a fork server; else empty
   std::string crash_library;  // what tells where it crashes; empty: nothing does
   Conditions conditions{};
+  bool fixed_addresses = false;  // the same in every run
   size_t slot = 0;  // which of those that run side by side this is
 };
 

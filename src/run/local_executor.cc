@@ -45,6 +45,32 @@ void forget_progress(CapturedOutput& output) {
   output.total -= before - output.head.size() - output.tail.size();
 }
 
+// A controlled run knows at once that it would hang, and where.
+void take_for_hang(const Trace& trace, ProcessResult& process) {
+  process.end = ProcessResult::End::timed_out;
+  process.thread_stacks.clear();
+  for (const DeadlockedThread& stuck : trace.controlled->deadlock) {
+    const TracedThread* thread = scheduled_thread(trace, stuck.thread);
+    if (thread == nullptr) continue;
+    ThreadAtEnd at_end{trace.processes[thread->process].pid, thread->tid, thread->name.text, {}, ""};
+    if (stuck.site < trace.sites.size()) {
+      const SiteName& site = trace.sites[stuck.site].name;
+      at_end.frames.push_back({site.function, site.file, site.line, true});
+    }
+    process.thread_stacks.push_back(std::move(at_end));
+  }
+}
+
+bool is_deadlocked(const ExperimentResult& result) {
+  return result.trace && result.trace->controlled && !result.trace->controlled->deadlock.empty();
+}
+
+// The signature stays that of the same hang in a run that nobody controls.
+void name_deadlock(ExperimentResult& result) {
+  if (!result.outcome.failures.empty())
+    result.outcome.failures.front().message = deadlock_text(*result.trace);
+}
+
 // Looked for when the test is to run: an earlier one, such as a fixture's set-up, may have made it.
 std::string what_is_missing(const Test& test) {
   if (!test.obstacle.empty()) return test.obstacle;
@@ -132,6 +158,8 @@ Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
   launch.project_code = options_.project_code;
   if (!ordered.agent) launch.crash_library = crash_library_for(launch.command);
   launch.conditions = experiment.conditions;
+  launch.fixed_addresses = experiment.plan.schedule.has_value();
+  if (experiment.plan.schedule) launch.conditions.one_core = true;  // a switch costs a tenth there
   launch.slot = slot.number;
   if (ordered.experiment.fork_server && !experiment.keep_leftovers)
     if (const auto library = agents_.library()) launch.fork_server = *library;
@@ -222,6 +250,8 @@ std::optional<Wakeup> LocalExecutor::ready_interrupt() {
 void LocalExecutor::read_trace(const Ordered& done, ExperimentResult& result) {
   auto trace = std::make_shared<const Trace>(
       agents_.read(*done.experiment.test, *done.agent, result.process));
+  if (trace->controlled && !trace->controlled->deadlock.empty())
+    take_for_hang(*trace, result.process);
   if (result.process.thread_stacks.empty())
     result.process.thread_stacks = agents_.stack_at_crash(*trace, result.process);
   result.trace = std::move(trace);
@@ -244,6 +274,7 @@ Wakeup LocalExecutor::finish(Slot& slot) {
       finished.result.process.no_fork_server = to_string(library.error());
   if (done.agent) read_trace(done, finished.result);
   finished.result.outcome = read_outcome(*done.experiment.test, finished.result.process);
+  if (is_deadlocked(finished.result)) name_deadlock(finished.result);
   if (logs_progress(*done.experiment.test)) forget_progress(finished.result.process.output);
   return finished;
 }

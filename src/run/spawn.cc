@@ -1,6 +1,7 @@
 #include "run/spawn.h"
 
 #include <fcntl.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -39,7 +40,7 @@ void restore_signals() {
 // In the child, which shares the supervisor's memory until it executes the program. A supervisor
 // that is killed cannot end its test any more, so the system does.
 int become(char** argv, char** environment, const std::string& cwd, const SpawnFiles& files,
-           pid_t supervisor) {
+           bool fixed_addresses, pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != supervisor) return ESRCH;
   ::setsid();
@@ -51,19 +52,20 @@ int become(char** argv, char** environment, const std::string& cwd, const SpawnF
   give(files.errors, STDERR_FILENO);
   if (files.passed >= 0) give(files.passed, files.passed_as);
   if (!cwd.empty() && ::chdir(cwd.c_str()) != 0) return errno;
+  if (fixed_addresses) ::personality(ADDR_NO_RANDOMIZE);
   ::execvpe(argv[0], argv, environment);
   return errno;
 }
 
 // Like posix_spawn, which can neither ask for the death signal nor do without a stack of its own.
 int start(char** argv, char** environment, const std::string& cwd, const SpawnFiles& files,
-          pid_t& pid) {
+          bool fixed_addresses, pid_t& pid) {
   const pid_t supervisor = ::getpid();
   volatile int error = 0;
   const pid_t child = ::vfork();
   if (child < 0) return errno;
   if (child == 0) {
-    error = become(argv, environment, cwd, files, supervisor);
+    error = become(argv, environment, cwd, files, fixed_addresses, supervisor);
     ::_exit(127);
   }
   pid = child;
@@ -98,11 +100,12 @@ std::optional<std::string> Environment::value(std::string_view name) const {
 }
 
 // A script that does not say what it is for is run by the shell, as execvpe does it.
-int spawn(const Command& command, Environment& environment, const SpawnFiles& files, pid_t& pid) {
+int spawn(const Command& command, Environment& environment, const SpawnFiles& files,
+          bool fixed_addresses, pid_t& pid) {
   std::vector<char*> argv;
   for (const std::string& word : command.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  return start(argv.data(), environment.get(), command.cwd, files, pid);
+  return start(argv.data(), environment.get(), command.cwd, files, fixed_addresses, pid);
 }
 
 void limit_core_dumps(bool allowed) {

@@ -43,7 +43,9 @@ struct SpawnFiles {
 };
 
 // Starts a command in a session of its own, without input. Returns 0 or an errno.
-int spawn(const Command& command, Environment& environment, const SpawnFiles& files, pid_t& pid);
+// With fixed addresses the system does not move the program's code, stack and heap.
+int spawn(const Command& command, Environment& environment, const SpawnFiles& files,
+          bool fixed_addresses, pid_t& pid);
 
 // In this process, for those that it will start.
 void limit_core_dumps(bool allowed);

@@ -33,6 +33,62 @@ Error about(const Intervention& what, std::string problem, std::string next) {
   return usage_error(std::move(problem), to_string(what.site), std::move(next));
 }
 
+// By name, so that neither side's order matters; one that is forgotten does not compile.
+protocol::Action lowered(Intervention::Action action) {
+  using From = Intervention::Action;
+  switch (action) {
+    case From::delay:
+      return protocol::Action::delay;
+    case From::hold:
+      return protocol::Action::hold;
+    case From::replace_time:
+      return protocol::Action::replace_time;
+    case From::watch:
+      return protocol::Action::watch;
+    case From::scale_time:
+      return protocol::Action::scale_time;
+  }
+  std::abort();
+}
+protocol::Position lowered(Intervention::Position position) {
+  using From = Intervention::Position;
+  switch (position) {
+    case From::before:
+      return protocol::Position::before;
+    case From::after:
+      return protocol::Position::after;
+    case From::start:
+      return protocol::Position::start;
+  }
+  std::abort();
+}
+protocol::Threads lowered(Intervention::Threads threads) {
+  using From = Intervention::Threads;
+  switch (threads) {
+    case From::any:
+      return protocol::Threads::any;
+    case From::named:
+      return protocol::Threads::named;
+    case From::in_class:
+      return protocol::Threads::in_class;
+  }
+  std::abort();
+}
+protocol::Visits lowered(Intervention::Visits visits) {
+  using From = Intervention::Visits;
+  switch (visits) {
+    case From::every:
+      return protocol::Visits::every;
+    case From::only_nth:
+      return protocol::Visits::only_nth;
+    case From::from_nth:
+      return protocol::Visits::from_nth;
+    case From::halving:
+      return protocol::Visits::halving;
+  }
+  std::abort();
+}
+
 // Why this cannot be done to this kind of site; nothing when it can.
 std::optional<Error> why_impossible(const Intervention& what, const unflake::Plan& plan) {
   using Action = Intervention::Action;
@@ -56,6 +112,36 @@ std::optional<Error> why_impossible(const Intervention& what, const unflake::Pla
   return std::nullopt;
 }
 
+SamplerKind lower(unflake::Sampler sampler) {
+  switch (sampler) {
+    case unflake::Sampler::stay:
+      return SamplerKind::stay;
+    case unflake::Sampler::random_walk:
+      return SamplerKind::random_walk;
+    case unflake::Sampler::pct:
+      return SamplerKind::pct;
+    case unflake::Sampler::pos:
+      return SamplerKind::pos;
+    case unflake::Sampler::surw:
+      return SamplerKind::surw;
+  }
+  return SamplerKind::stay;
+}
+
+LoweredSchedule lower_schedule(const Schedule& schedule) {
+  LoweredSchedule lowered;
+  const auto stall = std::chrono::nanoseconds(schedule.stall).count();
+  lowered.plan = {lower(schedule.sampler),
+                  static_cast<uint32_t>(std::clamp<int>(schedule.depth, 1, deepest_pct)),
+                  schedule.seed, schedule.length, static_cast<uint64_t>(std::max<int64_t>(0, stall))};
+  for (const Decision& decision : schedule.decisions)
+    lowered.decisions.push_back({decision.point, decision.thread, 0});
+  std::ranges::stable_sort(lowered.decisions, {}, &PlannedDecision::point);
+  lowered.selected = schedule.selected;
+  lowered.remaining = schedule.remaining;
+  return lowered;
+}
+
 class Lowerer {
  public:
   Lowerer(const unflake::Plan& plan, CodeMap& code, const TestMemory& memory)
@@ -73,6 +159,7 @@ class Lowerer {
       if (auto done = add_extra_function(function); !done) return done.error();
     if (plan_.failures) add_reporters();
     if (plan_.functions) add_functions();
+    if (plan_.schedule) lowered_.schedule = lower_schedule(*plan_.schedule);
     order();
     return std::move(lowered_);
   }
@@ -139,10 +226,10 @@ class Lowerer {
     rule.executable = *executable;
     rule.anchor = what.anchor ? lowered_.rule_of[*what.anchor] : none;
     rule.other = what.until ? lowered_.rule_of[*what.until] : none;
-    rule.action = static_cast<Action>(what.action);
-    rule.position = static_cast<Position>(what.position);
-    rule.threads = static_cast<Threads>(what.threads);
-    rule.visits = static_cast<Visits>(what.visits);
+    rule.action = lowered(what.action);
+    rule.position = lowered(what.position);
+    rule.threads = lowered(what.threads);
+    rule.visits = lowered(what.visits);
     return rule;
   }
 
@@ -165,6 +252,9 @@ class Lowerer {
   Result<void> add_call(const SiteName& name, uint32_t first_rule, uint32_t rule_count) {
     const LearnedSite* site = memory_.sites.find(name);
     if (!site) return unknown_site(name, memory_.sites.names());
+    if (std::ranges::all_of(site->addresses, &std::string::empty, &CodeAddress::image_path))
+      return usage_error("no agent can act there yet: this code is in no program or library file",
+                         to_string(name), "name a site of native code");
     for (const CodeAddress& address : site->addresses) {
       const auto image = std::ranges::find_if(
           images_, [&](const RawImage* one) { return one->path == address.image_path; });

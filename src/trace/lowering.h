@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/plan.h"
 #include "model/site.h"
-#include "protocol/agent_protocol.h"
+#include "protocol/schedule_protocol.h"
 
 namespace unflake {
 
@@ -21,6 +22,13 @@ struct LoweredImage {
   std::vector<protocol::SkipRange> skips;  // ordered by start
 };
 
+struct LoweredSchedule {
+  protocol::SchedulePlan plan{};
+  std::vector<protocol::PlannedDecision> decisions;  // ordered by point
+  std::vector<uint64_t> selected;
+  std::vector<uint64_t> remaining;
+};
+
 // A plan in the agent's terms: numbers and addresses instead of names.
 struct LoweredPlan {
   uint32_t flags = 0;   // of protocol::PlanFlags
@@ -31,6 +39,7 @@ struct LoweredPlan {
   std::vector<protocol::Rule> rules;      // a site's own stand together
   std::vector<protocol::Probe> probes;
   std::vector<std::string> system_prefixes;
+  std::optional<LoweredSchedule> schedule;
 
   std::vector<uint32_t> rule_of;      // per intervention of the plan: its rule
   std::vector<SiteName> probe_names;  // per probe: its site; without a name where it has none

@@ -25,9 +25,36 @@ constexpr std::pair<uint32_t, const char*> degraded_words[] = {
 
 constexpr size_t most_lines_of_a_function = 300;
 
-constexpr const char* failure_words[] = {"assertion", "assert",        "abort",
-                                         "exception", "thrown before", "signal"};
-static_assert(std::size(failure_words) == static_cast<size_t>(protocol::FailureKind::signal) + 1);
+const char* word_for(protocol::FailureKind kind) {
+  using Kind = protocol::FailureKind;
+  switch (kind) {
+    case Kind::assertion:
+      return "assertion";
+    case Kind::assert_macro:
+      return "assert";
+    case Kind::abort:
+      return "abort";
+    case Kind::exception:
+      return "exception";
+    case Kind::thrown_before:
+      return "thrown before";
+    case Kind::signal:
+      return "signal";
+  }
+  return "";
+}
+
+const char* word_for(AgentKind kind) {
+  switch (kind) {
+    case AgentKind::native:
+      return "native";
+    case AgentKind::jvm:
+      return "jvm";
+    case AgentKind::python:
+      return "python";
+  }
+  return "";
+}
 
 // A type as std::type_info has it, which mangled names contain.
 std::string type_name(const std::string& mangled) {
@@ -56,6 +83,7 @@ class Raiser {
   Trace operator()() {
     find_origin();
     add_images();
+    add_names();
     add_processes();
     add_stacks();
     add_threads();
@@ -65,6 +93,7 @@ class Raiser {
     add_interventions();
     add_failures();
     add_functions();
+    add_control();
     for (const auto& [reason, count] : plan_.unprobeable)
       trace_.problems.push_back(fmt::format("{} functions could not be traced: {}", count, reason));
     trace_.drops = raw_.drops;
@@ -95,6 +124,16 @@ class Raiser {
     }
   }
 
+  // Code in no image is the project's when its file is.
+  void add_names() {
+    for (const RawName& name : raw_.names) {
+      const bool is_project = code_.policy().is_project_file(name.file);
+      if (is_project) memory_.sites.files().add({name.file});
+      named_.push_back(
+          {{Frame{name.function, name.file, name.line, 0, false}}, is_project ? 0u : 1u});
+    }
+  }
+
   void add_processes() {
     for (const RawProcess& process : raw_.processes) {
       TracedProcess added{static_cast<int>(process.pid),
@@ -102,7 +141,8 @@ class Raiser {
                           process.executable,
                           process.name,
                           since_start(process.started_ns),
-                          {}};
+                          {},
+                          word_for(process.agent)};
       for (const auto& [bit, words] : degraded_words)
         if (process.degraded & bit) added.degraded.emplace_back(words);
       trace_.processes.push_back(std::move(added));
@@ -118,6 +158,7 @@ class Raiser {
 
   // Addresses in a stack are return addresses, but for one that a signal or a probe interrupted.
   const NamedCode* place_of(const RawAddress& address, bool exact = false) {
+    if (address.name != no_index) return &named_[address.name];
     if (address.image == no_index) return nullptr;
     const RawImage& image = raw_.images[address.image];
     return &(exact ? code_.at(image, address.offset) : code_.before(image, address.offset));
@@ -156,7 +197,16 @@ class Raiser {
     const RawAddress address = caller ? *caller : frames.empty() ? RawAddress{} : frames.front();
     const NamedCode* place = place_of(address);
     if (!place) return "unknown";
-    return to_string(memory_.sites.name_place(raw_.images[address.image], *place, address.offset));
+    return to_string(
+        memory_.sites.name_place(image_of(address), *place, address_in_image(address)));
+  }
+
+  // A name says all about its code, in every run; its number says nothing.
+  RawImage image_of(const RawAddress& address) const {
+    return address.image == no_index ? RawImage() : raw_.images[address.image];
+  }
+  static uint64_t address_in_image(const RawAddress& address) {
+    return address.name == no_index ? address.offset : 0;
   }
 
   std::string foreign_program(const RawThread& thread) const {
@@ -209,11 +259,14 @@ class Raiser {
   }
 
   void learn_call(const RawAddress& address, uint16_t api) {
-    if (address.image == no_index) return;
-    const RawImage& image = raw_.images[address.image];
-    const NamedCode& place = code_.before(image, address.offset);
-    const LearnedSite& learned = memory_.sites.learn_call(image, place, address.offset, api);
-    memory_.images.try_emplace(image.path, image);  // whosever it is, a plan may name the site
+    const NamedCode* found = place_of(address);
+    if (!found) return;
+    const NamedCode& place = *found;
+    const RawImage image = image_of(address);
+    const LearnedSite& learned =
+        memory_.sites.learn_call(image, place, address_in_image(address), api);
+    if (address.image != no_index)
+      memory_.images.try_emplace(image.path, image);  // whosever it is, a plan may name the site
     TracedSite site{learned.name, api_facts[api].group_name, "", address.image, address.offset,
                     api};
     if (!place.frames.empty())
@@ -319,7 +372,7 @@ class Raiser {
   void add_failures() {
     for (const RawFailure& failure : raw_.failures) {
       TracedFailure added;
-      added.kind = failure_words[static_cast<uint32_t>(failure.kind)];
+      added.kind = word_for(failure.kind);
       added.thread = failure.thread;
       added.signal = failure.signal;
       added.at = since_start(failure.at_ns);
@@ -333,6 +386,46 @@ class Raiser {
       if (added.file.empty()) locate(added, failure.frames, interrupted);
       trace_.failures.push_back(std::move(added));
     }
+  }
+
+  // By number, as threads were created; not all of them need have room in the report.
+  std::vector<uint32_t> scheduled_threads() const {
+    std::vector<uint32_t> threads;
+    for (size_t i = 0; i < raw_.threads.size(); ++i) {
+      const uint32_t number = raw_.threads[i].scheduled;
+      if (number == no_index) continue;
+      if (number >= threads.size()) threads.resize(number + 1, no_index);
+      threads[number] = static_cast<uint32_t>(i);
+    }
+    return threads;
+  }
+
+  uint32_t site_of_step(uint32_t site) {
+    return site == no_index ? no_index : symbolic_site(site, no_index);
+  }
+
+  void add_control() {
+    if (!plan_.schedule) return;
+    ControlledRun run;
+    RawControl nothing;
+    nothing.refused = true;
+    nothing.reason = "the agent was not in its first process";
+    const RawControl& raw = raw_.control ? *raw_.control : nothing;
+    run.digest = raw.digest;
+    run.points_in_all = raw.points_in_all;
+    run.switches = raw.switches;
+    run.virtual_time = to_duration(raw.virtual_ns);
+    run.threads = scheduled_threads();
+    if (raw.refused || raw.left) run.not_repeatable = raw.reason;
+    for (const RawPoint& point : raw.points)
+      run.points.push_back({point.thread, site_of_step(point.site), point.object, point.writes,
+                            point.enabled, point.chosen});
+    for (const RawStuckThread& stuck : raw.deadlock)
+      run.deadlock.push_back({stuck.thread, site_of_step(stuck.site), stuck.object,
+                              stuck.held_by == no_index ? std::nullopt
+                                                        : std::optional(stuck.held_by)});
+    if (raw.refused) trace_.problems.push_back("the run was not controlled: " + raw.reason);
+    trace_.controlled = std::move(run);
   }
 
   // Where the message does not tell the place, the first project frame does.
@@ -351,7 +444,7 @@ class Raiser {
     for (size_t i = 0; i < std::min(raw_.probe_hits.size(), plan_.probes.size()); ++i) {
       const Probe& probe = plan_.probes[i];
       if (!(probe.flags & probe_one_shot) || raw_.probe_hits[i] == 0) continue;
-      const std::string& path = plan_.images[image_of(probe.address)].path;
+      const std::string& path = plan_.images[protocol::image_of(probe.address)].path;
       const auto image = std::ranges::find(raw_.images, path, &RawImage::path);
       if (image == raw_.images.end()) continue;
       const NamedCode& place = code_.at(*image, offset_of(probe.address));
@@ -388,6 +481,7 @@ class Raiser {
   CodeMap& code_;
   TestMemory& memory_;
   Trace trace_;
+  std::vector<NamedCode> named_;  // as RawTrace::names
   uint64_t origin_ = 0;
   std::vector<std::optional<RawAddress>> callers_;  // per stack
   std::map<std::pair<RawAddress, uint16_t>, uint32_t> calls_;

@@ -7,6 +7,7 @@
 
 #include "support/fake_agent.h"
 #include "support/fake_image.h"
+#include "trace/lowering.h"
 
 namespace unflake {
 namespace {
@@ -69,6 +70,64 @@ TEST_F(Raising, A_call_is_named_by_the_line_before_its_return_address) {
   EXPECT_EQ(trace.visits[0].visits, 3u);
   EXPECT_EQ(trace.visits[0].waited, Duration(5000));
   EXPECT_THAT(trace.problems, IsEmpty());
+}
+
+// As the agent of an interpreter would write it: nothing of the script is in an image.
+TEST_F(Raising, Code_that_is_in_no_image_has_the_names_that_its_agent_gave) {
+  memory_.report().processes[process_].agent = AgentKind::python;
+  const Address get = agent_.name("Queue.get", "/src/app/queue.py", 40);
+  const Address wait = agent_.name("Condition.wait", "/usr/lib/python3.11/threading.py", 320);
+  const Address test = agent_.name("test_queue", "/src/app/test_queue.py", 12);
+  const uint32_t stack = agent_.stack({wait, get, test});
+  const uint32_t worker =
+      agent_.thread(process_, 21, 22, t0 + 3000, main_, agent_.stack({test}), 0);
+  const uint32_t site = agent_.site(wait, Api::sem_wait);
+  agent_.past(worker, site, 1);
+  agent_.event(worker, site, t0 + 4000, t0 + 5000, stack);
+  agent_.failure(protocol::FailureKind::exception, worker, t0 + 6000, {get, test});
+  const Trace trace = raised();
+  EXPECT_THAT(trace.problems, IsEmpty());
+  EXPECT_EQ(trace.processes[0].agent, "python");
+  EXPECT_THAT(sites_of(trace), ElementsAre("queue.py:40:sem_wait"));
+  EXPECT_EQ(trace.sites[0].location, "app/queue.py:40 in Queue.get");
+  ASSERT_EQ(trace.events.size(), 1u);
+  const std::vector<TracedFrame>& frames = trace.stacks[trace.events[0].stack].frames;
+  ASSERT_EQ(frames.size(), 3u);
+  EXPECT_EQ(frames[0].source[0].function, "Condition.wait");
+  EXPECT_EQ(frames[0].first_project, no_index);
+  EXPECT_EQ(frames[1].source[0].function, "Queue.get");
+  EXPECT_EQ(frames[1].first_project, 0u);
+  EXPECT_EQ(trace.threads[1].name.text, "test_queue.py:12#1");
+  ASSERT_EQ(trace.failures.size(), 1u);
+  EXPECT_EQ(trace.failures[0].line, 40);
+}
+
+// The numbers of names differ from run to run.
+TEST_F(Raising, A_named_site_is_the_same_in_every_run) {
+  const Address first = agent_.name("first", "/src/a.py", 1);
+  agent_.past(main_, agent_.site(first, Api::nanosleep), 1);
+  EXPECT_THAT(sites_of(raised()), ElementsAre("a.py:1:nanosleep"));
+  FakeMemory later;
+  FakeAgent agent(later.report());
+  const uint32_t process = agent.process(agent.image("/build/server_test"), t0 + 1000);
+  const uint32_t main = agent.thread(process, main_thread, main_thread, t0 + 2000);
+  const Address second = agent.name("second", "/src/a.py", 2);
+  const Address again = agent.name("first", "/src/a.py", 1);
+  agent.past(main, agent.site(again, Api::nanosleep), 1);
+  agent.past(main, agent.site(second, Api::nanosleep), 1);
+  EXPECT_THAT(sites_of(raise(later.read(), plan_, code_, test_)),
+              testing::UnorderedElementsAre("a.py:1:nanosleep", "a.py:2:nanosleep"));
+}
+
+TEST_F(Raising, No_plan_can_act_at_code_that_is_in_no_image) {
+  agent_.past(main_, agent_.site(agent_.name("f", "/src/a.py", 1), Api::nanosleep), 1);
+  const Trace trace = raised();
+  unflake::Plan plan;
+  plan.interventions.resize(1);
+  plan.interventions[0].site = trace.sites[0].name;
+  const auto refused = lower(plan, code_, test_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().what, HasSubstr("in no program or library file"));
 }
 
 TEST_F(Raising, What_a_header_of_the_system_inlined_is_passed_over) {
@@ -187,8 +246,8 @@ TEST_F(Raising, A_signal_happens_at_its_address_and_not_before_it) {
 
 TEST_F(Raising, Interventions_report_in_the_order_of_the_plan) {
   plan_.rule_of = {1, 0};
-  memory_.report().rules[1].fired.store(7);
-  memory_.report().rules[1].added_ns.store(2'000'000);
+  memory_.report().rule_states[1].fired.store(7);
+  memory_.report().rule_states[1].added_ns.store(2'000'000);
   const Trace trace = raised();
   ASSERT_EQ(trace.interventions.size(), 2u);
   EXPECT_EQ(trace.interventions[0].fired, 7u);
@@ -204,7 +263,7 @@ TEST_F(Raising, One_shot_probes_that_were_hit_are_executed_functions) {
   plan_.probes[0] = {make_address(0, 0x100), 0, none, 1, {}, 0, probe_one_shot, 0, {}};
   plan_.probes[1] = {make_address(0, 0x200), 0, none, 1, {}, 0, probe_one_shot, 0, {}};
   plan_.probe_names.resize(2);
-  memory_.probe_hits()[1] = 1;
+  memory_.report().probe_hits[1].store(1);
   const Trace trace = raised();
   ASSERT_EQ(trace.functions.size(), 1u);
   EXPECT_EQ(trace.functions[0].name, "called");
@@ -220,7 +279,7 @@ TEST_F(Raising, An_executed_function_has_the_lines_of_its_project_file) {
   plan_.images = {{"/build/server_test", "", true, {}}};
   plan_.probes = {{make_address(0, 0x200), 0, none, 1, {}, 0, probe_one_shot, 0, {}}};
   plan_.probe_names.resize(1);
-  memory_.probe_hits()[0] = 1;
+  memory_.report().probe_hits[0].store(1);
   const Trace trace = raised();
   ASSERT_EQ(trace.functions.size(), 1u);
   EXPECT_EQ(trace.functions[0].file, "a.cc");

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include "protocol/schedule_protocol.h"
 
 namespace unflake {
 namespace {
@@ -13,8 +15,11 @@ using namespace protocol;
 
 enum State : uint32_t { free_slot, being_written, complete, ended };
 
-constexpr const char* drop_names[] = {"images", "processes", "threads", "sites",
-                                      "counts", "stacks",    "calls",   "failures"};
+constexpr std::pair<Dropped, const char*> drop_names[] = {
+    {dropped_images, "images"}, {dropped_processes, "processes"}, {dropped_threads, "threads"},
+    {dropped_sites, "sites"},   {dropped_tallies, "counts"},      {dropped_stacks, "stacks"},
+    {dropped_events, "calls"}, {dropped_failures, "failures"},   {dropped_names, "names"},
+};
 static_assert(std::size(drop_names) == dropped_kinds);
 
 template <size_t N>
@@ -39,14 +44,14 @@ class Numbers {
 
 class Reader {
  public:
-  Reader(std::span<const std::byte> memory, const MemoryShape& shape)
-      : memory_(memory),
-        shape_(shape),
-        report_(*reinterpret_cast<const Report*>(memory.data() + report_offset)) {}
+  Reader(const std::byte* memory, const MemoryShape& shape, const Tables& report,
+         const ScheduleTables* schedule)
+      : memory_(memory), shape_(shape), report_(report), schedule_(schedule) {}
 
   RawTrace operator()() {
     check_header();
     read_images();
+    read_names();
     read_processes();
     read_stacks();
     read_threads();
@@ -57,6 +62,7 @@ class Reader {
     read_failures();
     read_probe_hits();
     read_drops();
+    if (schedule_ != nullptr) read_control();
     for (const auto& [what, count] : doubts_)
       raw_.problems.push_back(fmt::format("{} {}", count, what));
     return std::move(raw_);
@@ -82,20 +88,28 @@ class Reader {
 
   RawAddress address(Address address) {
     const uint32_t image = image_of(address);
+    if (image == named_code) return named(offset_of(address));
     return {image == unknown_image ? no_index : images_[image], offset_of(address)};
   }
 
+  RawAddress named(uint64_t number) {
+    const uint32_t known = number < none ? names_[static_cast<uint32_t>(number)] : no_index;
+    if (known == no_index) doubt("frames have no name");
+    return {no_index, known == no_index ? 0 : known, known};
+  }
+
   void check_header() {
-    const Header& header = *reinterpret_cast<const Header*>(memory_.data());
-    if (header.magic != magic || header.version != version ||
-        header.generation != shape_.generation || header.size != memory_.size())
+    if (::memcmp(memory_, &shape_.header, sizeof(Header)) != 0)
       raw_.problems.push_back("the test has written over the head of the agent's memory");
   }
 
-  static size_t used(uint32_t count, size_t room) { return std::min<size_t>(count, room); }
+  template <class T>
+  static size_t used(const Elements<T>& table) {
+    return std::min(table.used->load(), table.count);
+  }
 
   void read_images() {
-    for (size_t i = 0; i < used(report_.images_used.load(), max_images); ++i) {
+    for (size_t i = 0; i < used(report_.images); ++i) {
       const protocol::Image& image = report_.images[i];
       if (image.state.load() != complete) {
         doubt("images were not written to the end");
@@ -108,8 +122,26 @@ class Reader {
     }
   }
 
+  // The same name may have been given several times: by several processes, or in vain.
+  void read_names() {
+    std::map<RawName, uint32_t> known;
+    for (size_t i = 0; i < used(report_.names); ++i) {
+      const CodeName& name = report_.names[i];
+      RawName read{bounded(name.function), bounded(name.file),
+                   static_cast<int>(std::min<uint32_t>(name.line, INT32_MAX))};
+      if (name.state.load() != complete || (read.function.empty() && read.file.empty())) {
+        doubt("names were not written to the end");
+        continue;
+      }
+      const auto number = static_cast<uint32_t>(raw_.names.size());
+      const auto [found, is_new] = known.try_emplace(read, number);
+      if (is_new) raw_.names.push_back(std::move(read));
+      names_.set(i, found->second);
+    }
+  }
+
   void read_processes() {
-    for (size_t i = 0; i < used(report_.processes_used.load(), max_processes); ++i) {
+    for (size_t i = 0; i < used(report_.processes); ++i) {
       const Process& process = report_.processes[i];
       if (process.state.load() != complete) {
         doubt("processes were not written to the end");
@@ -123,16 +155,21 @@ class Reader {
       read.executable = checked(images_, process.executable, "processes name no image");
       read.started_ns = time(process.started_ns);
       read.degraded = process.degraded.load();
+      if (process.agent <= AgentKind::python)
+        read.agent = process.agent;
+      else
+        doubt("processes have an agent of no known kind");
       read.name = bounded(process.name);
       raw_.processes.push_back(std::move(read));
     }
   }
 
   void read_stacks() {
-    for (size_t i = 0; i < max_stacks; ++i) {
+    for (size_t i = 0; i < report_.stacks.count; ++i) {
       const Stack& stack = report_.stacks[i];
       if (stack.hash.load() == 0 || stack.complete.load() == 0) continue;
-      if (stack.count > deepest_stack || stack.first > max_frames - stack.count) {
+      const uint32_t room = report_.frames.count;
+      if (stack.count > deepest_stack || stack.first > room || stack.count > room - stack.first) {
         doubt("stacks lie outside of their memory");
         continue;
       }
@@ -144,7 +181,7 @@ class Reader {
   }
 
   void read_threads() {
-    for (size_t i = 0; i < used(report_.threads_used.load(), max_threads); ++i) {
+    for (size_t i = 0; i < used(report_.threads); ++i) {
       const Thread& thread = report_.threads[i];
       const uint32_t state = thread.state.load();
       const uint32_t process = processes_[thread.process];
@@ -169,15 +206,17 @@ class Reader {
     read.started_ns = time(thread.started_ns);
     read.ended_ns = time_or_never(thread.ended_ns.load());
     read.calls_dropped = thread.events_dropped.load();
+    if (thread.scheduled > 0 && thread.scheduled <= most_scheduled_threads)
+      read.scheduled = thread.scheduled - 1;
     return read;
   }
 
   void read_sites() {
-    for (size_t i = 0; i < max_sites; ++i) {
+    for (size_t i = 0; i < report_.sites.count; ++i) {
       const Site& site = report_.sites[i];
       if (site.key.load() == 0 || site.complete.load() == 0) continue;
       const bool is_call = site.api < static_cast<uint16_t>(Api::count);
-      if (!is_call && (site.api != probe_api || site.probe >= shape_.probes)) {
+      if (!is_call && (site.api != probe_api || site.probe >= report_.probes.count)) {
         doubt("sites are of no known kind");
         continue;
       }
@@ -194,7 +233,7 @@ class Reader {
   }
 
   void read_tallies() {
-    for (const TallyTable& table : report_.tables) {
+    for (const TallyTable& table : report_.tallies) {
       const uint32_t owner = table.thread.load();
       if (owner == 0) continue;
       const uint32_t thread = checked(threads_, owner - 1, "tables of counts name no thread");
@@ -203,7 +242,7 @@ class Reader {
         if (tally.key != 0)
           add_tally(thread, tally.site, tally.visits.load(), tally.waited_ns.load());
     }
-    for (size_t i = 0; i < used(report_.past_tallies_used.load(), max_past_tallies); ++i) {
+    for (size_t i = 0; i < used(report_.past_tallies); ++i) {
       const PastTally& past = report_.past_tallies[i];
       const uint32_t owner = past.thread.load();
       if (owner == 0) continue;  // was not written to the end
@@ -213,7 +252,7 @@ class Reader {
   }
 
   void read_calls() {
-    for (size_t i = 0; i < used(report_.threads_used.load(), max_threads); ++i) {
+    for (size_t i = 0; i < used(report_.threads); ++i) {
       const uint32_t thread = threads_[static_cast<uint32_t>(i)];
       if (thread == no_index) continue;
       const size_t first = raw_.calls.size();
@@ -226,7 +265,8 @@ class Reader {
   void read_chunks(uint32_t number, uint32_t thread) {
     uint64_t overwritten = 0;
     uint32_t next = report_.threads[number].first_chunk;
-    for (size_t left = max_chunks; next < max_chunks && left > 0; --left) {
+    const uint32_t room = report_.chunks.count;
+    for (size_t left = room; next < room && left > 0; --left) {
       const Chunk& chunk = report_.chunks[next];
       if (chunk.thread.load() != number + 1) break;
       overwritten += read_chunk(chunk, thread);
@@ -248,7 +288,7 @@ class Reader {
   }
 
   void read_call(const Event& event, uint32_t thread) {
-    if (raw_.calls.size() >= max_chunks * events_per_chunk) return;
+    if (raw_.calls.size() >= report_.chunks.count * events_per_chunk) return;
     RawCall read;
     read.site = checked(sites_, event.site, "calls name no site");
     if (read.site == no_index) return;
@@ -266,15 +306,13 @@ class Reader {
   }
 
   void read_rules() {
-    for (size_t i = 0; i < std::min(shape_.rules, max_rules); ++i) {
-      const RuleState& state = report_.rules[i];
+    for (const RuleState& state : report_.rule_states)
       raw_.rules.push_back(
           {state.visits.load(), state.fired.load(), state.added_ns.load(), state.let_go.load()});
-    }
   }
 
   void read_failures() {
-    for (size_t i = 0; i < used(report_.failures_used.load(), max_failures); ++i) {
+    for (size_t i = 0; i < used(report_.failures); ++i) {
       const protocol::Failure& failure = report_.failures[i];
       if (failure.committed.load() == 0) {
         doubt("failures were not written to the end");
@@ -305,38 +343,92 @@ class Reader {
   }
 
   void read_probe_hits() {
-    const size_t end = shape_.probe_hits_offset + shape_.probes * sizeof(uint32_t);
-    if (shape_.probes == 0 || end > memory_.size()) return;
-    raw_.probe_hits.resize(shape_.probes);
-    std::copy_n(memory_.data() + shape_.probe_hits_offset, shape_.probes * sizeof(uint32_t),
-                reinterpret_cast<std::byte*>(raw_.probe_hits.data()));
+    for (const Shared<uint32_t>& hits : report_.probe_hits) raw_.probe_hits.push_back(hits.load());
   }
 
   void read_drops() {
-    for (size_t i = 0; i < dropped_kinds; ++i) {
-      uint64_t count = report_.dropped[i].load();
-      if (i == dropped_events) {
+    for (const auto& [kind, what] : drop_names) {
+      uint64_t count = report_.dropped[kind].load();
+      if (kind == dropped_events) {
         uint64_t of_threads = 0;
         for (const RawThread& thread : raw_.threads) of_threads += thread.calls_dropped;
         count = std::max(count, of_threads);
       }
-      if (count > 0) raw_.drops.push_back({drop_names[i], count});
+      if (count > 0) raw_.drops.push_back({what, count});
     }
   }
 
-  const std::span<const std::byte> memory_;
+  void read_control() {
+    const ControlReport& control = schedule_->control[0];
+    if (control.state.load() == 0) return;
+    RawControl read;
+    read.refused = control.state.load() == 2;
+    read.left = control.left.load() != 0;
+    read.reason = bounded(control.reason);
+    read.digest = control.digest.load();
+    read.switches = control.switches.load();
+    read.virtual_ns = control.virtual_ns.load();
+    read.points_in_all = control.points.load();
+    const size_t known = std::min<uint64_t>(read.points_in_all, schedule_->points.count);
+    for (size_t i = 0; i < known; ++i) {
+      auto point = point_of(schedule_->points[i]);
+      if (!point) break;  // what comes behind it would have another number
+      read.points.push_back(std::move(*point));
+    }
+    const size_t stuck = std::min(control.deadlocks.load(), schedule_->deadlocked.count);
+    for (size_t i = 0; i < stuck; ++i) add_stuck(schedule_->deadlocked[i], read);
+    raw_.control = std::move(read);
+  }
+
+  // None when there was no room for who was enabled, or the test has written over it.
+  std::optional<RawPoint> point_of(const ScheduledPoint& point) {
+    const auto& enabled = schedule_->enabled;
+    if (point.first_enabled > enabled.count ||
+        point.enabled_count > enabled.count - point.first_enabled)
+      return std::nullopt;
+    RawPoint read{point.object, point.thread, site_of(point.site), point.writes != 0, point.chosen,
+                  {}};
+    for (size_t i = 0; i < point.enabled_count; ++i)
+      read.enabled.push_back(enabled[point.first_enabled + i]);
+    const bool is_right = std::ranges::is_sorted(read.enabled) && point.thread < most_scheduled_threads &&
+                          std::ranges::binary_search(read.enabled, read.chosen);
+    if (!is_right) doubt("switch points make no sense");
+    return is_right ? std::optional(read) : std::nullopt;
+  }
+
+  void add_stuck(const StuckThread& stuck, RawControl& control) {
+    if (stuck.thread >= most_scheduled_threads) return doubt("threads in a deadlock are none");
+    control.deadlock.push_back(
+        {stuck.thread, site_of(stuck.site), stuck.object,
+         stuck.held_by < most_scheduled_threads ? stuck.held_by : no_index});
+  }
+
+  uint32_t site_of(uint32_t site) {
+    return site == none ? no_index : checked(sites_, site, "switch points name no site");
+  }
+
+  const std::byte* const memory_;
   const MemoryShape& shape_;
-  const Report& report_;
+  const Tables& report_;
+  const ScheduleTables* const schedule_;  // nullptr: the plan had none
   RawTrace raw_;
-  Numbers images_{max_images}, processes_{max_processes}, stacks_{max_stacks},
-      threads_{max_threads}, sites_{max_sites};
+  Numbers images_{report_.images.count}, names_{report_.names.count},
+      processes_{report_.processes.count}, stacks_{report_.stacks.count},
+      threads_{report_.threads.count}, sites_{report_.sites.count};
   std::map<std::string, uint64_t> doubts_;
 };
 
 }  // namespace
 
 RawTrace read_raw_trace(std::span<const std::byte> memory, const MemoryShape& shape) {
-  if (memory.size() >= tables_offset) return Reader(memory, shape)();
+  // Nothing is written: the tables are those that an agent would write.
+  char* base = const_cast<char*>(reinterpret_cast<const char*>(memory.data()));
+  Tables report;
+  ScheduleTables schedule;
+  if (memory.size() >= shape.header.size && find_tables(base, shape.header, report)) {
+    const bool is_controlled = find_tables(base, shape.header, schedule);
+    return Reader(memory.data(), shape, report, is_controlled ? &schedule : nullptr)();
+  }
   RawTrace nothing;
   nothing.problems.push_back("the agent's memory is too small to be one");
   return nothing;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct RawProcess {
   uint32_t executable = no_index;
   uint64_t started_ns = 0;  // since the memory was made, as all times here
   uint32_t degraded = 0;
+  protocol::AgentKind agent = protocol::AgentKind::native;
   std::string name;
 };
 
@@ -40,12 +42,21 @@ struct RawThread {
   uint64_t started_ns = 0;
   uint64_t ended_ns = 0;  // 0: it lived as long as its process
   uint64_t calls_dropped = 0;
+  uint32_t scheduled = no_index;  // its number in a controlled run
 };
 
-// A place in an image of the report. An image that is not there makes it a plain address.
+// Code that is in no image, as its agent calls it. No two of a report are the same.
+struct RawName {
+  std::string function, file;
+  int line = 0;  // 0: not known
+  auto operator<=>(const RawName&) const = default;
+};
+
+// A place in an image of the report, or a name. Without both it is a plain address.
 struct RawAddress {
   uint32_t image = no_index;
   uint64_t offset = 0;
+  uint32_t name = no_index;
   auto operator<=>(const RawAddress&) const = default;
 };
 
@@ -93,8 +104,37 @@ struct RawFailure {
   std::string file, message, type;
 };
 
+struct RawPoint {
+  uint64_t object = 0;
+  uint32_t thread = 0;
+  uint32_t site = no_index;
+  bool writes = false;
+  uint32_t chosen = 0;
+  std::vector<uint32_t> enabled;
+};
+
+struct RawStuckThread {
+  uint32_t thread = 0;
+  uint32_t site = no_index;
+  uint64_t object = 0;
+  uint32_t held_by = no_index;
+};
+
+struct RawControl {
+  bool refused = false;  // `reason` says why
+  bool left = false;     // the run may be another one next time, and `reason` says why
+  std::string reason;
+  uint64_t digest = 0;
+  uint64_t points_in_all = 0;
+  uint64_t switches = 0;
+  uint64_t virtual_ns = 0;
+  std::vector<RawPoint> points;
+  std::vector<RawStuckThread> deadlock;
+};
+
 struct RawTrace {
   std::vector<RawImage> images;
+  std::vector<RawName> names;
   std::vector<RawProcess> processes;
   std::vector<RawThread> threads;
   std::vector<RawSite> sites;
@@ -106,15 +146,13 @@ struct RawTrace {
   std::vector<uint32_t> probe_hits;  // as in the plan
   std::vector<Drops> drops;
   std::vector<std::string> problems;
+  std::optional<RawControl> control;  // when a process was controlled, or refused it
 };
 
 // What unflake itself knows about the memory, and so need not believe.
 struct MemoryShape {
-  uint64_t generation = 0;
-  size_t rules = 0;
-  size_t probes = 0;
-  size_t probe_hits_offset = 0;
-  uint64_t made_ns = 0;  // CLOCK_MONOTONIC
+  protocol::Header header{};  // as it was written
+  uint64_t made_ns = 0;       // CLOCK_MONOTONIC
   uint64_t read_ns = 0;
 };
 

@@ -35,8 +35,8 @@ struct Valid {
     agent.event(worker, sleep, t0 + 50, t0 + 60);
     agent.failure(protocol::FailureKind::assertion, worker, t0 + 400,
                   {make_address(image, 0x4000), make_address(image, 0x5000)});
-    memory.report().rules[1].fired.store(4);
-    memory.probe_hits()[2] = 9;
+    memory.report().rule_states[1].fired.store(4);
+    memory.report().probe_hits[2].store(9);
   }
   FakeMemory memory;
   FakeAgent agent;
@@ -144,10 +144,10 @@ TEST(ReportReader, A_text_without_an_end_is_cut) {
 
 TEST(ReportReader, Counts_past_the_capacity_are_clamped) {
   Valid valid;
-  Report& report = valid.memory.report();
+  const Tables& report = valid.memory.report();
   for (Shared<uint32_t>* count :
-       {&report.images_used, &report.processes_used, &report.threads_used,
-        &report.past_tallies_used, &report.frames_used, &report.chunks_used, &report.failures_used})
+       {report.images.used, report.names.used, report.processes.used, report.threads.used,
+        report.past_tallies.used, report.frames.used, report.chunks.used, report.failures.used})
     count->store(0xffffffff);
   report.dropped[dropped_threads].store(12);
   const RawTrace raw = valid.memory.read();
@@ -175,7 +175,8 @@ void expect_consistent(const RawTrace& raw) {
     ASSERT_TRUE(event.thread < raw.threads.size() && event.site < raw.sites.size() &&
                 fits(event.stack, raw.stacks) && event.enter_ns <= event.exit_ns);
   for (const auto& stack : raw.stacks)
-    for (const RawAddress& frame : stack) ASSERT_TRUE(fits(frame.image, raw.images));
+    for (const RawAddress& frame : stack)
+      ASSERT_TRUE(fits(frame.image, raw.images) && fits(frame.name, raw.names));
   for (const RawFailure& failure : raw.failures)
     ASSERT_TRUE(fits(failure.thread, raw.threads) && failure.frames.size() <= deepest_stack);
 }
@@ -228,6 +229,88 @@ TEST(ReportReader, Survives_flips_in_a_valid_report) {
     for (auto change = undo.rbegin(); change != undo.rend(); ++change)
       valid.memory.bytes()[change->first] = change->second;
   }
+}
+
+TEST(ReportReader, A_frame_may_have_a_name_instead_of_an_address) {
+  Valid valid;
+  const Address get = valid.agent.name("Queue.get", "/src/queue.py", 40);
+  const uint32_t stack = valid.agent.stack({get, make_address(valid.image, 0x100)});
+  valid.memory.report().threads[valid.worker].spawn_stack = stack;
+  const RawTrace raw = valid.memory.read();
+  EXPECT_THAT(raw.problems, IsEmpty());
+  ASSERT_THAT(raw.names, SizeIs(1));
+  EXPECT_EQ(raw.names[0], (RawName{"Queue.get", "/src/queue.py", 40}));
+  const std::vector<RawAddress>& frames = raw.stacks[raw.threads[1].spawn_stack];
+  EXPECT_EQ(frames[0].name, 0u);
+  EXPECT_EQ(frames[0].image, no_index);
+  EXPECT_EQ(frames[1].name, no_index);
+}
+
+TEST(ReportReader, A_name_that_was_given_twice_is_one) {
+  Valid valid;
+  valid.agent.name("f", "/src/a.py", 1);
+  const Address again = valid.agent.name("f", "/src/a.py", 1);
+  const Address other = valid.agent.name("f", "/src/a.py", 2);
+  const uint32_t stack = valid.agent.stack({again, other});
+  valid.memory.report().threads[valid.worker].spawn_stack = stack;
+  const RawTrace raw = valid.memory.read();
+  const std::vector<RawAddress>& frames = raw.stacks[raw.threads[1].spawn_stack];
+  EXPECT_EQ(frames[0].name, 0u);
+  EXPECT_EQ(frames[1].name, 1u);
+}
+
+TEST(ReportReader, A_name_that_is_not_there_is_a_plain_frame_and_told) {
+  Valid valid;
+  const Address half = valid.agent.name("f", "/src/a.py", 1);
+  valid.memory.report().names[0].state.store(1);
+  const uint32_t stack =
+      valid.agent.stack({half, make_address(named_code, 7), make_address(named_code, offset_mask)});
+  valid.memory.report().threads[valid.worker].spawn_stack = stack;
+  const RawTrace raw = valid.memory.read();
+  EXPECT_THAT(raw.names, IsEmpty());
+  for (const RawAddress& frame : raw.stacks[raw.threads[1].spawn_stack])
+    EXPECT_EQ(frame, RawAddress());
+  EXPECT_THAT(raw.problems, Contains(HasSubstr("names were not written")));
+  EXPECT_THAT(raw.problems, Contains(HasSubstr("3 frames have no name")));
+}
+
+TEST(ReportReader, An_agent_of_no_known_kind_is_told) {
+  Valid valid;
+  valid.memory.report().processes[0].agent = AgentKind::python;
+  EXPECT_EQ(valid.memory.read().processes[0].agent, AgentKind::python);
+  valid.memory.report().processes[0].agent = static_cast<AgentKind>(77);
+  EXPECT_THAT(valid.memory.read().problems, Contains(HasSubstr("agent of no known kind")));
+}
+
+TEST(Protocol, A_layout_belongs_to_its_version) {
+  EXPECT_EQ(layout_digest(), layout_of_version)
+      << "The layout of the memory has changed. In protocol/agent_protocol.h raise `version`, if "
+         "its rule says so, and write "
+      << std::hex << std::showbase << layout_digest() << " into layout_of_version.";
+}
+
+TEST(Protocol, A_directory_that_leads_out_of_the_memory_is_refused) {
+  FakeMemory memory;
+  Tables tables;
+  auto* base = reinterpret_cast<char*>(memory.bytes().data());
+  ASSERT_TRUE(find_tables(base, memory.shape.header, tables));
+  for (const auto& change :
+       {Table{0, 1, 0, 0}, Table{0, 0, 1, 0}, Table{0, 0, 1u << 31, 0}, Table{0, 0, 0, 0x7fffffff}})
+    for (uint32_t i = 0; i < memory.shape.header.table_count; ++i) {
+      Header header = memory.shape.header;
+      header.tables[i].element_size += change.element_size;
+      header.tables[i].offset += change.offset;
+      header.tables[i].count += change.count;
+      EXPECT_FALSE(find_tables(base, header, tables)) << i;
+    }
+}
+
+TEST(Protocol, A_table_of_a_kind_that_is_not_known_is_passed_over) {
+  FakeMemory memory;
+  Tables tables;
+  Header header = memory.shape.header;
+  header.tables[header.table_count++] = {1000, 3, 5, 7};
+  EXPECT_TRUE(find_tables(reinterpret_cast<char*>(memory.bytes().data()), header, tables));
 }
 
 TEST(ReportReader, A_memory_that_is_too_small_is_a_problem_and_no_report) {

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "protocol/memory_layout.h"
 #include "support/temp_folder.h"
 
 namespace unflake {
@@ -39,53 +40,57 @@ class Memory {
       images.push_back(image);
       text += name + '\0';
     }
-    Plan plan{};
-    plan.images = append(images.data(), images.size() * sizeof(PlanImage), images.size());
-    plan.probes = append(set.probes.data(), probes_ * sizeof(Probe), probes_);
+    std::vector<PlanSite> sites;
     if (set.with_sites) {
-      const PlanSite site{
-          .offset = 0, .image = 0, .api = probe_api, .unused = 0, .first_rule = 0, .rule_count = 0};
-      plan.sites = append(&site, sizeof site, 1);
+      PlanSite site{};
+      site.api = probe_api;
+      sites.push_back(site);
     }
-    plan.text = append(text.data(), text.size(), text.size());
-    write(plan);
+    layout_.add(TableKind::rule_states, sizeof(RuleState), 0);
+    layout_.begin_plan();
+    add(TableKind::plan_images, images);
+    add(TableKind::skips, std::vector<SkipRange>());
+    add(TableKind::plan_sites, sites);
+    add(TableKind::rules, std::vector<Rule>());
+    add(TableKind::probes, set.probes);
+    add(TableKind::system_prefixes, std::vector<uint32_t>());
+    add(TableKind::text, std::vector<char>(text.begin(), text.end()));
+    layout_.end_plan();
+    hits_ = layout_.add(TableKind::probe_hits, sizeof(uint32_t), probes_);
+    write();
   }
 
   std::vector<uint32_t> hits() const {
     std::vector<uint32_t> hits(probes_);
-    read(hits.data(), probes_ * sizeof(uint32_t), hits_offset_);
+    read(hits.data(), probes_ * sizeof(uint32_t), hits_.offset);
     return hits;
   }
 
   uint32_t degraded() const {
+    const Header header = layout_.header(generation, {});
     std::vector<Process> processes(max_processes);
-    read(processes.data(), sizeof(Report::processes), report_offset + offsetof(Report, processes));
+    for (const Table& table : header.tables)
+      if (table.kind == static_cast<uint32_t>(TableKind::processes) && table.count > 0)
+        read(processes.data(), table.count * table.element_size, table.offset);
     uint32_t bits = 0;
     for (const Process& process : processes) bits |= process.degraded.load();
     return bits;
   }
 
  private:
-  Table append(const void* data, size_t size, size_t count) {
-    const Table table{static_cast<uint32_t>(tables_offset + tables_.size()),
-                      static_cast<uint32_t>(count)};
-    tables_.append(static_cast<const char*>(data), size);
-    tables_.resize((tables_.size() + 7) / 8 * 8);
-    return table;
+  template <class T>
+  void add(TableKind kind, const std::vector<T>& elements) {
+    const Table table = layout_.add(kind, sizeof(T), elements.size());
+    plan_.resize(table.offset - layout_.plan_begin());
+    plan_.append(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(T));
   }
 
-  void write(Plan& plan) {
-    const size_t end = tables_offset + tables_.size();
-    hits_offset_ = (end + page - 1) / page * page;
-    plan.probe_hits = {static_cast<uint32_t>(hits_offset_), static_cast<uint32_t>(probes_)};
-    Header header{magic,         version,
-                  generation,    hits_offset_ + probes_ * sizeof(uint32_t),
-                  report_offset, static_cast<uint32_t>(end),
-                  plan};
+  void write() {
+    const Header header = layout_.header(generation, {});
     std::ofstream file(path_, std::ios::binary);
     file.write(reinterpret_cast<const char*>(&header), sizeof header);
-    file.seekp(tables_offset);
-    file.write(tables_.data(), static_cast<std::streamsize>(tables_.size()));
+    file.seekp(static_cast<std::streamoff>(layout_.plan_begin()));
+    file.write(plan_.data(), static_cast<std::streamsize>(plan_.size()));
     file.close();
     if (!file || ::truncate(path_.c_str(), static_cast<off_t>(header.size)) != 0)
       throw std::runtime_error("cannot write " + path_);
@@ -99,9 +104,10 @@ class Memory {
   }
 
   std::string path_;
-  std::string tables_;
+  MemoryLayout layout_;
+  std::string plan_;
   size_t probes_;
-  size_t hits_offset_ = 0;
+  Table hits_{};
 };
 
 [[noreturn]] void execute(const std::vector<std::string>& command,

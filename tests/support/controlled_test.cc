@@ -145,6 +145,7 @@ class ControlledWorld {
     traced.name.text = name;
     traced.name.name = fnv1a(name);
     trace_.threads.push_back(traced);
+    run_.threads.push_back(number);
     sampler_->announce(number, {0, false});
   }
 

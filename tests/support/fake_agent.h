@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "protocol/agent_protocol.h"
+#include "protocol/memory_layout.h"
 #include "trace/raw_trace.h"
 
 namespace unflake {
@@ -18,10 +19,10 @@ namespace unflake {
 // Plays the agent's part: writes a report into memory as an agent would.
 class FakeAgent {
  public:
-  explicit FakeAgent(protocol::Report& report) : report(report) {}
+  explicit FakeAgent(const protocol::Tables& report) : report(report) {}
 
   uint32_t image(const std::string& path, bool is_project = true) {
-    const uint32_t number = report.images_used.add(1);
+    const uint32_t number = report.images.used->add(1);
     protocol::Image& image = report.images[number];
     path.copy(image.path, sizeof image.path);
     image.build_id_size = 0;
@@ -30,8 +31,19 @@ class FakeAgent {
     return number;
   }
 
+  // A name for code that is in no image.
+  protocol::Address name(const std::string& function, const std::string& file, uint32_t line) {
+    const uint32_t number = report.names.used->add(1);
+    protocol::CodeName& name = report.names[number];
+    function.copy(name.function, sizeof name.function);
+    file.copy(name.file, sizeof name.file);
+    name.line = line;
+    name.state.store(2);
+    return protocol::make_address(protocol::named_code, number);
+  }
+
   uint32_t process(uint32_t executable, uint64_t started_ns, uint32_t parent = protocol::none) {
-    const uint32_t number = report.processes_used.add(1);
+    const uint32_t number = report.processes.used->add(1);
     protocol::Process& process = report.processes[number];
     process.pid = 1000 + number;
     process.parent = parent;
@@ -45,7 +57,7 @@ class FakeAgent {
   uint32_t thread(uint32_t process, uint64_t name, uint64_t thread_class, uint64_t started_ns,
                   uint32_t parent = protocol::none, uint32_t spawn_stack = protocol::none,
                   uint32_t ordinal = 0) {
-    const uint32_t number = report.threads_used.add(1);
+    const uint32_t number = report.threads.used->add(1);
     protocol::Thread& thread = report.threads[number];
     thread.process = process;
     thread.tid = 2000 + number;
@@ -63,9 +75,9 @@ class FakeAgent {
   uint32_t stack(const std::vector<protocol::Address>& frames) {
     const uint32_t number = stacks_++ * 7 % protocol::max_stacks;  // hashed: not in order
     protocol::Stack& stack = report.stacks[number];
-    stack.first = report.frames_used.add(static_cast<uint32_t>(frames.size()));
+    stack.first = report.frames.used->add(static_cast<uint32_t>(frames.size()));
     stack.count = static_cast<uint32_t>(frames.size());
-    std::ranges::copy(frames, report.frames + stack.first);
+    std::ranges::copy(frames, &report.frames[stack.first]);
     stack.hash.store(number + 1);
     stack.complete.store(1);
     return number;
@@ -79,7 +91,7 @@ class FakeAgent {
   }
 
   void past(uint32_t thread, uint32_t site, uint64_t visits, uint64_t waited_ns = 0) {
-    protocol::PastTally& past = report.past_tallies[report.past_tallies_used.add(1)];
+    protocol::PastTally& past = report.past_tallies[report.past_tallies.used->add(1)];
     past.site = site;
     past.visits = visits;
     past.waited_ns = waited_ns;
@@ -87,7 +99,7 @@ class FakeAgent {
   }
 
   void tally(uint32_t thread, uint32_t site, uint64_t visits, uint64_t waited_ns = 0) {
-    protocol::TallyTable& table = report.tables[thread];
+    protocol::TallyTable& table = report.tallies[thread];
     table.thread.store(thread + 1);
     protocol::Tally& tally = table.tallies[site % protocol::tallies_per_thread];
     tally.key = site + 1;
@@ -113,7 +125,7 @@ class FakeAgent {
 
   protocol::Failure& failure(protocol::FailureKind kind, uint32_t thread, uint64_t at_ns,
                              const std::vector<protocol::Address>& frames) {
-    protocol::Failure& failure = report.failures[report.failures_used.add(1)];
+    protocol::Failure& failure = report.failures[report.failures.used->add(1)];
     failure.kind = kind;
     failure.thread = thread;
     failure.at_ns = at_ns;
@@ -123,7 +135,7 @@ class FakeAgent {
     return failure;
   }
 
-  protocol::Report& report;
+  const protocol::Tables report;
   size_t most_chunks = protocol::max_chunks;
 
  private:
@@ -144,7 +156,7 @@ class FakeAgent {
     protocol::Chunk* last = &report.chunks[*first];
     while (last->next.load() != 0) last = &report.chunks[last->next.load() - 1];
     if (last->written.load() < protocol::events_per_chunk ||
-        report.chunks_used.load() >= most_chunks)
+        report.chunks.used->load() >= most_chunks)
       return *last;
     uint32_t number = 0;
     protocol::Chunk& added = new_chunk(thread, number);
@@ -153,7 +165,7 @@ class FakeAgent {
   }
 
   protocol::Chunk& new_chunk(uint32_t thread, uint32_t& number) {
-    number = report.chunks_used.add(1);
+    number = report.chunks.used->add(1);
     report.chunks[number].thread.store(thread + 1);
     return report.chunks[number];
   }
@@ -168,36 +180,44 @@ class FakeMemory {
   static constexpr uint64_t made_ns = 1'000'000'000;
 
   explicit FakeMemory(size_t rules = 0, size_t probes = 0)
-      : size_(protocol::tables_offset + probes * sizeof(uint32_t)) {
-    void* data = std::aligned_alloc(protocol::page,
-                                    (size_ + protocol::page - 1) / protocol::page * protocol::page);
+      : shape{header_for(rules, probes), made_ns, 2 * made_ns}, size_(shape.header.size) {
+    void* data = std::aligned_alloc(protocol::page, size_);
     std::fill_n(static_cast<char*>(data), size_, '\0');
     data_.reset(static_cast<std::byte*>(data));
-    shape = {7, rules, probes, protocol::tables_offset, made_ns, 2 * made_ns};
-    auto& header = *reinterpret_cast<protocol::Header*>(data);
-    header.magic = protocol::magic;
-    header.version = protocol::version;
-    header.generation = shape.generation;
-    header.size = size_;
+    std::memcpy(data, &shape.header, sizeof shape.header);
+    protocol::find_tables(static_cast<char*>(data), shape.header, tables_);
   }
 
   std::span<std::byte> bytes() { return {data_.get(), size_}; }
-  protocol::Report& report() {
-    return *reinterpret_cast<protocol::Report*>(data_.get() + protocol::report_offset);
-  }
-  uint32_t* probe_hits() {
-    return reinterpret_cast<uint32_t*>(data_.get() + protocol::tables_offset);
-  }
+  const protocol::Tables& report() const { return tables_; }
   RawTrace read() { return read_raw_trace(bytes(), shape); }
 
   MemoryShape shape;
 
  private:
+  static protocol::Header header_for(size_t rules, size_t probes) {
+    using namespace protocol;
+    MemoryLayout layout;
+    layout.add(TableKind::rule_states, sizeof(RuleState), rules);
+    layout.begin_plan();
+    layout.add(TableKind::plan_images, sizeof(PlanImage), 0);
+    layout.add(TableKind::skips, sizeof(SkipRange), 0);
+    layout.add(TableKind::plan_sites, sizeof(PlanSite), 0);
+    layout.add(TableKind::rules, sizeof(Rule), rules);
+    layout.add(TableKind::probes, sizeof(Probe), probes);
+    layout.add(TableKind::system_prefixes, sizeof(uint32_t), 0);
+    layout.add(TableKind::text, 1, 0);
+    layout.end_plan();
+    layout.add(TableKind::probe_hits, sizeof(uint32_t), probes);
+    return layout.header(7, {});
+  }
+
   struct Free {
     void operator()(std::byte* data) const { std::free(data); }
   };
   size_t size_;
   std::unique_ptr<std::byte, Free> data_;
+  protocol::Tables tables_;
 };
 
 }  // namespace unflake

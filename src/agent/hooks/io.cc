@@ -49,6 +49,15 @@ uint64_t timed_direction(int socket, int option) {
 
 }  // namespace
 
+// The same for calls whose flags may say that they do not wait.
+#define FLAGGED_HOOK(type, name, parameters, arguments, ...)    \
+  HOOK(type, name, parameters) {                                \
+    if (passes(Api::name, CALLER)) return real::name arguments; \
+    Visit visit(Api::name, CALLER, Subject{__VA_ARGS__});       \
+    Turn turn(visit, Subject{__VA_ARGS__}, flags);              \
+    return visit.leave(real::name arguments);                   \
+  }
+
 PLAIN_HOOK(int, connect, (int socket, const sockaddr* peer, socklen_t size), (socket, peer, size),
            word(socket))
 PLAIN_HOOK(int, accept, (int socket, sockaddr* peer, socklen_t* size), (socket, peer, size),
@@ -59,22 +68,22 @@ PLAIN_HOOK(int, bind, (int socket, const sockaddr* own, socklen_t size), (socket
            word(socket))
 PLAIN_HOOK(int, listen, (int socket, int backlog), (socket, backlog), word(socket))
 PLAIN_HOOK(int, shutdown, (int socket, int how), (socket, how), word(socket))
-PLAIN_HOOK(ssize_t, send, (int socket, const void* data, size_t size, int flags),
+FLAGGED_HOOK(ssize_t, send, (int socket, const void* data, size_t size, int flags),
            (socket, data, size, flags), word(socket), bytes(size))
-PLAIN_HOOK(ssize_t, sendto,
+FLAGGED_HOOK(ssize_t, sendto,
            (int socket, const void* data, size_t size, int flags, const sockaddr* peer,
             socklen_t peer_size),
            (socket, data, size, flags, peer, peer_size), word(socket), bytes(size))
-PLAIN_HOOK(ssize_t, sendmsg, (int socket, const msghdr* message, int flags),
+FLAGGED_HOOK(ssize_t, sendmsg, (int socket, const msghdr* message, int flags),
            (socket, message, flags), word(socket))
-PLAIN_HOOK(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags),
+FLAGGED_HOOK(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags),
            (socket, messages, count, flags), word(socket))
-PLAIN_HOOK(ssize_t, recv, (int socket, void* room, size_t size, int flags),
+FLAGGED_HOOK(ssize_t, recv, (int socket, void* room, size_t size, int flags),
            (socket, room, size, flags), word(socket), bytes(size))
-PLAIN_HOOK(ssize_t, recvfrom,
+FLAGGED_HOOK(ssize_t, recvfrom,
            (int socket, void* room, size_t size, int flags, sockaddr* peer, socklen_t* peer_size),
            (socket, room, size, flags, peer, peer_size), word(socket), bytes(size))
-PLAIN_HOOK(ssize_t, recvmsg, (int socket, msghdr* message, int flags), (socket, message, flags),
+FLAGGED_HOOK(ssize_t, recvmsg, (int socket, msghdr* message, int flags), (socket, message, flags),
            word(socket))
 
 PLAIN_HOOK(ssize_t, read, (int file, void* room, size_t size), (file, room, size), word(file),
@@ -112,6 +121,7 @@ PLAIN_HOOK(ssize_t, mq_receive, (mqd_t queue, char* room, size_t size, unsigned*
   HOOK(type, name, parameters) {                               \
     if (passes(Api::api, CALLER)) return real::name arguments; \
     Visit visit(Api::api, CALLER, Subject{__VA_ARGS__});       \
+    Turn turn(visit, Subject{__VA_ARGS__});                    \
     return visit.leave(real::name arguments);                  \
   }
 
@@ -141,6 +151,7 @@ SAME_HOOK(int, __openat64_2, openat, (int folder, const char* path, int flags),
     va_end(arguments);                                                   \
     if (passes(Api::open, CALLER)) return real::name(path, flags, mode); \
     Visit visit(Api::open, CALLER, {word(path)});                        \
+    Turn turn(visit, {word(path)});                                      \
     return visit.leave(real::name(path, flags, mode));                   \
   }
 #define OPENAT_HOOK(name)                                                          \
@@ -151,6 +162,7 @@ SAME_HOOK(int, __openat64_2, openat, (int folder, const char* path, int flags),
     va_end(arguments);                                                             \
     if (passes(Api::openat, CALLER)) return real::name(folder, path, flags, mode); \
     Visit visit(Api::openat, CALLER, {word(path)});                                \
+    Turn turn(visit, {word(path)});                                                \
     return visit.leave(real::name(folder, path, flags, mode));                     \
   }
 
@@ -165,6 +177,7 @@ HOOK(int, setsockopt, (int socket, int level, int option, const void* value, soc
   const int64_t time = is_time ? within(static_cast<const timeval*>(value)) : -1;
   Visit visit(Api::setsockopt, CALLER,
               {is_time ? timed_direction(socket, option) : word(socket), time});
+  Turn turn(visit, {word(socket)});
   timeval other;
   if (is_time && time > 0 && visit.other_time() >= 0) {
     other = to_timeval(time_to_arm(visit.other_time()));
@@ -176,6 +189,7 @@ HOOK(int, setsockopt, (int socket, int level, int option, const void* value, soc
 // Linux looks at the time only when a message has come, and then writes what is left of it.
 HOOK(int, recvmmsg, (int socket, mmsghdr* messages, unsigned count, int flags, timespec* time)) {
   Visit visit(Api::recvmmsg, CALLER, {word(socket), within(time)});
+  Turn turn(visit, {word(socket)}, flags);
   if (time == nullptr || visit.other_time() < 0) {
     const int result = real::recvmmsg(socket, messages, count, flags, time);
     return visit.leave(result, ended_by_time(result, count, time));
@@ -188,6 +202,7 @@ HOOK(int, recvmmsg, (int socket, mmsghdr* messages, unsigned count, int flags, t
 
 HOOK(int, semtimedop, (int set, sembuf* operations, size_t count, const timespec* time)) {
   Visit visit(Api::semtimedop, CALLER, {word(set), within(time)});
+  Turn turn(visit, {word(set), within(time)});
   timespec room;
   const int result = real::semtimedop(set, operations, count, relative_time(visit, time, room));
   return visit.leave(result, result != 0 && errno == EAGAIN);
@@ -196,6 +211,7 @@ HOOK(int, semtimedop, (int set, sembuf* operations, size_t count, const timespec
 HOOK(int, mq_timedsend,
      (mqd_t queue, const char* data, size_t size, unsigned priority, const timespec* deadline)) {
   Visit visit(Api::mq_timedsend, CALLER, until(word(queue), CLOCK_REALTIME, deadline));
+  Turn turn(visit, until(word(queue), CLOCK_REALTIME, deadline));
   timespec room;
   const int result = real::mq_timedsend(queue, data, size, priority,
                                         absolute_time(visit, CLOCK_REALTIME, deadline, room));
@@ -205,6 +221,7 @@ HOOK(int, mq_timedsend,
 HOOK(ssize_t, mq_timedreceive,
      (mqd_t queue, char* room, size_t size, unsigned* priority, const timespec* deadline)) {
   Visit visit(Api::mq_timedreceive, CALLER, until(word(queue), CLOCK_REALTIME, deadline));
+  Turn turn(visit, until(word(queue), CLOCK_REALTIME, deadline));
   timespec other;
   const ssize_t result = real::mq_timedreceive(
       queue, room, size, priority, absolute_time(visit, CLOCK_REALTIME, deadline, other));
@@ -224,30 +241,80 @@ int64_t within_select(const timeval* time) {
   return to_ns({time->tv_sec, time->tv_usec * 1000});
 }
 
+// In a controlled run the waiting is done before the call.
 int ms_to_pass(const Visit& visit, int given) {
+  if (is_controlled()) return 0;
   return visit.other_time() < 0 ? given : to_ms(visit.other_time());
+}
+const timespec* time_to_pass(const Visit& visit, const timespec* given, timespec& room) {
+  if (!models({0, within(given)})) return relative_time(visit, given, room);
+  room = {};
+  return &room;
+}
+
+// Whether a signal has ended the wait.
+bool await(const Visit& visit, pollfd* descriptors, nfds_t count, const Subject& subject) {
+  if (!models(subject)) return false;
+  const int64_t span = visit.other_time() >= 0 ? visit.other_time() : subject.value;
+  const bool interrupted =
+      wait_for_descriptors(visit, descriptors, static_cast<uint32_t>(count), span,
+                           subject.object) == Woken::interrupted;
+  if (interrupted) errno = EINTR;
+  return interrupted;
+}
+
+bool await_epoll(const Visit& visit, int epoll, int64_t span) {
+  pollfd watched{epoll, POLLIN, 0};
+  return await(visit, &watched, 1, {word(epoll), span});
+}
+
+nfds_t as_pollfds(int count, const fd_set* readable, const fd_set* writable, const fd_set* special,
+                  pollfd (&all)[FD_SETSIZE]) {
+  nfds_t used = 0;
+  for (int i = 0; i < count && i < FD_SETSIZE; ++i) {
+    short events = 0;
+    if (readable != nullptr && FD_ISSET(i, readable)) events |= POLLIN;
+    if (writable != nullptr && FD_ISSET(i, writable)) events |= POLLOUT;
+    if (special != nullptr && FD_ISSET(i, special)) events |= POLLPRI;
+    if (events != 0) all[used++] = {i, events, 0};
+  }
+  return used;
+}
+
+bool await_select(const Visit& visit, int count, const fd_set* readable, const fd_set* writable,
+                  const fd_set* special, int64_t span) {
+  if (!models({0, span})) return false;
+  pollfd all[FD_SETSIZE];
+  const nfds_t used = as_pollfds(count, readable, writable, special, all);
+  return await(visit, all, used, {used > 0 ? word(all[0].fd) : 0, span});
 }
 
 }  // namespace
 
 HOOK(int, poll, (pollfd * descriptors, nfds_t count, int time)) {
-  Visit visit(Api::poll, CALLER, {first_descriptor(descriptors, count), within_ms(time)});
+  const Subject subject{first_descriptor(descriptors, count), within_ms(time)};
+  Visit visit(Api::poll, CALLER, subject);
+  if (await(visit, descriptors, count, subject)) return visit.leave(-1);
   const int result = real::poll(descriptors, count, ms_to_pass(visit, time));
   return visit.leave(result, result == 0);
 }
 
 // What _FORTIFY_SOURCE makes of poll.
 HOOK(int, __poll_chk, (pollfd * descriptors, nfds_t count, int time, size_t size)) {
-  Visit visit(Api::poll, CALLER, {first_descriptor(descriptors, count), within_ms(time)});
+  const Subject subject{first_descriptor(descriptors, count), within_ms(time)};
+  Visit visit(Api::poll, CALLER, subject);
+  if (await(visit, descriptors, count, subject)) return visit.leave(-1);
   const int result = real::__poll_chk(descriptors, count, ms_to_pass(visit, time), size);
   return visit.leave(result, result == 0);
 }
 
 HOOK(int, ppoll, (pollfd * descriptors, nfds_t count, const timespec* time, const sigset_t* mask)) {
-  Visit visit(Api::ppoll, CALLER, {first_descriptor(descriptors, count), within(time)});
+  const Subject subject{first_descriptor(descriptors, count), within(time)};
+  Visit visit(Api::ppoll, CALLER, subject);
+  if (await(visit, descriptors, count, subject)) return visit.leave(-1);
   timespec room;
   sigset_t signals;
-  const int result = real::ppoll(descriptors, count, relative_time(visit, time, room),
+  const int result = real::ppoll(descriptors, count, time_to_pass(visit, time, room),
                                  filter_mask(mask, &signals));
   return visit.leave(result, result == 0);
 }
@@ -255,10 +322,12 @@ HOOK(int, ppoll, (pollfd * descriptors, nfds_t count, const timespec* time, cons
 HOOK(int, __ppoll_chk,
      (pollfd * descriptors, nfds_t count, const timespec* time, const sigset_t* mask,
       size_t size)) {
-  Visit visit(Api::ppoll, CALLER, {first_descriptor(descriptors, count), within(time)});
+  const Subject subject{first_descriptor(descriptors, count), within(time)};
+  Visit visit(Api::ppoll, CALLER, subject);
+  if (await(visit, descriptors, count, subject)) return visit.leave(-1);
   timespec room;
   sigset_t signals;
-  const int result = real::__ppoll_chk(descriptors, count, relative_time(visit, time, room),
+  const int result = real::__ppoll_chk(descriptors, count, time_to_pass(visit, time, room),
                                        filter_mask(mask, &signals), size);
   return visit.leave(result, result == 0);
 }
@@ -266,6 +335,16 @@ HOOK(int, __ppoll_chk,
 // Linux writes the rest of the time into the caller's variable.
 HOOK(int, select, (int count, fd_set* readable, fd_set* writable, fd_set* special, timeval* time)) {
   Visit visit(Api::select, CALLER, {word(count), within_select(time)});
+  if (models({0, within_select(time)})) {
+    const int64_t end = virtual_now() + within_select(time);
+    if (await_select(visit, count, readable, writable, special, within_select(time)))
+      return visit.leave(-1);
+    timeval none{};
+    const int result = real::select(count, readable, writable, special, &none);
+    const int64_t rest = end - virtual_now();
+    if (time != nullptr) *time = to_timeval(rest > 0 ? rest : 0);
+    return visit.leave(result, result == 0);
+  }
   if (visit.other_time() < 0) {
     const int result = real::select(count, readable, writable, special, time);
     return visit.leave(result, result == 0);
@@ -280,21 +359,24 @@ HOOK(int, pselect,
      (int count, fd_set* readable, fd_set* writable, fd_set* special, const timespec* time,
       const sigset_t* mask)) {
   Visit visit(Api::pselect, CALLER, {word(count), within(time)});
+  if (await_select(visit, count, readable, writable, special, within(time))) return visit.leave(-1);
   timespec room;
   sigset_t signals;
   const int result = real::pselect(count, readable, writable, special,
-                                   relative_time(visit, time, room), filter_mask(mask, &signals));
+                                   time_to_pass(visit, time, room), filter_mask(mask, &signals));
   return visit.leave(result, result == 0);
 }
 
 HOOK(int, epoll_wait, (int epoll, epoll_event* events, int most, int time)) {
   Visit visit(Api::epoll_wait, CALLER, {word(epoll), within_ms(time)});
+  if (await_epoll(visit, epoll, within_ms(time))) return visit.leave(-1);
   const int result = real::epoll_wait(epoll, events, most, ms_to_pass(visit, time));
   return visit.leave(result, result == 0);
 }
 
 HOOK(int, epoll_pwait, (int epoll, epoll_event* events, int most, int time, const sigset_t* mask)) {
   Visit visit(Api::epoll_pwait, CALLER, {word(epoll), within_ms(time)});
+  if (await_epoll(visit, epoll, within_ms(time))) return visit.leave(-1);
   sigset_t signals;
   const int result =
       real::epoll_pwait(epoll, events, most, ms_to_pass(visit, time), filter_mask(mask, &signals));
@@ -304,9 +386,10 @@ HOOK(int, epoll_pwait, (int epoll, epoll_event* events, int most, int time, cons
 HOOK(int, epoll_pwait2,
      (int epoll, epoll_event* events, int most, const timespec* time, const sigset_t* mask)) {
   Visit visit(Api::epoll_pwait2, CALLER, {word(epoll), within(time)});
+  if (await_epoll(visit, epoll, within(time))) return visit.leave(-1);
   timespec room;
   sigset_t signals;
-  const int result = real::epoll_pwait2(epoll, events, most, relative_time(visit, time, room),
+  const int result = real::epoll_pwait2(epoll, events, most, time_to_pass(visit, time, room),
                                         filter_mask(mask, &signals));
   return visit.leave(result, result == 0);
 }

@@ -27,6 +27,7 @@ using protocol::Api;
 // In the child the visit is the parent's.
 HOOK(pid_t, fork, ()) {
   Visit visit(Api::fork, CALLER);
+  Turn turn(visit, {});
   const pid_t child = real::fork();
   if (child != 0) return visit.leave(child);
   begin_thread_at(visit.plan_site(), visit.site());
@@ -34,14 +35,39 @@ HOOK(pid_t, fork, ()) {
 }
 
 PLAIN_HOOK(int, system, (const char* command), (command))
-PLAIN_HOOK(pid_t, wait, (int* status), (status))
-PLAIN_HOOK(pid_t, waitpid, (pid_t child, int* status, int options), (child, status, options),
-           word(child))
-PLAIN_HOOK(int, waitid, (idtype_t type, id_t id, siginfo_t* info, int options),
-           (type, id, info, options), id)
-PLAIN_HOOK(pid_t, wait3, (int* status, int options, rusage* usage), (status, options, usage))
-PLAIN_HOOK(pid_t, wait4, (pid_t child, int* status, int options, rusage* usage),
-           (child, status, options, usage), word(child))
+
+namespace {
+
+// In a controlled run: until there is news of a child.
+void await_child(const Visit& visit, int type, int id, int options) {
+  if (is_controlled() && (options & WNOHANG) == 0) wait_for_child(visit, type, id, options);
+}
+
+// As waitpid() names children.
+void await_child(const Visit& visit, pid_t child, int options) {
+  const int type = child > 0 ? P_PID : child == -1 ? P_ALL : P_PGID;
+  await_child(visit, type, child > 0 ? child : child < -1 ? -child : 0, options | WEXITED);
+}
+
+}  // namespace
+
+#define WAIT_HOOK(type, name, parameters, arguments, object, ...) \
+  HOOK(type, name, parameters) {                                  \
+    if (passes(Api::name, CALLER)) return real::name arguments;   \
+    Visit visit(Api::name, CALLER, Subject{object});              \
+    await_child(visit, __VA_ARGS__);                              \
+    return visit.leave(real::name arguments);                     \
+  }
+
+WAIT_HOOK(pid_t, wait, (int* status), (status), 0, -1, 0)
+WAIT_HOOK(pid_t, waitpid, (pid_t child, int* status, int options), (child, status, options),
+          word(child), child, options)
+WAIT_HOOK(int, waitid, (idtype_t type, id_t id, siginfo_t* info, int options),
+          (type, id, info, options), id, type, static_cast<int>(id), options)
+WAIT_HOOK(pid_t, wait3, (int* status, int options, rusage* usage), (status, options, usage), 0, -1,
+          options)
+WAIT_HOOK(pid_t, wait4, (pid_t child, int* status, int options, rusage* usage),
+          (child, status, options, usage), word(child), child, options)
 
 PLAIN_HOOK(int, kill, (pid_t process, int signal), (process, signal), word(process), signal)
 PLAIN_HOOK(int, raise, (int signal), (signal), 0, signal)
@@ -54,6 +80,7 @@ PLAIN_HOOK(int, pause, (), ())
 
 HOOK(int, sigtimedwait, (const sigset_t* signals, siginfo_t* info, const timespec* time)) {
   Visit visit(Api::sigtimedwait, CALLER, {0, within(time)});
+  Turn turn(visit, {0, within(time)});
   timespec room;
   const int result = real::sigtimedwait(signals, info, relative_time(visit, time, room));
   return visit.leave(result, result < 0 && errno == EAGAIN);
@@ -61,6 +88,7 @@ HOOK(int, sigtimedwait, (const sigset_t* signals, siginfo_t* info, const timespe
 
 HOOK(int, sigsuspend, (const sigset_t* mask)) {
   Visit visit(Api::sigsuspend, CALLER);
+  Turn turn(visit, {});
   sigset_t signals;
   return visit.leave(real::sigsuspend(filter_mask(mask, &signals)));
 }
@@ -70,6 +98,7 @@ HOOK(int, sigsuspend, (const sigset_t* mask)) {
        (pid_t * child, const char* path, const posix_spawn_file_actions_t* actions,               \
         const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) { \
     Visit visit(Api::name, CALLER);                                                               \
+    Turn turn(visit, {});                                                                         \
     return visit.leave(                                                                           \
         real::name(child, path, actions, attributes, arguments, FOLLOWED(environment)));          \
   }
@@ -154,6 +183,13 @@ UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
   va_end(list);
   Visit visit(Api::execve, CALLER);
   return visit.leave(real::execve(path, words, FOLLOWED(environment)));
+}
+
+// At the end of main and here another thread may still go first.
+HOOK(void, exit, (int status)) {
+  resolve_real_functions();
+  turn_before_exit();
+  real::exit(status);
 }
 
 // It destroys nothing, so nothing is lost by holding it here.

@@ -4,6 +4,7 @@
 
 #include "agent/real.h"
 #include "agent/record/visit.h"
+#include "agent/schedule/turns.h"
 
 namespace unflake::agent {
 
@@ -12,6 +13,11 @@ using protocol::Api;
 namespace {
 
 bool drawn = false;
+
+void fill_by_seed(void* room, size_t size) {
+  for (size_t i = 0; i < size; ++i)
+    static_cast<unsigned char*>(room)[i] = static_cast<unsigned char>(draw_by_seed());
+}
 
 void note_draw() {
   __atomic_store_n(&drawn, true, __ATOMIC_RELAXED);
@@ -26,13 +32,17 @@ bool random_was_drawn() {
 HOOK(ssize_t, getrandom, (void* room, size_t size, unsigned flags)) {
   Visit visit(Api::getrandom, CALLER);
   note_draw();
-  return visit.leave(real::getrandom(room, size, flags));
+  if (!is_controlled()) return visit.leave(real::getrandom(room, size, flags));
+  fill_by_seed(room, size);
+  return visit.leave(static_cast<ssize_t>(size));
 }
 
 HOOK(int, getentropy, (void* room, size_t size)) {
   Visit visit(Api::getentropy, CALLER);
   note_draw();
-  return visit.leave(real::getentropy(room, size));
+  if (!is_controlled() || size > 256) return visit.leave(real::getentropy(room, size));
+  fill_by_seed(room, size);
+  return visit.leave(0);
 }
 
 PLAIN_HOOK(int, rand, (), ())
@@ -42,6 +52,7 @@ PLAIN_HOOK(long, random, (), ())
 HOOK(unsigned, _ZNSt13random_device9_M_getvalEv, (void* device)) {
   resolve_real_functions();
   note_draw();
+  if (is_controlled()) return static_cast<unsigned>(draw_by_seed());
   return real::_ZNSt13random_device9_M_getvalEv(device);
 }
 

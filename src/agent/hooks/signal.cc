@@ -8,6 +8,7 @@
 #include "agent/raw.h"
 #include "agent/real.h"
 #include "agent/record/failure.h"
+#include "agent/schedule/scheduler.h"
 
 namespace unflake::agent {
 
@@ -61,10 +62,13 @@ void call_handler(int signal, siginfo_t* info, void* raw) {
   const Displacement displacement = translate(context);
   const InfoHandler handler = __atomic_load_n(&actions[signal].handler, __ATOMIC_ACQUIRE);
   if (is_fatal(signal)) capture_signal(signal, info->si_addr, context, handler != nullptr);
-  if (handler != nullptr)
+  if (handler != nullptr) {
+    const InterruptedTurn interrupted = begin_handler();
     handler(signal, info, context);
-  else
+    end_handler(interrupted);
+  } else {
     die_of(signal, *info);
+  }
   restore(displacement, context);
 }
 

@@ -1,4 +1,6 @@
+#include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -37,6 +39,28 @@ bool is_futex_wait(int operation) {
          operation == FUTEX_WAIT_REQUEUE_PI || operation == FUTEX_LOCK_PI2;
 }
 
+// As the system would answer.
+long wait_in_turn(const Visit& visit, const Arguments& with, const Subject& subject) {
+  const int64_t span = visit.other_time() >= 0 ? visit.other_time() : subject.value;
+  const long result = wait_on_futex(visit, reinterpret_cast<const uint32_t*>(with.a),
+                                    static_cast<uint32_t>(with.c), span);
+  if (result == 0) return 0;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+// Those who wait in their turn, then those of whom only the system knows.
+long wake_in_turn(const Visit& visit, const Arguments& with) {
+  const Turn turn(visit, {static_cast<uint64_t>(with.a), with.c});
+  if (!is_controlled()) return pass_on(SYS_futex, with);
+  const int operation = static_cast<int>(with.b) & FUTEX_CMD_MASK;
+  const bool is_wake = operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET;
+  const uint32_t most = is_wake ? static_cast<uint32_t>(with.c) : UINT_MAX;
+  const uint32_t woken = wake(Wait::futex, reinterpret_cast<void*>(with.a), most);
+  const long result = pass_on(SYS_futex, with);
+  return result < 0 ? result : result + woken;
+}
+
 long futex_wait(const Caller& caller, Arguments with) {
   const int operation = static_cast<int>(with.b) & FUTEX_CMD_MASK;
   const bool relative = operation == FUTEX_WAIT;
@@ -44,8 +68,10 @@ long futex_wait(const Caller& caller, Arguments with) {
   const clockid_t clock = realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC;
   const timespec* time = as_time(with.d);
   const auto word = static_cast<uint64_t>(with.a);
-  Visit visit(Api::futex_wait, caller,
-              relative ? Subject{word, within(time)} : until(word, clock, time));
+  const Subject subject = relative ? Subject{word, within(time)} : until(word, clock, time);
+  Visit visit(Api::futex_wait, caller, subject);
+  if (models(subject) && (relative || operation == FUTEX_WAIT_BITSET))
+    return visit.leave(wait_in_turn(visit, with, subject));
   timespec room;
   with.d = reinterpret_cast<long>(relative ? relative_time(visit, time, room)
                                            : absolute_time(visit, clock, time, room));
@@ -61,7 +87,7 @@ long futex(const Caller& caller, const Arguments& with) {
   if (is_futex_wait(static_cast<int>(with.b) & FUTEX_CMD_MASK)) return futex_wait(caller, with);
   if (passes(Api::futex_wake, caller)) return pass_on(SYS_futex, with);
   Visit visit(Api::futex_wake, caller, {static_cast<uint64_t>(with.a), with.c});
-  return visit.leave(pass_on(SYS_futex, with));
+  return visit.leave(wake_in_turn(visit, with));
 }
 
 // The APIs whose wrappers add nothing to the system call of the same name.
@@ -69,6 +95,12 @@ struct Decoded {
   long number;
   Api api;
   bool has_time;  // the fourth argument, in ms
+
+  int flags_argument(const Arguments& with) const {
+    if (api == Api::sendto || api == Api::sendmmsg || api == Api::recvfrom || api == Api::recvmmsg)
+      return static_cast<int>(with.d);
+    return api == Api::sendmsg || api == Api::recvmsg ? static_cast<int>(with.c) : 0;
+  }
 };
 
 constexpr Decoded decoded_calls[] = {
@@ -100,8 +132,15 @@ const Decoded* decode(long number) {
 
 long pass_on(const Decoded& call, const Caller& caller, Arguments with) {
   const int64_t time = call.has_time ? within_ms(static_cast<int>(with.d)) : -1;
-  Visit visit(call.api, caller, {static_cast<uint64_t>(with.a), time});
+  const Subject subject{static_cast<uint64_t>(with.a), time};
+  Visit visit(call.api, caller, subject);
   if (call.has_time && visit.other_time() >= 0) with.d = to_ms(visit.other_time());
+  if (is_controlled() && call.has_time) {
+    pollfd watched{static_cast<int>(with.a), POLLIN, 0};
+    wait_for_descriptors(visit, &watched, 1, within_ms(static_cast<int>(with.d)), subject.object);
+    with.d = 0;
+  }
+  const Turn turn(visit, subject, call.flags_argument(with));
   const long result = pass_on(call.number, with);
   return visit.leave(result, call.has_time && result == 0);
 }

@@ -21,6 +21,7 @@ struct Start {
   uint16_t plan_site;
   protocol::Event* creation;  // nullptr: it is not recorded
   Birth birth;
+  Participant* participant;  // nullptr: the run is not controlled
   void* (*routine)(void*);
   int (*c11_routine)(void*);
   void* argument;
@@ -53,9 +54,11 @@ void name_created(protocol::Event* event) {
 
 Start prepare_child(Start* shared) {
   const Start start = *shared;
+  if (start.participant != nullptr) await_first_turn(*start.participant);
   shared->taken.store(0);
   name_created(start.creation);
   meet_child(start.birth);
+  write_scheduled_number();
   begin_thread_at(start.plan_site, start.site);
   return start;
 }
@@ -79,7 +82,20 @@ Start* name_start(const Visit& visit, void* argument) {
   if (start == nullptr) return nullptr;
   start->birth = name_child();
   start->argument = argument;
+  start->participant = nullptr;
   return start;
+}
+
+void expect(Start& start) {
+  if (is_controlled()) start.participant = expect_child();
+}
+
+void was_created(const Start& start, const Visit& visit, bool created, const pthread_t* handle) {
+  Participant* child = start.participant;
+  if (child == nullptr) return;
+  if (!created) return child_was_not_created(*child);
+  child_was_created(*child, *handle);
+  turn_after_creation(visit);
 }
 
 }  // namespace
@@ -92,8 +108,11 @@ HOOK(int, pthread_create,
   if (start == nullptr)
     return visit.leave(real::pthread_create(thread, attributes, routine, argument));
   start->routine = routine;
+  expect(*start);
+  const Start kept = *start;
   const int result = real::pthread_create(thread, attributes, run_thread, start);
   if (result != 0) start->taken.store(0);
+  was_created(kept, visit, result == 0, thread);
   return visit.leave(result);
 }
 
@@ -102,20 +121,25 @@ HOOK(int, thrd_create, (thrd_t * thread, thrd_start_t routine, void* argument)) 
   Start* start = name_start(visit, argument);
   if (start == nullptr) return visit.leave(real::thrd_create(thread, routine, argument));
   start->c11_routine = routine;
+  expect(*start);
+  const Start kept = *start;
   const int result = real::thrd_create(thread, run_c11_thread, start);
   if (result != thrd_success) start->taken.store(0);
+  was_created(kept, visit, result == thrd_success, thread);
   return visit.leave(result);
 }
 
 PLAIN_HOOK(int, pthread_join, (pthread_t thread, void** result), (thread, result), thread)
 PLAIN_HOOK(int, pthread_tryjoin_np, (pthread_t thread, void** result), (thread, result), thread)
 PLAIN_HOOK(int, pthread_detach, (pthread_t thread), (thread), thread)
-PLAIN_HOOK(int, pthread_cancel, (pthread_t thread), (thread), thread)
 PLAIN_HOOK(int, thrd_join, (thrd_t thread, int* result), (thread, result), thread)
 PLAIN_HOOK(int, thrd_detach, (thrd_t thread), (thread), thread)
 
 HOOK(int, pthread_timedjoin_np, (pthread_t thread, void** value, const timespec* deadline)) {
-  Visit visit(Api::pthread_timedjoin_np, CALLER, until(thread, CLOCK_REALTIME, deadline));
+  const Subject subject = until(thread, CLOCK_REALTIME, deadline);
+  Visit visit(Api::pthread_timedjoin_np, CALLER, subject);
+  Turn turn(visit, subject);
+  if (turn.timed_out()) return visit.leave(ETIMEDOUT, true);
   timespec room;
   const int result = real::pthread_timedjoin_np(
       thread, value, absolute_time(visit, CLOCK_REALTIME, deadline, room));
@@ -124,21 +148,35 @@ HOOK(int, pthread_timedjoin_np, (pthread_t thread, void** value, const timespec*
 
 HOOK(int, pthread_clockjoin_np,
      (pthread_t thread, void** value, clockid_t clock, const timespec* deadline)) {
-  Visit visit(Api::pthread_clockjoin_np, CALLER, until(thread, clock, deadline));
+  const Subject subject = until(thread, clock, deadline);
+  Visit visit(Api::pthread_clockjoin_np, CALLER, subject);
+  Turn turn(visit, subject);
+  if (turn.timed_out()) return visit.leave(ETIMEDOUT, true);
   timespec room;
   const int result =
       real::pthread_clockjoin_np(thread, value, clock, absolute_time(visit, clock, deadline, room));
   return visit.leave(result, result == ETIMEDOUT);
 }
 
+HOOK(int, pthread_cancel, (pthread_t thread)) {
+  if (passes(Api::pthread_cancel, CALLER)) return real::pthread_cancel(thread);
+  Visit visit(Api::pthread_cancel, CALLER, {thread});
+  Turn turn(visit, {thread});
+  const int result = real::pthread_cancel(thread);
+  if (result == 0 && is_controlled()) interrupt_cancelled(thread);
+  return visit.leave(result);
+}
+
 HOOK(void, pthread_exit, (void* value)) {
   Visit visit(Api::pthread_exit, CALLER);
+  { Turn turn(visit, {}); }
   visit.leave(0);
   real::pthread_exit(value);
 }
 
 HOOK(void, thrd_exit, (int value)) {
   Visit visit(Api::thrd_exit, CALLER);
+  { Turn turn(visit, {}); }
   visit.leave(0);
   real::thrd_exit(value);
 }

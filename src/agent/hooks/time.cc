@@ -27,11 +27,30 @@ void foresee_look_after_sleep(const Visit& visit, int64_t asked, int64_t realtim
     foresee_looks(CLOCK_REALTIME, end, end, true, 1);
 }
 
+// In a controlled run: 0, or EINTR and the rest.
+int sleep_in_turn(const Visit& visit, const Subject& subject, timespec* rest) {
+  const int64_t end = virtual_now() + subject.value;
+  const Turn turn(visit, subject);
+  if (!turn.interrupted()) return 0;
+  const int64_t left = end - virtual_now();
+  if (rest != nullptr) *rest = to_timespec(left > 0 ? left : 0);
+  return EINTR;
+}
+
+int by_errno(int error) {
+  if (error != 0) errno = error;
+  return error == 0 ? 0 : -1;
+}
+
 }  // namespace
 
 HOOK(int, nanosleep, (const timespec* time, timespec* rest)) {
   const int64_t asked = within(time);
   Visit visit(Api::nanosleep, CALLER, {0, asked});
+  if (models({0, asked})) {
+    const int result = by_errno(sleep_in_turn(visit, {0, asked}, rest));
+    return visit.leave(result, result == 0);
+  }
   const auto realtime =
       visit.other_time() >= 0 ? static_cast<int64_t>(now_ns(CLOCK_REALTIME)) : int64_t{0};
   timespec room;
@@ -43,8 +62,12 @@ HOOK(int, nanosleep, (const timespec* time, timespec* rest)) {
 
 HOOK(int, clock_nanosleep, (clockid_t clock, int flags, const timespec* time, timespec* rest)) {
   const bool absolute = (flags & TIMER_ABSTIME) != 0;
-  Visit visit(Api::clock_nanosleep, CALLER,
-              absolute ? until(0, clock, time) : Subject{0, within(time)});
+  const Subject subject = absolute ? until(0, clock, time) : Subject{0, within(time)};
+  Visit visit(Api::clock_nanosleep, CALLER, subject);
+  if (models(subject) && is_virtual(clock)) {
+    const int result = sleep_in_turn(visit, subject, absolute ? nullptr : rest);
+    return visit.leave(result, result == 0);
+  }
   timespec room;
   const timespec* passed =
       absolute ? absolute_time(visit, clock, time, room) : relative_time(visit, time, room);
@@ -54,7 +77,12 @@ HOOK(int, clock_nanosleep, (clockid_t clock, int flags, const timespec* time, ti
 }
 
 HOOK(int, usleep, (useconds_t time)) {
-  Visit visit(Api::usleep, CALLER, {0, time * int64_t{1000}});
+  const Subject subject{0, time * int64_t{1000}};
+  Visit visit(Api::usleep, CALLER, subject);
+  if (is_controlled()) {
+    const int result = by_errno(sleep_in_turn(visit, subject, nullptr));
+    return visit.leave(result, result == 0);
+  }
   const int64_t other = to_us(visit.other_time());
   const auto passed = static_cast<useconds_t>(other < UINT_MAX ? other : UINT_MAX);
   const int result = real::usleep(visit.other_time() < 0 ? time : passed);
@@ -64,7 +92,13 @@ HOOK(int, usleep, (useconds_t time)) {
 // The plan's time may be less than a second. What is left is told as libc does: in whole seconds,
 // and what is less than one is lost. Else a loop that sleeps for the rest would never end.
 HOOK(unsigned, sleep, (unsigned time)) {
-  Visit visit(Api::sleep, CALLER, {0, time * ns_per_second});
+  const Subject subject{0, time * ns_per_second};
+  Visit visit(Api::sleep, CALLER, subject);
+  if (is_controlled()) {
+    timespec left{};
+    sleep_in_turn(visit, subject, &left);
+    return visit.leave(static_cast<unsigned>(left.tv_sec), to_ns(left) == 0);
+  }
   if (visit.other_time() < 0) {
     const unsigned rest = real::sleep(time);
     return visit.leave(rest, rest == 0);
@@ -76,7 +110,12 @@ HOOK(unsigned, sleep, (unsigned time)) {
 }
 
 HOOK(int, thrd_sleep, (const timespec* time, timespec* rest)) {
-  Visit visit(Api::thrd_sleep, CALLER, {0, within(time)});
+  const Subject subject{0, within(time)};
+  Visit visit(Api::thrd_sleep, CALLER, subject);
+  if (models(subject)) {
+    const int result = by_errno(sleep_in_turn(visit, subject, rest));
+    return visit.leave(result, result == 0);
+  }
   timespec room;
   const int result = real::thrd_sleep(relative_time(visit, time, room), rest);
   tell_rest(visit, result == -1, rest);
@@ -88,6 +127,7 @@ PLAIN_HOOK(int, sched_yield, (), ())
 HOOK(void, thrd_yield, ()) {
   if (passes(Api::thrd_yield, CALLER)) return real::thrd_yield();
   Visit visit(Api::thrd_yield, CALLER);
+  Turn turn(visit, {});
   real::thrd_yield();
   visit.leave(0);
 }
@@ -96,13 +136,34 @@ HOOK(int, clock_gettime, (clockid_t clock, timespec* time)) {
   if (this_thread.looks.count == 0 && passes(Api::clock_gettime, CALLER))
     return real::clock_gettime(clock, time);
   Visit visit(Api::clock_gettime, CALLER, {word(clock)});
+  if (is_controlled() && is_virtual(clock) && time != nullptr) {
+    *time = to_timespec(look_at_clock(clock));
+    return visit.leave(0);
+  }
   const int result = visit.leave(real::clock_gettime(clock, time));
   if (this_thread.looks.count != 0 && result == 0) tell_foreseen(CALLER.address, clock, time);
   return result;
 }
 
-PLAIN_HOOK(int, gettimeofday, (timeval * time, void* zone), (time, zone))
-PLAIN_HOOK(time_t, time, (time_t * time), (time))
+HOOK(int, gettimeofday, (timeval * time, void* zone)) {
+  if (passes(Api::gettimeofday, CALLER)) return real::gettimeofday(time, zone);
+  Visit visit(Api::gettimeofday, CALLER);
+  const int result = real::gettimeofday(time, zone);
+  if (is_controlled() && result == 0 && time != nullptr) {
+    const timespec now = to_timespec(look_at_clock(CLOCK_REALTIME));
+    *time = {now.tv_sec, now.tv_nsec / 1000};
+  }
+  return visit.leave(result);
+}
+
+HOOK(time_t, time, (time_t * time)) {
+  if (passes(Api::time, CALLER)) return real::time(time);
+  Visit visit(Api::time, CALLER);
+  if (!is_controlled()) return visit.leave(real::time(time));
+  const time_t now = to_timespec(look_at_clock(CLOCK_REALTIME)).tv_sec;
+  if (time != nullptr) *time = now;
+  return visit.leave(now);
+}
 
 namespace {
 
@@ -202,13 +263,17 @@ unsigned seconds_left(const timeval& time) {
 }  // namespace
 
 HOOK(int, timerfd_settime, (int timer, int flags, const itimerspec* value, itimerspec* old)) {
-  Visit visit(Api::timerfd_settime, CALLER, {word(timer), asked_time(flags, value)});
+  const Subject subject{word(timer), asked_time(flags, value)};
+  Visit visit(Api::timerfd_settime, CALLER, subject);
+  Turn turn(visit, subject);
   return visit.leave(
       arm(visit, timer, flags, value, old, real::timerfd_settime, ::timerfd_gettime));
 }
 
 HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, itimerspec* old)) {
-  Visit visit(Api::timer_settime, CALLER, {word(timer), asked_time(flags, value)});
+  const Subject subject{word(timer), asked_time(flags, value)};
+  Visit visit(Api::timer_settime, CALLER, subject);
+  Turn turn(visit, subject);
   return visit.leave(arm(visit, timer, flags, value, old, real::timer_settime, ::timer_gettime));
 }
 

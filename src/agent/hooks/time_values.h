@@ -7,6 +7,8 @@
 
 #include "agent/clock.h"
 #include "agent/record/visit.h"
+#include "agent/schedule/turns.h"
+#include "agent/schedule/virtual_clock.h"
 
 // The time values that calls are given, in all their shapes, as ns from now; -1: none, wait
 // forever; or wrong_time.
@@ -42,7 +44,7 @@ inline Subject until(uint64_t object, clockid_t clock, const timespec* deadline)
   if (deadline == nullptr) return {object};
   if (!is_right(*deadline)) return {object, wrong_time};
   const int64_t end = to_ns(*deadline);
-  const auto now = static_cast<int64_t>(now_ns(clock));
+  const int64_t now = program_now(clock);
   return {object, end > now ? end - now : 0, end, now};
 }
 

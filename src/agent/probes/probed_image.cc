@@ -17,7 +17,7 @@ constexpr uint64_t page = protocol::page;
 constexpr long writable_code = PROT_READ | PROT_WRITE | PROT_EXEC;
 
 const Probe* probes() {
-  return plan_table<Probe>(plan().probes);
+  return memory().probes.first;
 }
 
 // The first probe at or behind an address of the plan.
@@ -197,9 +197,9 @@ bool seal_slots(const ProbedImage& image) {
 }  // namespace
 
 void add_probes(ProbedImage& image, uint32_t number, const LoadedFile& file) {
-  image.first = lower_bound(0, plan().probes.count, protocol::make_address(number, 0));
+  image.first = lower_bound(0, memory().probes.count, protocol::make_address(number, 0));
   image.count =
-      lower_bound(image.first, plan().probes.count, protocol::make_address(number + 1, 0)) -
+      lower_bound(image.first, memory().probes.count, protocol::make_address(number + 1, 0)) -
       image.first;
   if (image.count == 0) return;
   if (!in_order(image, number)) return process_degraded(protocol::probe_mismatch);

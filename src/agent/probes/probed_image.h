@@ -27,7 +27,7 @@ struct ProbedImage {
   uint64_t end = 0;    // 0: not loaded
   uint64_t bias = 0;
   const void* identity = nullptr;
-  uint32_t first = 0;  // in Plan::probes
+  uint32_t first = 0;  // in the plan's probes
   uint32_t count = 0;
   uint32_t slot_count = 0;
   Slot* slots = nullptr;
@@ -44,7 +44,7 @@ void add_probes(ProbedImage& image, uint32_t number, const LoadedFile& file);
 // After the image was unloaded.
 void forget(ProbedImage& image);
 
-// The probe at an address, as a number in Plan::probes; none: no probe of this image.
+// The probe at an address, as a number in the plan's probes; none: no probe of this image.
 uint32_t find_probe(const ProbedImage& image, uint64_t address);
 
 inline bool is_loaded(const ProbedImage& image) {

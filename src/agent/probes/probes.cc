@@ -25,7 +25,7 @@ using protocol::Probe;
 constexpr uint8_t breakpoint = 0xcc;
 
 // One for each image of the plan, in its order.
-ProbedImage images[protocol::max_images];
+ProbedImage images[most_images];
 uint32_t image_count = 0;
 
 // The function that the dynamic linker calls when what is loaded has changed, and what its first
@@ -123,9 +123,9 @@ bool only_counts(const Probe& probe) {
 }
 
 void take(const Hit& hit, uint64_t address, ucontext_t* context) {
-  const Probe& probe = plan_table<Probe>(plan().probes)[hit.probe];
+  const Probe& probe = memory().probes[hit.probe];
   const bool stays = (probe.flags & protocol::probe_one_shot) == 0;
-  shared_table<protocol::Shared<uint32_t>>(plan().probe_hits)[hit.probe].add(1);
+  memory().probe_hits[hit.probe].add(1);
   if (!stays) write_code(address, probe.first_byte);
   if (!only_counts(probe)) on_probe(hit.probe, context);
   if (!stays) return;
@@ -161,8 +161,8 @@ void on_trap(int signal, siginfo_t* info, void* raw) {
 }
 
 bool plans_one_shots() {
-  const auto* probes = plan_table<Probe>(plan().probes);
-  for (uint32_t i = 0; i < plan().probes.count; ++i)
+  const auto* probes = memory().probes.first;
+  for (uint32_t i = 0; i < memory().probes.count; ++i)
     if ((probes[i].flags & protocol::probe_one_shot) != 0) return true;
   return false;
 }
@@ -170,10 +170,10 @@ bool plans_one_shots() {
 }  // namespace
 
 void install_probes() {
-  if (!attached() || plan().probes.count == 0) return;
+  if (!attached() || memory().probes.count == 0) return;
   if (!take_trap(on_trap)) return process_degraded(protocol::sigtrap_taken);
-  const uint32_t count = plan().images.count;
-  image_count = count < protocol::max_images ? count : protocol::max_images;
+  const uint32_t count = memory().plan_images.count;
+  image_count = count < most_images ? count : most_images;
   if (plans_one_shots()) prepare_to_write_code();
   add_new_images();
   watch_linker();
@@ -185,7 +185,7 @@ Displacement translate(ucontext_t* context) {
   for (uint32_t i = 0; i < image_count; ++i) {
     const Slot* slot = slot_around(images[i], rip);
     if (slot == nullptr) continue;
-    const Probe& probe = plan_table<Probe>(plan().probes)[slot->probe];
+    const Probe& probe = memory().probes[slot->probe];
     const uint64_t start = images[i].bias + protocol::offset_of(probe.address);
     Displacement displacement = {rip, static_cast<uint64_t>(registers[REG_RSP]), 0, 0};
     leave_copy(probe, start, rip - reinterpret_cast<uint64_t>(slot->code), registers);
@@ -253,7 +253,7 @@ void visit_site(uint32_t probe, uint64_t address) {
 void on_probe(uint32_t number, ucontext_t* context) {
   const int error = errno;
   if (Guard guard; guard && meet_this_thread()) {
-    const Probe& probe = plan_table<Probe>(plan().probes)[number];
+    const Probe& probe = memory().probes[number];
     if ((probe.flags & probe_reports_failure) != 0 && is_failure(probe.sign, context))
       capture_report(context);
     if (probe.site != none)

@@ -17,13 +17,13 @@ namespace {
 using namespace protocol;
 
 const Rule& rule(uint32_t number) {
-  return plan_table<Rule>(plan().rules)[number];
+  return memory().rules[number];
 }
 RuleState& state(uint32_t number) {
-  return report().rules[number];
+  return memory().rule_states[number];
 }
 RuleState& state(const Rule& of) {
-  return state(static_cast<uint32_t>(&of - plan_table<Rule>(plan().rules)));
+  return state(static_cast<uint32_t>(&of - memory().rules.first));
 }
 
 bool is_for_this_thread(const Rule& rule) {
@@ -35,7 +35,7 @@ bool is_for_this_thread(const Rule& rule) {
 }
 
 bool anchor_was_reached(const Rule& rule) {
-  return rule.anchor >= plan().rules.count || state(rule.anchor).matched.load() > 0;
+  return rule.anchor >= memory().rules.count || state(rule.anchor).matched.load() > 0;
 }
 
 bool is_due(const Rule& rule, uint64_t visit) {
@@ -84,7 +84,7 @@ void add(Due& due, const Rule& rule, const Moment& moment) {
     due.delay_ns = delay;
     due.delay = &rule;
   }
-  if (rule.action == Action::hold && rule.other < plan().rules.count) due.hold = &rule;
+  if (rule.action == Action::hold && rule.other < memory().rules.count) due.hold = &rule;
   if (rule.action == Action::replace_time && !moment.has_wrong_time) due.replace = &rule;
   if (rule.action == Action::scale_time && moment.has_time) due.scale = &rule;
 }
@@ -101,10 +101,10 @@ bool counts_here(const Rule& rule, const Moment& moment) {
 
 template <class Use>
 void for_each_due(const Moment& moment, bool watches, Use use) {
-  const PlanSite& site = plan_table<PlanSite>(plan().sites)[moment.plan_site];
+  const PlanSite& site = memory().plan_sites[moment.plan_site];
   for (uint32_t i = 0; i < site.rule_count; ++i) {
     const uint32_t number = site.first_rule + i;
-    if (number >= plan().rules.count) return;
+    if (number >= memory().rules.count) return;
     const Rule& candidate = rule(number);
     if ((candidate.action == Action::watch) == watches && counts_here(candidate, moment) &&
         is_due(candidate, state(number).visits.add(1) + 1))

@@ -22,9 +22,9 @@ void copy_text(char (&out)[size], const char* text) {
 }
 
 Failure* next_failure() {
-  const uint32_t number = report().failures_used.add(1);
-  if (number < max_failures) return &report().failures[number];
-  report().dropped[dropped_failures].add(1);
+  const uint32_t number = memory().failures.used->add(1);
+  if (number < memory().failures.count) return &memory().failures[number];
+  memory().dropped[dropped_failures].add(1);
   return nullptr;
 }
 
@@ -84,7 +84,7 @@ void capture_report(const ucontext_t* context) {
 
 void capture_signal(int signal, const void* address, const ucontext_t* context, bool is_handled) {
   if (!captures_failures() || this_thread.aborts) return;
-  if (is_handled && report().failures_used.load() >= max_failures / 2) return;
+  if (is_handled && memory().failures.used->load() >= memory().failures.count / 2) return;
   Guard guard;
   if (!guard || !meet_this_thread()) return;
   StackSnapshot stack;

@@ -60,7 +60,7 @@ bool matches(const PlanImage& image, const LoadedFile& file, const Bytes& build_
   const size_t size = image.build_id_size;
   if (build_id.size > 0 && size > 0 && size <= sizeof image.build_id)
     return build_id.size == size && memcmp(build_id.data, image.build_id, size) == 0;
-  return image.path < plan().text.count && same_file(plan_text(image.path), file.path);
+  return image.path < memory().text.count && same_file(plan_text(image.path), file.path);
 }
 
 }  // namespace
@@ -103,9 +103,9 @@ Bytes build_id_of(const LoadedFile& file) {
 }
 
 uint32_t number_in_plan(const LoadedFile& file) {
-  const auto* images = plan_table<PlanImage>(plan().images);
+  const auto* images = memory().plan_images.first;
   const Bytes build_id = build_id_of(file);
-  for (uint32_t i = 0; i < plan().images.count; ++i)
+  for (uint32_t i = 0; i < memory().plan_images.count; ++i)
     if (matches(images[i], file, build_id)) return i;
   return protocol::none;
 }
@@ -116,7 +116,7 @@ using namespace protocol;
 
 // Readers need no lock: an entry is complete before it has a start, and nobody looks for that of an
 // image that was unloaded, until another image gets it.
-LoadedImage images[max_images];
+LoadedImage images[most_images];
 Shared<uint32_t> image_count;
 Shared<uint32_t> closed_count;
 SpinLock adding;
@@ -153,8 +153,8 @@ void path_of(const link_map& map, char* path, size_t size) {
 }
 
 bool is_below_system_prefix(const char* path) {
-  const auto* prefixes = plan_table<uint32_t>(plan().system_prefixes);
-  for (uint32_t i = 0; i < plan().system_prefixes.count; ++i) {
+  const auto* prefixes = memory().system_prefixes.first;
+  for (uint32_t i = 0; i < memory().system_prefixes.count; ++i) {
     if (starts_with(path, plan_text(prefixes[i]))) return true;
   }
   return path[0] != '/';  // the vDSO
@@ -173,9 +173,9 @@ bool is_same(const protocol::Image& image, const char* path, const Bytes& id) {
 }
 
 uint32_t find_in_report(const char* path, const Bytes& id) {
-  Report& out = report();
-  const uint32_t used = out.images_used.load();
-  for (uint32_t i = 0; i < used && i < max_images; ++i)
+  const Tables& out = memory();
+  const uint32_t used = out.images.used->load();
+  for (uint32_t i = 0; i < used && i < out.images.count; ++i)
     if (is_same(out.images[i], path, id)) return i;
   return none;
 }
@@ -183,9 +183,9 @@ uint32_t find_in_report(const char* path, const Bytes& id) {
 uint32_t number_in_report(const char* path, const Bytes& id, bool is_project) {
   const uint32_t known = find_in_report(path, id);
   if (known != none) return known;
-  Report& out = report();
-  const uint32_t number = out.images_used.add(1);
-  if (number >= max_images) {
+  const Tables& out = memory();
+  const uint32_t number = out.images.used->add(1);
+  if (number >= out.images.count) {
     out.dropped[dropped_images].add(1);
     return unknown_image;
   }
@@ -213,9 +213,8 @@ void describe(LoadedImage& image, const link_map& map, const dl_find_object& fou
   image.plan_number = is_readable ? number_in_plan(file) : none;
   image.owner = owner_by_path(path);
   if (image.plan_number != none && image.owner != CodeOwner::wrapper)
-    image.owner = plan_table<PlanImage>(plan().images)[image.plan_number].is_project
-                      ? CodeOwner::project
-                      : CodeOwner::system;
+    image.owner =
+        memory().plan_images[image.plan_number].is_project ? CodeOwner::project : CodeOwner::system;
   const char* name = base_name(path);
   image.locks_for_itself = starts_with(name, "libstdc++");
   image.is_cxx_runtime = starts_with(name, "libstdc++") || starts_with(name, "libc++");
@@ -234,7 +233,7 @@ LoadedImage* free_entry() {
   const uint32_t count = image_count.load();
   for (uint32_t i = 0; i < count; ++i)
     if (images[i].start == 0) return &images[i];
-  if (count == max_images) return nullptr;
+  if (count == most_images) return nullptr;
   image_count.store(count + 1);
   return &images[count];
 }
@@ -261,7 +260,7 @@ bool is_loaded(const LoadedImage& image) {
 }
 
 CodeOwner owner_inside(const PlanImage& image, uint64_t offset) {
-  const SkipRange* first = plan_table<SkipRange>(plan().skips) + image.first_skip;
+  const SkipRange* first = memory().skips.first + image.first_skip;
   uint32_t low = 0, high = image.skip_count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
@@ -307,7 +306,7 @@ uint32_t closed_images() {
 CodeOwner owner_of(uint64_t address, const LoadedImage* image) {
   if (image == nullptr) return CodeOwner::unknown;
   if (image->owner != CodeOwner::project || image->plan_number == none) return image->owner;
-  const PlanImage& planned = plan_table<PlanImage>(plan().images)[image->plan_number];
+  const PlanImage& planned = memory().plan_images[image->plan_number];
   // A return address may be the first byte of the next function.
   return owner_inside(planned, address - image->bias - 1);
 }

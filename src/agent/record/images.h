@@ -8,6 +8,9 @@
 
 namespace unflake::agent {
 
+// More of one process are not known to the agent.
+inline constexpr uint32_t most_images = 512;
+
 // An executable or library in this process.
 struct LoadedFile {
   const char* path = nullptr;
@@ -28,7 +31,7 @@ struct Bytes {
 };
 Bytes build_id_of(const LoadedFile& file);  // empty: it has none
 
-// Its number in Plan::images, or protocol::none.
+// Its number in the plan's images, or protocol::none.
 uint32_t number_in_plan(const LoadedFile& file);
 
 enum class CodeOwner : uint8_t {

@@ -7,57 +7,49 @@
 
 #include "agent/raw.h"
 #include "agent/record/threads.h"
+#include "protocol/memory_layout.h"
 
 namespace unflake::agent {
 
-char* detail::base = nullptr;
+const protocol::Header* detail::header = nullptr;
+protocol::Tables detail::tables;
+bool detail::scheduled = false;
 
 namespace {
 
 using namespace protocol;
 
-bool fits(const Table& table, size_t element, uint64_t begin, uint64_t end) {
-  return table.count == 0 || (table.offset % 8 == 0 && table.offset >= begin &&
-                              uint64_t{table.offset} + uint64_t{table.count} * element <= end);
-}
-
 bool plan_fits(const Header& header) {
-  const Plan& plan = header.plan;
-  const uint64_t end = header.plan_end;
-  return plan.rules.count <= max_rules && end >= tables_offset && end <= header.size &&
-         fits(plan.images, sizeof(PlanImage), tables_offset, end) &&
-         fits(plan.skips, sizeof(SkipRange), tables_offset, end) &&
-         fits(plan.sites, sizeof(PlanSite), tables_offset, end) &&
-         fits(plan.rules, sizeof(Rule), tables_offset, end) &&
-         fits(plan.probes, sizeof(Probe), tables_offset, end) &&
-         fits(plan.system_prefixes, sizeof(uint32_t), tables_offset, end) &&
-         fits(plan.text, 1, tables_offset, end) &&
-         fits(plan.probe_hits, sizeof(uint32_t), end, header.size) &&
-         plan.probe_hits.count == plan.probes.count;
+  return header.plan_begin % page == 0 && header.plan_end % page == 0 &&
+         header.plan_begin >= page && header.plan_begin <= header.plan_end &&
+         header.plan_end <= header.size;
 }
 
 bool acceptable(const Header& header, uint64_t generation, uint64_t size) {
-  return header.magic == magic && header.version == version && header.generation == generation &&
-         header.size == size && header.report_offset == report_offset && plan_fits(header);
+  constexpr uint64_t layout = native_layout();
+  return header.magic == magic && header.version == version && header.layout == layout &&
+         header.generation == generation && header.size == size && plan_fits(header);
 }
 
+// Maps the memory and protects what is not to be written; nullptr: it is none of this run.
 char* map(int file, uint64_t generation) {
   struct stat status {};
   if (failed(raw_syscall(__NR_fstat, file, as_word(&status))) ||
-      static_cast<size_t>(status.st_size) < tables_offset)
+      static_cast<size_t>(status.st_size) < sizeof(Header))
     return nullptr;
   const long mapped =
       raw_syscall(__NR_mmap, 0, status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (failed(mapped)) return nullptr;
   char* base = reinterpret_cast<char*>(mapped);
   const Header& header = *reinterpret_cast<const Header*>(base);
-  if (!acceptable(header, generation, static_cast<uint64_t>(status.st_size))) {
+  if (!acceptable(header, generation, static_cast<uint64_t>(status.st_size)) ||
+      !find_tables(base, header, detail::tables)) {
     raw_syscall(__NR_munmap, mapped, status.st_size);
     return nullptr;
   }
   raw_syscall(__NR_mprotect, mapped, page, PROT_READ);
-  raw_syscall(__NR_mprotect, mapped + static_cast<long>(tables_offset),
-              static_cast<long>(header.plan_end / page * page - tables_offset), PROT_READ);
+  raw_syscall(__NR_mprotect, mapped + static_cast<long>(header.plan_begin),
+              static_cast<long>(header.plan_end - header.plan_begin), PROT_READ);
   return base;
 }
 
@@ -70,9 +62,16 @@ bool attach(const char* name) {
   if (path == name || *path != ':') return false;
   const long file = raw_syscall(__NR_openat, AT_FDCWD, as_word(path + 1), O_RDWR | O_CLOEXEC);
   if (failed(file)) return false;
-  detail::base = map(static_cast<int>(file), generation);
+  detail::header = reinterpret_cast<const Header*>(map(static_cast<int>(file), generation));
   raw_syscall(__NR_close, file);
-  return detail::base != nullptr;
+  ScheduleTables schedule;
+  detail::scheduled = find_schedule(schedule);
+  return attached();
+}
+
+bool find_schedule(ScheduleTables& tables) {
+  char* base = reinterpret_cast<char*>(const_cast<Header*>(detail::header));
+  return attached() && find_tables(base, *detail::header, tables);
 }
 
 namespace {
@@ -81,12 +80,13 @@ constexpr uint32_t modest = 32;  // chunks that a thread may always take
 
 // One chatty thread must not take all room from the others.
 bool may_take_chunk() {
-  const uint32_t used = report().chunks_used.load();
-  return used < max_chunks && (this_thread.chunks_own < modest || used < max_chunks / 2);
+  const auto& chunks = memory().chunks;
+  const uint32_t used = chunks.used->load();
+  return used < chunks.count && (this_thread.chunks_own < modest || used < chunks.count / 2);
 }
 
 void link_chunk(uint32_t chunk) {
-  Report& out = report();
+  const Tables& out = memory();
   if (this_thread.chunk == none)
     out.threads[this_thread.number].first_chunk = chunk;
   else
@@ -97,23 +97,23 @@ void link_chunk(uint32_t chunk) {
 
 bool take_chunk() {
   if (!may_take_chunk()) return false;
-  Report& out = report();
-  const uint32_t chunk = out.chunks_used.add(1);
-  if (chunk >= max_chunks) return false;
+  const Tables& out = memory();
+  const uint32_t chunk = out.chunks.used->add(1);
+  if (chunk >= out.chunks.count) return false;
   out.chunks[chunk].thread.store(this_thread.number + 1);
   link_chunk(chunk);
   return true;
 }
 
 void count_lost_event() {
-  report().dropped[dropped_events].add(1);
-  if (this_thread.number != none) report().threads[this_thread.number].events_dropped.add_alone(1);
+  memory().dropped[dropped_events].add(1);
+  if (this_thread.number != none) memory().threads[this_thread.number].events_dropped.add_alone(1);
 }
 
 }  // namespace
 
 Event* next_event() {
-  Report& out = report();
+  const Tables& out = memory();
   if (this_thread.number == none) {
     count_lost_event();
     return nullptr;

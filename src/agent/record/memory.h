@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "protocol/agent_protocol.h"
+#include "protocol/schedule_protocol.h"
 
 // The shared memory of this run, once it is mapped.
 namespace unflake::agent {
@@ -10,42 +10,30 @@ namespace unflake::agent {
 // Maps the memory that `name` ("GENERATION:PATH") tells. Without one, or with one of another
 // version, the agent stays out of the way: hooks pass through and there are no probes.
 bool attach(const char* name);
-bool attached();
-
-const protocol::Plan& plan();
-protocol::Report& report();
-
-// A table of the plan. It was checked when the memory was mapped.
-template <class T>
-const T* plan_table(const protocol::Table& table);
-template <class T>
-T* shared_table(const protocol::Table& table);
-
-const char* plan_text(uint32_t offset);
 
 namespace detail {
-extern char* base;
-}
+extern const protocol::Header* header;
+extern protocol::Tables tables;
+extern bool scheduled;
+}  // namespace detail
 
 inline bool attached() {
-  return detail::base != nullptr;
+  return detail::header != nullptr;
 }
 inline const protocol::Plan& plan() {
-  return reinterpret_cast<const protocol::Header*>(detail::base)->plan;
+  return detail::header->plan;
 }
-inline protocol::Report& report() {
-  return *reinterpret_cast<protocol::Report*>(detail::base + protocol::report_offset);
+// All of them were checked when the memory was mapped.
+inline const protocol::Tables& memory() {
+  return detail::tables;
 }
-template <class T>
-const T* plan_table(const protocol::Table& table) {
-  return reinterpret_cast<const T*>(detail::base + table.offset);
+// Whether the plan has a schedule, and where.
+inline bool is_scheduled() {
+  return detail::scheduled;
 }
-template <class T>
-T* shared_table(const protocol::Table& table) {
-  return reinterpret_cast<T*>(detail::base + table.offset);
-}
+bool find_schedule(protocol::ScheduleTables& tables);
 inline const char* plan_text(uint32_t offset) {
-  return plan_table<char>(plan().text) + offset;
+  return memory().text.first + offset;
 }
 
 // Room for one more event of this thread, its oldest overwritten when there is no other; nullptr:

@@ -28,7 +28,7 @@ bool is_forgotten(const Tally& tally) {
 Tally* reuse(Tally* tally) {
   if (tally == nullptr || !is_forgotten(*tally)) return tally;
   if (tally->site != none) {
-    Site& site = report().sites[tally->site];
+    Site& site = memory().sites[tally->site];
     site.visits.add(tally->visits.load());
     site.waited_ns.add(tally->waited_ns.load());
   }
@@ -74,14 +74,14 @@ bool is_before(const PlanSite& site, uint32_t image, uint64_t offset, uint16_t a
 }
 
 uint16_t as_plan_site(uint32_t number) {
-  return number < plan().sites.count && number < no_plan_site ? static_cast<uint16_t>(number)
-                                                              : no_plan_site;
+  return number < memory().plan_sites.count && number < no_plan_site ? static_cast<uint16_t>(number)
+                                                                     : no_plan_site;
 }
 
 uint16_t find_plan_site(const LoadedImage* image, uint64_t offset, uint16_t api) {
   if (image == nullptr || image->plan_number == none) return no_plan_site;
-  const PlanSite* sites = plan_table<PlanSite>(plan().sites);
-  uint32_t low = 0, high = plan().sites.count;
+  const PlanSite* sites = memory().plan_sites.first;
+  uint32_t low = 0, high = memory().plan_sites.count;
   while (low < high) {
     const uint32_t middle = low + (high - low) / 2;
     if (is_before(sites[middle], image->plan_number, offset, api))
@@ -89,7 +89,7 @@ uint16_t find_plan_site(const LoadedImage* image, uint64_t offset, uint16_t api)
     else
       high = middle;
   }
-  const bool found = low < plan().sites.count && sites[low].image == image->plan_number &&
+  const bool found = low < memory().plan_sites.count && sites[low].image == image->plan_number &&
                      sites[low].offset == offset && sites[low].api == api;
   return found ? as_plan_site(low) : no_plan_site;
 }
@@ -107,6 +107,11 @@ bool is_own_lock(Api api, const LoadedImage* image) {
          (group.traits & group_guards) != 0;
 }
 
+// Where nothing is to be done.
+Mode idle_mode() {
+  return is_scheduled() ? Mode::turn : Mode::pass;
+}
+
 struct Place {
   uint64_t key;
   uint64_t address;
@@ -114,7 +119,7 @@ struct Place {
 };
 
 uint16_t planned_as(const Place& place, uint16_t api, uint32_t probe) {
-  if (probe != none) return as_plan_site(plan_table<Probe>(plan().probes)[probe].site);
+  if (probe != none) return as_plan_site(memory().probes[probe].site);
   return find_plan_site(place.image, place.address - place.image->bias, api);
 }
 
@@ -123,7 +128,7 @@ Tally* describe(Found found, const Place& place, uint16_t api, uint32_t probe) {
   const Address address = address_in(place.address, place.image);
   tally->site = number_of_site(site_key(address, api), address, api, probe);
   tally->plan_site = planned_as(place, api, probe);
-  tally->mode = static_cast<uint16_t>(is_due(api, tally->plan_site) ? Mode::act : Mode::pass);
+  tally->mode = static_cast<uint16_t>(is_due(api, tally->plan_site) ? Mode::act : idle_mode());
   if (found.tally != nullptr)
     tally->key = place.key;
   else
@@ -135,7 +140,7 @@ Tally* leave_alone(Found found, uint64_t key) {
   if (found.tally != nullptr && found.is_new) {
     found.tally->site = none;
     found.tally->plan_site = no_plan_site;
-    found.tally->mode = static_cast<uint16_t>(Mode::pass);
+    found.tally->mode = static_cast<uint16_t>(idle_mode());
     found.tally->key = key;
   }
   return nullptr;
@@ -180,7 +185,7 @@ Tally* walk_from_now_on(Found found, uint64_t key, Api api, const Caller& caller
 
 bool is_of_this_process(const TallyTable& table) {
   const uint32_t thread = table.thread.load() - 1;
-  return thread < max_threads && report().threads[thread].process == process_number();
+  return thread < memory().threads.count && memory().threads[thread].process == process_number();
 }
 
 // The key of a call has the address in its lower bits.
@@ -195,14 +200,14 @@ void forget_places_in(TallyTable& table, uint64_t start, uint64_t end) {
 }  // namespace
 
 void forget_places(uint64_t start, uint64_t end) {
-  for (TallyTable& table : report().tables)
+  for (TallyTable& table : memory().tallies)
     if (is_of_this_process(table)) forget_places_in(table, start, end);
 }
 
 uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t probe) {
-  Report& out = report();
+  const Tables& out = memory();
   for (uint32_t tries = 0; tries < 64; ++tries) {
-    const uint32_t number = place_of(key >> 13, tries, max_sites);
+    const uint32_t number = place_of(key >> 13, tries, out.sites.count);
     Site& site = out.sites[number];
     if (site.key.change(0, key)) {
       site.address = address;
@@ -217,7 +222,7 @@ uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t pr
 }
 
 uint64_t count_visit(Tally& tally, uint32_t site) {
-  if (is_spare(tally)) return site != none ? report().sites[site].visits.add(1) : 0;
+  if (is_spare(tally)) return site != none ? memory().sites[site].visits.add(1) : 0;
   const uint64_t before = tally.visits.load();
   tally.visits.add_alone(1);
   return before;
@@ -227,7 +232,7 @@ void count_wait(Tally& tally, uint32_t site, uint64_t ns) {
   if (!is_spare(tally))
     tally.waited_ns.add_alone(ns);
   else if (site != none)
-    report().sites[site].waited_ns.add(ns);
+    memory().sites[site].waited_ns.add(ns);
 }
 
 Tally* tally_of_call(Api api, const Caller& caller) {

@@ -73,9 +73,9 @@ uint64_t hash_here(const Address* frames, uint32_t count) {
 }
 
 bool write_frames(Stack& stack, const Address* frames, uint32_t count) {
-  Report& out = report();
-  const uint32_t first = out.frames_used.add(count);
-  if (first > max_frames - count) {
+  const Tables& out = memory();
+  const uint32_t first = out.frames.used->add(count);
+  if (first > out.frames.count || count > out.frames.count - first) {
     stack.count = 0;
     return false;
   }
@@ -114,9 +114,9 @@ uint32_t number_of_stack(const StackSnapshot& stack) {
   for (uint32_t i = 0; i < stack.count; ++i)
     frames[i] = address_in(stack.frames[i], image_at(stack.frames[i]));
   const uint64_t hash = hash_here(frames, stack.count);
-  Report& out = report();
+  const Tables& out = memory();
   for (uint32_t tries = 0; tries < 64; ++tries) {
-    const uint32_t number = place_of(hash, tries, max_stacks);
+    const uint32_t number = place_of(hash, tries, out.stacks.count);
     Stack& place = out.stacks[number];
     if (place.hash.load() == hash) return number;
     if (place.hash.change(0, hash)) {

@@ -16,6 +16,7 @@
 namespace unflake::agent {
 
 constinit thread_local ThreadState this_thread{};
+void (*at_thread_end)() = nullptr;
 
 namespace {
 
@@ -37,9 +38,9 @@ uint32_t next_ordinal(uint64_t place) {
 }
 
 TallyTable* take_free_table(uint32_t thread) {
-  Report& out = report();
-  for (uint32_t i = 0; i < max_tables; ++i) {
-    TallyTable& table = out.tables[(thread + i) % max_tables];
+  const Tables& out = memory();
+  for (uint32_t i = 0; i < out.tallies.count; ++i) {
+    TallyTable& table = out.tallies[(thread + i) % out.tallies.count];
     if (table.thread.load() != 0 || !table.thread.change(0, thread + 1)) continue;
     memset(table.tallies, 0, sizeof table.tallies);
     return &table;
@@ -49,11 +50,11 @@ TallyTable* take_free_table(uint32_t thread) {
 
 // What a thread did outlives its table, which the next thread needs.
 void keep_tallies(const TallyTable& table, uint32_t thread) {
-  Report& out = report();
+  const Tables& out = memory();
   for (const Tally& tally : table.tallies) {
     if (tally.key == 0 || tally.site == none || tally.visits.load() == 0) continue;
-    const uint32_t number = out.past_tallies_used.add(1);
-    if (number >= max_past_tallies) {
+    const uint32_t number = out.past_tallies.used->add(1);
+    if (number >= out.past_tallies.count) {
       out.dropped[dropped_tallies].add(1);
       continue;
     }
@@ -67,17 +68,19 @@ void keep_tallies(const TallyTable& table, uint32_t thread) {
 
 // Its program was killed, or has become another one by exec.
 bool is_gone(const Thread& thread) {
-  if (thread.process >= max_processes || thread.process == process_number()) return false;
-  const Process& process = report().processes[thread.process];
+  if (thread.process >= memory().processes.count || thread.process == process_number())
+    return false;
+  const Process& process = memory().processes[thread.process];
   return process.pid == static_cast<uint32_t>(raw_syscall(__NR_getpid)) ||
          raw_syscall(__NR_kill, process.pid, 0) == -ESRCH;
 }
 
 void free_tables_of_the_dead() {
   constexpr uint32_t being_freed = none;
-  for (TallyTable& table : report().tables) {
+  for (TallyTable& table : memory().tallies) {
     const uint32_t owner = table.thread.load();
-    if (owner == 0 || owner > max_threads || !is_gone(report().threads[owner - 1])) continue;
+    if (owner == 0 || owner > memory().threads.count || !is_gone(memory().threads[owner - 1]))
+      continue;
     if (!table.thread.change(owner, being_freed)) continue;
     keep_tallies(table, owner - 1);
     table.thread.store(0);
@@ -93,15 +96,15 @@ TallyTable* take_table(uint32_t thread) {
 }
 
 uint32_t take_number() {
-  Report& out = report();
-  const uint32_t number = out.threads_used.add(1);
-  if (number < max_threads) return number;
+  const Tables& out = memory();
+  const uint32_t number = out.threads.used->add(1);
+  if (number < out.threads.count) return number;
   out.dropped[dropped_threads].add(1);
   return none;
 }
 
 void write_thread(uint32_t number, const Birth& birth) {
-  Thread& thread = report().threads[number];
+  Thread& thread = memory().threads[number];
   thread.state.store(1);
   thread.process = process_number();
   thread.tid = static_cast<uint32_t>(raw_syscall(__NR_gettid));
@@ -139,13 +142,14 @@ void end_thread(void* rounds) {
   give_table_back();
   if (this_thread.was_late) late_thread_ended();
   if (this_thread.number != none) {
-    Thread& thread = report().threads[this_thread.number];
+    Thread& thread = memory().threads[this_thread.number];
     thread.ended_ns.store(now_ns());
     thread.state.store(3);
   }
   if (this_thread.extra != nullptr)
     raw_syscall(__NR_munmap, as_word(this_thread.extra), sizeof(ThreadExtra));
   this_thread.extra = nullptr;
+  if (at_thread_end != nullptr) at_thread_end();
 }
 
 void begin(const Birth& birth) {
@@ -157,11 +161,11 @@ void begin(const Birth& birth) {
   this_thread.was_late = false;
   this_thread.tallies = nullptr;
   this_thread.number = take_number();
+  if (end_key_made) pthread_setspecific(end_key, reinterpret_cast<void*>(1));
   if (this_thread.number == none) return;
   write_thread(this_thread.number, birth);
   TallyTable* table = take_table(this_thread.number);
   if (table != nullptr) this_thread.tallies = table->tallies;
-  if (end_key_made) pthread_setspecific(end_key, reinterpret_cast<void*>(1));
 }
 
 // Only the thread that forked lives on. It is another one now, and what it writes must not mix

@@ -12,6 +12,7 @@ namespace unflake::agent {
 // What a thread may do at a place without asking further.
 enum class Mode : uint16_t {
   pass,  // counted, and nothing else
+  turn,  // the same, but not before it is this thread's turn
   act,   // rules, events or the time waited are due
   walk,  // the caller is a wrapper: its caller decides
 };
@@ -156,6 +157,9 @@ class Unguarded {
  private:
   const uintptr_t busy_;
 };
+
+// Called as the last thing when a thread ends; nullptr: nothing is.
+extern void (*at_thread_end)();
 
 // Maps this thread's extra memory when it has none yet; nullptr: there is no memory.
 ThreadExtra* thread_extra();

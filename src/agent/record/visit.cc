@@ -79,7 +79,7 @@ void Visit::enter_site(const Caller& caller, const Subject& subject) {
   site_ = tally_->site;
   plan_site_ = tally_->plan_site;
   visit_ = count_visit(*tally_, site_);
-  if (tally_->mode == static_cast<uint16_t>(Mode::pass)) {
+  if (tally_->mode != static_cast<uint16_t>(Mode::act)) {
     tally_ = nullptr;
     return;
   }

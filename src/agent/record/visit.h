@@ -41,6 +41,7 @@ class Visit {
   // The rest of an interrupted wait in the program's own measure, a multiple of `grain`.
   int64_t rest_to_tell(int64_t rest, int64_t grain = 1) const;
 
+  protocol::Api api() const { return api_; }
   protocol::Event* event() const { return event_; }
   uint16_t plan_site() const { return plan_site_; }
   uint32_t site() const { return site_; }

@@ -272,7 +272,9 @@ Arguments serve() {
   leave();
 }
 
-int call_main_somewhere_else(int (*main)(int, char**, char**), const Arguments& arguments) {
+int call_main_somewhere_else(int (*main)(int, char**, char**), const Arguments& arguments,
+                             bool stays) {
+  if (stays) return main(arguments.count, arguments.words, environ);
   const uint64_t random = random_number();
   heap_gap = malloc(random % 8192);
   // Larger than the holes between libraries, or it would land in one of them.

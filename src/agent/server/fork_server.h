@@ -17,8 +17,9 @@ struct Arguments {
 Arguments serve();
 
 // Moves the stack, the heap and new mappings by random amounts and then calls main, because a
-// forked process has the addresses of its server.
-int call_main_somewhere_else(int (*main)(int, char**, char**), const Arguments& arguments);
+// forked process has the addresses of its server. A run that is to be the same again stays there.
+int call_main_somewhere_else(int (*main)(int, char**, char**), const Arguments& arguments,
+                             bool stays);
 
 // What the program has registered with pthread_atfork before its main, for forks past libc's own.
 bool too_many_fork_handlers();

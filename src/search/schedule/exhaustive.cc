@@ -10,6 +10,10 @@ bool is_in(const std::vector<ThreadAccess>& accesses, ThreadNumber thread) {
   return std::ranges::any_of(accesses, [&](const auto& one) { return one.thread == thread; });
 }
 
+bool is_choice(const SwitchPoint& point) {
+  return std::ranges::binary_search(point.enabled, point.chosen);
+}
+
 // A state in which a thread is chosen.
 struct Node {
   SwitchPoint point;
@@ -59,6 +63,7 @@ class Exhaustion {
   bool take(const ControlledRun& run) {
     if (run.points.size() < run.points_in_all) result_.why_incomplete = "its runs are too long";
     if (!run.not_repeatable.empty()) result_.why_incomplete = "its runs are not repeatable";
+    if (!std::ranges::all_of(run.points, is_choice)) result_.why_incomplete = "a run makes no sense";
     if (!follows_path(run)) result_.why_incomplete = "equal schedules gave different runs";
     if (!result_.why_incomplete.empty()) return false;
     extend(run);

@@ -462,8 +462,8 @@ Reduction reduce(const RunSchedule& run, const ScheduleRun& failing, uint64_t mo
 }
 
 std::string thread_text(const Trace& trace, ThreadNumber thread) {
-  if (thread < trace.threads.size() && !trace.threads[thread].name.text.empty())
-    return trace.threads[thread].name.text;
+  const TracedThread* traced = scheduled_thread(trace, thread);
+  if (traced != nullptr && !traced->name.text.empty()) return traced->name.text;
   return fmt::format("thread {}", thread);
 }
 

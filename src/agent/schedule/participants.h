@@ -1,0 +1,73 @@
+#pragma once
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+
+#include "protocol/schedule_protocol.h"
+
+namespace unflake::agent {
+
+// What a thread waits for before it can do its next step. Most are questions to the real object,
+// asked at each decision, so that it does not matter who has changed it.
+enum class Wait : uint8_t {
+  nothing,
+  mutex,
+  spin_lock,
+  reader,  // of a rwlock
+  writer,
+  semaphore,
+  once,
+  thread,       // its end
+  descriptors,  // one of them
+  child,        // a process
+  sleep,        // the deadline and nothing else
+  condition,    // these three: until another thread wakes it
+  barrier,
+  futex,
+  outside,  // it is out of sight until it comes back by itself
+};
+
+inline constexpr int64_t forever = INT64_MAX;
+
+struct Step {
+  Wait wait;
+  bool writes;
+  bool may_switch;  // a call of project code: another thread may go first
+  bool exits;       // the process
+  bool yields;
+  uint16_t api;     // no_api: none
+  uint32_t site;    // none: no call of project code
+  uint64_t object;  // as the trace names it
+  const volatile void* address;
+  pthread_mutex_t* mutex;  // of a condition
+  pollfd* descriptors;
+  uint32_t descriptor_count;
+  int32_t id_type, id, options;  // of a child
+  int64_t deadline;              // in virtual time
+};
+inline constexpr uint16_t no_api = 0xffff;
+
+enum class Life : uint8_t { unborn, lives, ended };
+
+// A thread of a controlled process. Only who holds the baton touches it, but for the three words
+// that are shared.
+struct Participant {
+  protocol::Shared<uint32_t> turn;      // a futex: 1: it has the baton
+  protocol::Shared<uint32_t> returned;  // it was out of sight and wants to take part again
+  protocol::Shared<uint32_t> tid;
+  uint32_t number;
+  pthread_t handle;
+  Step next;
+  uint64_t waits_since;  // the count of steps: who waits longest is woken first
+  int64_t enabled_since;
+  Life life;
+  bool joined;
+  bool woken;
+  bool timed_out;
+  bool interrupted;
+  bool is_skipped;  // it has yielded, and nobody has done anything since
+  uint8_t yields;   // in a row
+};
+
+}  // namespace unflake::agent

@@ -1,0 +1,89 @@
+#pragma once
+
+#include "protocol/agent_protocol.h"
+#include "protocol/samplers.h"
+
+// The tables of a controlled run, in which one thread runs at a time and the agent decides which.
+// Without a schedule they have no room.
+namespace unflake::protocol {
+
+// --- The plan's ---
+
+struct SchedulePlan {
+  SamplerKind sampler;
+  uint32_t depth;
+  uint64_t seed;
+  uint64_t length;
+  uint64_t stall_ns;
+};
+
+// At this switch point this thread goes on, if it can. Ordered by point.
+struct PlannedDecision {
+  uint64_t point;
+  uint32_t thread;
+  uint32_t unused;
+};
+
+// --- The report's, written by the thread that runs ---
+
+struct ControlReport {
+  Shared<uint32_t> state;  // 0: no process was controlled, 1: one was, 2: it refused
+  Shared<uint32_t> left;   // 1: `reason` says what left the control
+  Shared<uint64_t> digest;
+  Shared<uint64_t> points;  // those that had no room in `switch_points` too
+  Shared<uint64_t> switches;
+  Shared<uint64_t> steps;  // that were announced, also where there was nothing to choose
+  Shared<uint64_t> virtual_ns;
+  Shared<uint64_t> taken;      // how often the baton was taken from a thread out of sight
+  Shared<uint32_t> deadlocks;  // threads in `deadlocked`; 0: there was no deadlock
+  uint32_t unused;
+  char reason[160];
+};
+
+struct ScheduledPoint {
+  uint64_t object;
+  uint32_t site;           // in `sites`; none: no call of project code
+  uint32_t first_enabled;  // in `enabled`; none: there was no room
+  uint16_t enabled_count;
+  uint16_t thread;
+  uint16_t chosen;
+  uint16_t writes;
+};
+
+struct StuckThread {
+  uint64_t object;
+  uint32_t thread;
+  uint32_t site;
+  uint32_t held_by;  // none: nobody
+  uint32_t unused;
+};
+
+struct ScheduleTables {
+  Elements<const SchedulePlan> schedule;
+  Elements<const PlannedDecision> decisions;
+  Elements<const uint64_t> selected;
+  Elements<const uint64_t> remaining;
+  Elements<ControlReport> control;
+  Elements<ScheduledPoint> points;
+  Elements<uint16_t> enabled;
+  Elements<StuckThread> deadlocked;
+};
+
+inline constexpr uint32_t max_switch_points = 16384;
+inline constexpr uint32_t max_enabled = 65536;
+inline constexpr uint32_t max_deadlocked = 64;
+
+// False: the run is not controlled.
+inline bool find_tables(char* base, const Header& header, ScheduleTables& tables) {
+  const auto find = [&](TableKind kind, auto& found) {
+    return find_table(base, header, kind, found);
+  };
+  using Kind = TableKind;
+  return find(Kind::schedule, tables.schedule) && find(Kind::decisions, tables.decisions) &&
+         find(Kind::selected, tables.selected) && find(Kind::remaining, tables.remaining) &&
+         find(Kind::control, tables.control) && find(Kind::switch_points, tables.points) &&
+         find(Kind::enabled, tables.enabled) && find(Kind::deadlocked, tables.deadlocked) &&
+         tables.schedule.count == 1 && tables.control.count == 1;
+}
+
+}  // namespace unflake::protocol
