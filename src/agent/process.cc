@@ -270,7 +270,7 @@ HOOK(int, __libc_start_main,
   resolve_real_functions();
   real_main = main;
   end_libraries = rtld_fini;
-  const Main first = is_to_serve() ? serve_and_call_main
+  const Main first = is_to_serve()     ? serve_and_call_main
                      : is_controlled() ? call_main_and_take_turn
                                        : main;
   return real::__libc_start_main(first, argc, argv, init, fini, end_libraries_and_hold, stack_end);

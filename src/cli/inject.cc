@@ -289,8 +289,10 @@ Result<Schedule> parse_schedule(std::string_view text) {
                                                                {"surw", Sampler::surw}};
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
-  const auto found = std::ranges::find(samplers, name, &std::pair<std::string_view, Sampler>::first);
-  const auto seed = colon == text.npos ? std::optional<uint64_t>(1) : number_in(text.substr(colon + 1));
+  const auto found =
+      std::ranges::find(samplers, name, &std::pair<std::string_view, Sampler>::first);
+  const auto seed =
+      colon == text.npos ? std::optional<uint64_t>(1) : number_in(text.substr(colon + 1));
   if (found == std::end(samplers) || !seed)
     return usage_error("this is no schedule", "--schedule '" + std::string(text) + "'",
                        "write stay, random, pct, pos or surw, and a seed behind it: random:7");
@@ -417,10 +419,10 @@ class Injection {
   }
 
   static std::string text_of(const ControlledRun& run) {
-    std::string text = fmt::format("controlled: {}, {:016x}, {} of virtual time\n",
-                                   counted(static_cast<long long>(run.points_in_all), "switch point"),
-                                   run.digest,
-                                   format_duration(run.virtual_time));
+    std::string text =
+        fmt::format("controlled: {}, {:016x}, {} of virtual time\n",
+                    counted(static_cast<long long>(run.points_in_all), "switch point"), run.digest,
+                    format_duration(run.virtual_time));
     if (!run.not_repeatable.empty())
       text += fmt::format("not repeatable: {}\n", printable(run.not_repeatable));
     return text;

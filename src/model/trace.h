@@ -195,9 +195,9 @@ struct Trace {
   std::vector<TracedIntervention> interventions;  // as in the plan
   std::vector<TracedFailure> failures;
   std::vector<TracedFunction> functions;
-  std::vector<Drops> drops;           // empty: nothing was lost
-  std::vector<std::string> problems;  // what was unreadable or impossible, in words
-  std::vector<CodeNote> code_notes;   // the same in every run of a program; told once
+  std::vector<Drops> drops;                 // empty: nothing was lost
+  std::vector<std::string> problems;        // what was unreadable or impossible, in words
+  std::vector<CodeNote> code_notes;         // the same in every run of a program; told once
   std::optional<ControlledRun> controlled;  // when the plan had a schedule
 };
 

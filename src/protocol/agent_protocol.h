@@ -292,7 +292,7 @@ struct Thread {
   uint32_t ordinal;      // how many threads this place had spawned before
   uint32_t first_chunk;  // of events
   uint32_t scheduled;    // its number in a controlled run + 1; 0: it has none
-  uint64_t handle;  // its pthread_t, as joins name it
+  uint64_t handle;       // its pthread_t, as joins name it
   uint64_t started_ns;
   Shared<uint64_t> ended_ns;
   Shared<uint64_t> events_dropped;

@@ -119,8 +119,8 @@ Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
       {protocol::fork_server_variable, std::to_string(socket_number_in_server)});
   server->remember_files(*program, start.command.cwd);
   const SpawnFiles files{output.get(), output.get(), theirs.get(), socket_number_in_server};
-  if (const int code = spawn(start.command, start.environment, files, start.fixed_addresses,
-                             server->pid_);
+  if (const int code =
+          spawn(start.command, start.environment, files, start.fixed_addresses, server->pid_);
       code != 0)
     return refuse(fmt::format("it cannot be started as a server: {}", std::strerror(code)));
   theirs.reset();
@@ -361,8 +361,8 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   entry.variables = variables_of_runs(environment);
   crashes_.load(environment, launch.crash_library);
   load_agent(environment, launch.fork_server);
-  ServerStart start{launch.command, environment, launch.timeout, control, crashes_,
-                    launch.fixed_addresses};
+  ServerStart start{launch.command, environment, launch.timeout,
+                    control,        crashes_,    launch.fixed_addresses};
   auto server = ForkServer::start(start);
   started.stopped = start.stopped;
   if (server) {

@@ -29,7 +29,7 @@ struct Launch {
   std::string crash_library;  // what tells where it crashes; empty: nothing does
   Conditions conditions{};
   bool fixed_addresses = false;  // the same in every run
-  size_t slot = 0;  // which of those that run side by side this is
+  size_t slot = 0;               // which of those that run side by side this is
 };
 
 std::string encode(const Launch& launch);

@@ -52,7 +52,8 @@ void take_for_hang(const Trace& trace, ProcessResult& process) {
   for (const DeadlockedThread& stuck : trace.controlled->deadlock) {
     const TracedThread* thread = scheduled_thread(trace, stuck.thread);
     if (thread == nullptr) continue;
-    ThreadAtEnd at_end{trace.processes[thread->process].pid, thread->tid, thread->name.text, {}, ""};
+    ThreadAtEnd at_end{
+        trace.processes[thread->process].pid, thread->tid, thread->name.text, {}, ""};
     if (stuck.site < trace.sites.size()) {
       const SiteName& site = trace.sites[stuck.site].name;
       at_end.frames.push_back({site.function, site.file, site.line, true});

@@ -293,8 +293,8 @@ Started start(const Launch& launch, int output, int errors, Control& control, Fo
   Environment environment(launch.command.env);
   crashes.load(environment, launch.crash_library);
   started.at = Clock::now();
-  started.error = spawn(launch.command, environment, {output, errors}, launch.fixed_addresses,
-                        started.pid);
+  started.error =
+      spawn(launch.command, environment, {output, errors}, launch.fixed_addresses, started.pid);
   return started;
 }
 

@@ -133,7 +133,8 @@ LoweredSchedule lower_schedule(const Schedule& schedule) {
   const auto stall = std::chrono::nanoseconds(schedule.stall).count();
   lowered.plan = {lower(schedule.sampler),
                   static_cast<uint32_t>(std::clamp<int>(schedule.depth, 1, deepest_pct)),
-                  schedule.seed, schedule.length, static_cast<uint64_t>(std::max<int64_t>(0, stall))};
+                  schedule.seed, schedule.length,
+                  static_cast<uint64_t>(std::max<int64_t>(0, stall))};
   for (const Decision& decision : schedule.decisions)
     lowered.decisions.push_back({decision.point, decision.thread, 0});
   std::ranges::stable_sort(lowered.decisions, {}, &PlannedDecision::point);

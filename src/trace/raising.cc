@@ -421,9 +421,9 @@ class Raiser {
       run.points.push_back({point.thread, site_of_step(point.site), point.object, point.writes,
                             point.enabled, point.chosen});
     for (const RawStuckThread& stuck : raw.deadlock)
-      run.deadlock.push_back({stuck.thread, site_of_step(stuck.site), stuck.object,
-                              stuck.held_by == no_index ? std::nullopt
-                                                        : std::optional(stuck.held_by)});
+      run.deadlock.push_back(
+          {stuck.thread, site_of_step(stuck.site), stuck.object,
+           stuck.held_by == no_index ? std::nullopt : std::optional(stuck.held_by)});
     if (raw.refused) trace_.problems.push_back("the run was not controlled: " + raw.reason);
     trace_.controlled = std::move(run);
   }

@@ -18,7 +18,7 @@ enum State : uint32_t { free_slot, being_written, complete, ended };
 constexpr std::pair<Dropped, const char*> drop_names[] = {
     {dropped_images, "images"}, {dropped_processes, "processes"}, {dropped_threads, "threads"},
     {dropped_sites, "sites"},   {dropped_tallies, "counts"},      {dropped_stacks, "stacks"},
-    {dropped_events, "calls"}, {dropped_failures, "failures"},   {dropped_names, "names"},
+    {dropped_events, "calls"},  {dropped_failures, "failures"},   {dropped_names, "names"},
 };
 static_assert(std::size(drop_names) == dropped_kinds);
 
@@ -386,11 +386,12 @@ class Reader {
     if (point.first_enabled > enabled.count ||
         point.enabled_count > enabled.count - point.first_enabled)
       return std::nullopt;
-    RawPoint read{point.object, point.thread, site_of(point.site), point.writes != 0, point.chosen,
-                  {}};
+    RawPoint read{point.object,      point.thread, site_of(point.site),
+                  point.writes != 0, point.chosen, {}};
     for (size_t i = 0; i < point.enabled_count; ++i)
       read.enabled.push_back(enabled[point.first_enabled + i]);
-    const bool is_right = std::ranges::is_sorted(read.enabled) && point.thread < most_scheduled_threads &&
+    const bool is_right = std::ranges::is_sorted(read.enabled) &&
+                          point.thread < most_scheduled_threads &&
                           std::ranges::binary_search(read.enabled, read.chosen);
     if (!is_right) doubt("switch points make no sense");
     return is_right ? std::optional(read) : std::nullopt;
@@ -398,9 +399,8 @@ class Reader {
 
   void add_stuck(const StuckThread& stuck, RawControl& control) {
     if (stuck.thread >= most_scheduled_threads) return doubt("threads in a deadlock are none");
-    control.deadlock.push_back(
-        {stuck.thread, site_of(stuck.site), stuck.object,
-         stuck.held_by < most_scheduled_threads ? stuck.held_by : no_index});
+    control.deadlock.push_back({stuck.thread, site_of(stuck.site), stuck.object,
+                                stuck.held_by < most_scheduled_threads ? stuck.held_by : no_index});
   }
 
   uint32_t site_of(uint32_t site) {

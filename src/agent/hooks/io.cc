@@ -69,22 +69,22 @@ PLAIN_HOOK(int, bind, (int socket, const sockaddr* own, socklen_t size), (socket
 PLAIN_HOOK(int, listen, (int socket, int backlog), (socket, backlog), word(socket))
 PLAIN_HOOK(int, shutdown, (int socket, int how), (socket, how), word(socket))
 FLAGGED_HOOK(ssize_t, send, (int socket, const void* data, size_t size, int flags),
-           (socket, data, size, flags), word(socket), bytes(size))
+             (socket, data, size, flags), word(socket), bytes(size))
 FLAGGED_HOOK(ssize_t, sendto,
-           (int socket, const void* data, size_t size, int flags, const sockaddr* peer,
-            socklen_t peer_size),
-           (socket, data, size, flags, peer, peer_size), word(socket), bytes(size))
+             (int socket, const void* data, size_t size, int flags, const sockaddr* peer,
+              socklen_t peer_size),
+             (socket, data, size, flags, peer, peer_size), word(socket), bytes(size))
 FLAGGED_HOOK(ssize_t, sendmsg, (int socket, const msghdr* message, int flags),
-           (socket, message, flags), word(socket))
+             (socket, message, flags), word(socket))
 FLAGGED_HOOK(int, sendmmsg, (int socket, mmsghdr* messages, unsigned count, int flags),
-           (socket, messages, count, flags), word(socket))
+             (socket, messages, count, flags), word(socket))
 FLAGGED_HOOK(ssize_t, recv, (int socket, void* room, size_t size, int flags),
-           (socket, room, size, flags), word(socket), bytes(size))
+             (socket, room, size, flags), word(socket), bytes(size))
 FLAGGED_HOOK(ssize_t, recvfrom,
-           (int socket, void* room, size_t size, int flags, sockaddr* peer, socklen_t* peer_size),
-           (socket, room, size, flags, peer, peer_size), word(socket), bytes(size))
+             (int socket, void* room, size_t size, int flags, sockaddr* peer, socklen_t* peer_size),
+             (socket, room, size, flags, peer, peer_size), word(socket), bytes(size))
 FLAGGED_HOOK(ssize_t, recvmsg, (int socket, msghdr* message, int flags), (socket, message, flags),
-           word(socket))
+             word(socket))
 
 PLAIN_HOOK(ssize_t, read, (int file, void* room, size_t size), (file, room, size), word(file),
            bytes(size))
@@ -256,9 +256,8 @@ const timespec* time_to_pass(const Visit& visit, const timespec* given, timespec
 bool await(const Visit& visit, pollfd* descriptors, nfds_t count, const Subject& subject) {
   if (!models(subject)) return false;
   const int64_t span = visit.other_time() >= 0 ? visit.other_time() : subject.value;
-  const bool interrupted =
-      wait_for_descriptors(visit, descriptors, static_cast<uint32_t>(count), span,
-                           subject.object) == Woken::interrupted;
+  const bool interrupted = wait_for_descriptors(visit, descriptors, static_cast<uint32_t>(count),
+                                                span, subject.object) == Woken::interrupted;
   if (interrupted) errno = EINTR;
   return interrupted;
 }
@@ -314,8 +313,8 @@ HOOK(int, ppoll, (pollfd * descriptors, nfds_t count, const timespec* time, cons
   if (await(visit, descriptors, count, subject)) return visit.leave(-1);
   timespec room;
   sigset_t signals;
-  const int result = real::ppoll(descriptors, count, time_to_pass(visit, time, room),
-                                 filter_mask(mask, &signals));
+  const int result =
+      real::ppoll(descriptors, count, time_to_pass(visit, time, room), filter_mask(mask, &signals));
   return visit.leave(result, result == 0);
 }
 

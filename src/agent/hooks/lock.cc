@@ -78,7 +78,7 @@ PLAIN_HOOK(int, pthread_once, (pthread_once_t * once, void (*routine)()), (once,
     const Subject subject = until(word(lock), clock, deadline);                       \
     Visit visit(Api::name, CALLER, subject);                                          \
     Turn turn(visit, subject);                                                        \
-    if (turn.timed_out()) return visit.leave(out(), true);                        \
+    if (turn.timed_out()) return visit.leave(out(), true);                            \
     timespec room;                                                                    \
     const int result = real::name(lock, absolute_time(visit, clock, deadline, room)); \
     return visit.leave(result, out(result));                                          \
@@ -88,7 +88,7 @@ PLAIN_HOOK(int, pthread_once, (pthread_once_t * once, void (*routine)()), (once,
     const Subject subject = until(word(lock), clock, deadline);                              \
     Visit visit(Api::name, CALLER, subject);                                                 \
     Turn turn(visit, subject);                                                               \
-    if (turn.timed_out()) return visit.leave(out(), true);                               \
+    if (turn.timed_out()) return visit.leave(out(), true);                                   \
     timespec room;                                                                           \
     const int result = real::name(lock, clock, absolute_time(visit, clock, deadline, room)); \
     return visit.leave(result, out(result));                                                 \
@@ -133,13 +133,13 @@ HOOK(void, call_once, (once_flag * flag, void (*routine)())) {
 
 // A controlled run has its own lists of who waits. The real call is made too, for those of other
 // processes.
-#define WAKE_HOOK(define, name, type, count)                              \
-  define {                                                                \
-    if (passes(Api::name, CALLER)) return real::name(condition);          \
-    Visit visit(Api::name, CALLER, {word(condition)});                    \
-    Turn turn(visit, {word(condition)});                                  \
-    wake_condition(condition, count);                                     \
-    return visit.leave(real::name(condition));                            \
+#define WAKE_HOOK(define, name, type, count)                     \
+  define {                                                       \
+    if (passes(Api::name, CALLER)) return real::name(condition); \
+    Visit visit(Api::name, CALLER, {word(condition)});           \
+    Turn turn(visit, {word(condition)});                         \
+    wake_condition(condition, count);                            \
+    return visit.leave(real::name(condition));                   \
   }
 
 WAKE_HOOK(HOOK(int, cnd_signal, (cnd_t * condition)), cnd_signal, cnd_t, 1)
@@ -165,10 +165,10 @@ HOOK_VERSION(int, pthread_cond_timedwait,
   const Subject subject = until(word(condition), clock, deadline);
   Visit visit(Api::pthread_cond_timedwait, CALLER, subject);
   timespec room;
-  const int result =
-      models(subject) ? wait_for_condition(visit, condition, mutex, subject)
-                      : real::pthread_cond_timedwait(condition, mutex,
-                                                     absolute_time(visit, clock, deadline, room));
+  const int result = models(subject)
+                         ? wait_for_condition(visit, condition, mutex, subject)
+                         : real::pthread_cond_timedwait(
+                               condition, mutex, absolute_time(visit, clock, deadline, room));
   if (visit.other_deadline() >= 0)
     foresee_looks(clock, to_ns(*deadline), visit.other_deadline(), ran_out(result), 1);
   return visit.leave(result, ran_out(result), held_after(result, mutex));
@@ -181,10 +181,9 @@ HOOK(int, pthread_cond_clockwait,
   Visit visit(Api::pthread_cond_clockwait, CALLER, subject);
   timespec room;
   const int result =
-      models(subject)
-          ? wait_for_condition(visit, condition, mutex, subject)
-          : real::pthread_cond_clockwait(condition, mutex, clock,
-                                         absolute_time(visit, clock, deadline, room));
+      models(subject) ? wait_for_condition(visit, condition, mutex, subject)
+                      : real::pthread_cond_clockwait(condition, mutex, clock,
+                                                     absolute_time(visit, clock, deadline, room));
   if (visit.other_deadline() >= 0)
     foresee_looks(clock, to_ns(*deadline), visit.other_deadline(), ran_out(result), 1);
   return visit.leave(result, ran_out(result), held_after(result, mutex));
@@ -192,10 +191,10 @@ HOOK(int, pthread_cond_clockwait,
 
 HOOK(int, cnd_wait, (cnd_t * condition, mtx_t* mutex)) {
   Visit visit(Api::cnd_wait, CALLER, {word(condition)});
-  const int result = is_controlled()
-                         ? as_c11(wait_for_condition(visit, as_condition(condition),
-                                                     as_mutex(mutex), {}))
-                         : real::cnd_wait(condition, mutex);
+  const int result =
+      is_controlled()
+          ? as_c11(wait_for_condition(visit, as_condition(condition), as_mutex(mutex), {}))
+          : real::cnd_wait(condition, mutex);
   return visit.leave(result, false, result == thrd_success ? as_mutex(mutex) : nullptr);
 }
 

@@ -16,8 +16,8 @@ constexpr int robust = 16, priority_inherited = 32, kind_mask = 3;
 template <class T>
 T read(const volatile void* address, size_t offset = 0) {
   return __atomic_load_n(
-      reinterpret_cast<const T*>(const_cast<const char*>(static_cast<const volatile char*>(address)) +
-                                 offset),
+      reinterpret_cast<const T*>(
+          const_cast<const char*>(static_cast<const volatile char*>(address)) + offset),
       __ATOMIC_ACQUIRE);
 }
 
@@ -68,8 +68,8 @@ bool has_event(const Step& step) {
 
 bool has_news_of_child(int type, int id, int options) {
   siginfo_t info{};
-  const long result = raw_syscall(__NR_waitid, type, id, as_word(&info),
-                                  options | WNOHANG | WNOWAIT, 0);
+  const long result =
+      raw_syscall(__NR_waitid, type, id, as_word(&info), options | WNOHANG | WNOWAIT, 0);
   return failed(result) || info.si_pid != 0;
 }
 

@@ -98,10 +98,9 @@ void wait_for_turn(Participant& me) {
   uint64_t seen_steps = 0, seen_cpu = 0;
   while (me.turn.load() == 0) {
     const timespec look = to_timespec(look_ns);
-    const long result = raw_syscall(__NR_futex, as_word(me.turn.raw()), FUTEX_WAIT_PRIVATE, 0,
-                                    as_word(&look));
-    if (result == -ETIMEDOUT &&
-        take_baton_from_the_lost(me, seen_holder, seen_steps, seen_cpu))
+    const long result =
+        raw_syscall(__NR_futex, as_word(me.turn.raw()), FUTEX_WAIT_PRIVATE, 0, as_word(&look));
+    if (result == -ETIMEDOUT && take_baton_from_the_lost(me, seen_holder, seen_steps, seen_cpu))
       break;
   }
   me.turn.store(0);
@@ -151,7 +150,8 @@ template <class Keep>
 void keep_candidates(Keep keep) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < state->candidate_count; ++i)
-    if (keep(state->threads[state->candidates[i]])) state->candidates[kept++] = state->candidates[i];
+    if (keep(state->threads[state->candidates[i]]))
+      state->candidates[kept++] = state->candidates[i];
   if (kept > 0) state->candidate_count = kept;
 }
 
@@ -183,8 +183,7 @@ void collect_candidates() {
 
 // A condition that times out needs its mutex, and waits for that from now on.
 void time_out(Participant& thread) {
-  if (thread.next.deadline > virtual_now())
-    pass_virtual_time(thread.next.deadline - virtual_now());
+  if (thread.next.deadline > virtual_now()) pass_virtual_time(thread.next.deadline - virtual_now());
   thread.timed_out = true;
   thread.next.deadline = forever;
   if (thread.next.wait == Wait::condition) {
@@ -313,6 +312,13 @@ void digest(const Participant& chosen) {
   control().digest.store((control().digest.load() ^ word) * 0x100000001b3);
 }
 
+bool is_alone() {
+  uint32_t living = 0;
+  for (uint32_t i = 0; i < thread_count() && living < 2; ++i)
+    living += state->threads[i].life == Life::lives ? 1 : 0;
+  return living < 2 && state->candidate_count < 2;
+}
+
 // Who goes on. `running` has announced its next step.
 Participant& decide(Participant& running) {
   pass_virtual_time(step_ns);
@@ -321,12 +327,17 @@ Participant& decide(Participant& running) {
     wait_for_something(looks);
   Participant* waiting = only_spinners_are_left() ? next_to_time_out() : nullptr;
   uint32_t chosen = state->candidates[0];
+  const uint64_t point = control().points.load();
   if (waiting != nullptr && may_time_out(*waiting)) {
     chosen = waiting->number;
+    state->candidates[0] = chosen;
+    state->candidate_count = 1;
   } else if (state->candidate_count > 1) {
-    const uint64_t point = control().points.load();
-    control().points.store(point + 1);
     chosen = choose(running, point);
+  }
+  // Also where only one could go on: what it does then is a part of the order of events.
+  if (!is_alone()) {
+    control().points.store(point + 1);
     write_point(running, point, chosen);
   }
   Participant& next = state->threads[chosen];
@@ -413,8 +424,8 @@ bool someone_else_can_go_on(const Participant& lost) {
   return false;
 }
 
-// By a thread that waits for its turn. The holder may be in a call that nobody has foreseen, or in a
-// loop that waits for memory to change; then the baton goes to somebody else. Whether this thread
+// By a thread that waits for its turn. The holder may be in a call that nobody has foreseen, or in
+// a loop that waits for memory to change; then the baton goes to somebody else. Whether this thread
 // has got it.
 bool take_baton_from_the_lost(Participant& watcher, uint32_t& seen_holder, uint64_t& seen_steps,
                               uint64_t& seen_cpu) {
@@ -533,7 +544,8 @@ void begin_control() {
   ScheduleTables tables;
   if (!find_schedule(tables) || process_number() != 0) return;
   if (is_thread_sanitized())
-    return refuse(tables.control[0], "it is built with ThreadSanitizer, which has a schedule of its own");
+    return refuse(tables.control[0],
+                  "it is built with ThreadSanitizer, which has a schedule of its own");
   state = map_state();
   if (state == nullptr) return refuse(tables.control[0], "there is no memory for it");
   state->tables = tables;
@@ -704,8 +716,7 @@ uint32_t wake(Wait wait, const volatile void* object, uint32_t count) {
 
 uint32_t count_waiting(Wait wait, const volatile void* object) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < thread_count(); ++i)
-    count += waits_in(state->threads[i], wait, object);
+  for (uint32_t i = 0; i < thread_count(); ++i) count += waits_in(state->threads[i], wait, object);
   return count;
 }
 

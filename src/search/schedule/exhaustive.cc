@@ -63,7 +63,8 @@ class Exhaustion {
   bool take(const ControlledRun& run) {
     if (run.points.size() < run.points_in_all) result_.why_incomplete = "its runs are too long";
     if (!run.not_repeatable.empty()) result_.why_incomplete = "its runs are not repeatable";
-    if (!std::ranges::all_of(run.points, is_choice)) result_.why_incomplete = "a run makes no sense";
+    if (!std::ranges::all_of(run.points, is_choice))
+      result_.why_incomplete = "a run makes no sense";
     if (!follows_path(run)) result_.why_incomplete = "equal schedules gave different runs";
     if (!result_.why_incomplete.empty()) return false;
     extend(run);

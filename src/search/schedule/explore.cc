@@ -278,7 +278,7 @@ class ScheduleSearch {
     found_.outcome = run.result.outcome.kind;
     if (!run.result.outcome.failures.empty()) found_.failure = run.result.outcome.failures.front();
     found_.signature = run.result.outcome.signature;
-    found_.schedule = as_decisions(run);
+    found_.schedule = run.schedule;
     found_.digest = run.controlled().digest;
     found_.switches = reduction.switches.size();
     found_.orders = reduction.orders;

@@ -213,6 +213,21 @@ TEST(Explore, says_why_a_test_cannot_be_controlled) {
   EXPECT_EQ("a static binary", report->why);
 }
 
+TEST(Explore, says_why_the_agent_refused) {
+  MockExecutor executor(MockExecutor::FullTruth([](const Experiment&, int) {
+    ExperimentResult result;
+    Trace trace;
+    trace.controlled.emplace();
+    trace.controlled->not_repeatable = "it is built with ThreadSanitizer";
+    result.trace = std::make_shared<Trace>(trace);
+    return result;
+  }));
+  EventStream events;
+  const auto report = explore(executor, std::make_shared<unflake::Test>(), quick_options(), events);
+  EXPECT_EQ(Answer::not_controlled, report->answer);
+  EXPECT_EQ("it is built with ThreadSanitizer", report->why);
+}
+
 TEST(Explore, several_slots_find_the_same) {
   EXPECT_EQ(Answer::fails, report_of(simulated::half_reading(3), quick_options(), 4).answer);
   EXPECT_EQ(Answer::passes_in_all,

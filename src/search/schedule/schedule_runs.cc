@@ -17,6 +17,11 @@ std::string reason_against_control(const Trace* trace) {
   return "the agent did not take control of its threads";
 }
 
+// Nothing was decided, and there is a reason.
+std::string reason_for_refusal(const ControlledRun& run) {
+  return run.points_in_all == 0 && run.digest == 0 ? run.not_repeatable : "";
+}
+
 }  // namespace
 
 std::string ScheduleRun::failure_id() const {
@@ -56,6 +61,8 @@ std::optional<ScheduleRun> ScheduleRuns::judged(const Schedule& schedule, Experi
     why_not_ = reason_against_control(result.trace.get());
     return std::nullopt;
   }
+  why_not_ = reason_for_refusal(*result.trace->controlled);
+  if (!why_not_.empty()) return std::nullopt;
   if (not_repeatable_.empty()) not_repeatable_ = result.trace->controlled->not_repeatable;
   longest_ = std::max(longest_, result.process.duration);
   return ScheduleRun{schedule, std::move(result)};
