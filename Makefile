@@ -4,22 +4,27 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all setup test torture check demo bench eval eval-balance rank format install clean
+.PHONY: all ready setup test torture check demo bench eval eval-balance rank format install clean
+.NOTPARALLEL:
 
-all: setup
+all: ready
 	@mkdir -p $(BUILD)
 	@cmake --preset $(PRESET) >$(BUILD)/configure.log 2>&1 || { cat $(BUILD)/configure.log; exit 1; }
 	@cmake --build --preset $(PRESET) $(TARGETS)
 
+# Only `make setup`, `make demo` and `make test` install packages.
+ready:
+	@tools/setup --check
+
 setup:
 	@tools/setup
 
-check: setup
+check:
 	tools/check-format
 	tools/check-includes
 	tools/check-includes_test
 
-test: check all
+test: setup check all
 	ctest --preset release
 	@$(MAKE) --no-print-directory all PRESET=asan
 	ctest --preset asan
@@ -29,7 +34,7 @@ torture: all
 	ctest --preset torture
 
 demo: TARGETS = --target unflake zoo_late_delivery zoo_mail_alert
-demo: all
+demo: setup all
 	tools/demo
 
 bench: all

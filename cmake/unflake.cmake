@@ -86,27 +86,49 @@ function(unflake_compile_test target)
   unflake_precompile(${target} unflake_test_headers <gtest/gtest.h> <gmock/gmock.h> <fmt/format.h>)
 endfunction()
 
-# The unit tests that stand beside a stage's code, as one binary. SANITIZED ones are a part of `make
-# test` with sanitizers only, and built on demand without: each test is compiled once.
+# The unit tests that stand beside a stage's code, as one binary. They are compiled once, without
+# sanitizers, and run twice: with the optimised stages, and SANITIZED ones with those of a build with
+# sanitizers, which takes them from UNFLAKE_COMPILED_TESTS.
+set(UNFLAKE_COMPILED_TESTS "" CACHE PATH "Where another build has put the compiled unit tests")
+
 function(unflake_stage_tests stage)
   cmake_parse_arguments(ARG "SANITIZED" "TOGETHER" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${stage}/*_test.cc
     ${CMAKE_SOURCE_DIR}/src/${stage}/*/*_test.cc)
-  if(NOT sources)
+  if(NOT sources OR (UNFLAKE_COMPILED_TESTS AND NOT ARG_SANITIZED))
     return()
   endif()
-  add_executable(${stage}_test ${sources})
-  target_link_libraries(${stage}_test PRIVATE unflake_${stage} GTest::gtest_main GTest::gmock)
-  target_include_directories(${stage}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  unflake_compile_test(${stage}_test)
-  unflake_compile_together(${stage}_test "${ARG_TOGETHER}")
+  if(UNFLAKE_COMPILED_TESTS)
+    add_library(${stage}_tests STATIC IMPORTED)
+    set_target_properties(${stage}_tests PROPERTIES
+      IMPORTED_LOCATION ${UNFLAKE_COMPILED_TESTS}/lib${stage}_tests.a)
+    # As objects they come first, so that theirs is the code of what is inline.
+    add_executable(${stage}_test $<TARGET_OBJECTS:unflake_${stage}>)
+  else()
+    add_library(${stage}_tests STATIC ${sources})
+    set_target_properties(${stage}_tests PROPERTIES
+      ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/tests)
+    target_include_directories(${stage}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    unflake_compile_test(${stage}_tests)
+    unflake_compile_together(${stage}_tests "${ARG_TOGETHER}")
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${stage}_test.cc CONTENT "")
+    add_executable(${stage}_test ${CMAKE_CURRENT_BINARY_DIR}/${stage}_test.cc)
+  endif()
+  target_link_libraries(${stage}_test PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,${stage}_tests>)
+  unflake_tests_use(${stage} unflake_${stage} GTest::gtest_main GTest::gmock)
   add_dependencies(unit_tests ${stage}_test)
   add_test(NAME ${stage} COMMAND ${stage}_test)
   set_tests_properties(${stage} PROPERTIES LABELS unit)
-  if(ARG_SANITIZED)
-    add_dependencies(sanitized_tests ${stage}_test)
-    set_tests_properties(${stage} PROPERTIES LABELS "unit;sanitized")
-    set_target_properties(${stage}_test PROPERTIES EXCLUDE_FROM_ALL ON)
+endfunction()
+
+# What a stage's unit tests need beside the stage.
+function(unflake_tests_use stage)
+  if(NOT TARGET ${stage}_test)
+    return()
+  endif()
+  target_link_libraries(${stage}_test PRIVATE ${ARGN})
+  if(NOT UNFLAKE_COMPILED_TESTS)
+    target_link_libraries(${stage}_tests PRIVATE ${ARGN})
   endif()
 endfunction()
 

@@ -83,7 +83,7 @@ Error no_such_revision(const std::string& revision, Git& git) {
         fmt::format("git does not know the revision '{}' in this shallow clone", shown), "",
         "fetch more of the history: fetch-depth: 0 for actions/checkout, GIT_DEPTH: 0 in GitLab, "
         "or `git fetch --unshallow`");
-  return usage_error(fmt::format("git knows no revision '{}'", shown), "",
+  return usage_error(fmt::format("git does not know the revision '{}'", shown), "",
                      "give --changed-since a commit, a tag or a branch");
 }
 

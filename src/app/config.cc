@@ -152,7 +152,7 @@ class ConfigReader {
                            "use [profile.default], [[override]], [code], [history] and [ci]");
     const toml::node* profiles = root_.get("profile");
     if (profiles && !profiles->is_table())
-      return usage_error("profiles are written [profile.NAME]", top.where(*profiles));
+      return usage_error("write profiles as [profile.NAME]", top.where(*profiles));
     Config config;
     auto settings = read_profile(profile, {});
     if (!settings) return settings.error();
@@ -212,7 +212,7 @@ class ConfigReader {
     const toml::node* node = root_.get("code");
     if (!node) return CodeSettings{};
     const toml::table* table = node->as_table();
-    if (!table) return usage_error("it is written [code]", TableReader(root_, path_).where(*node));
+    if (!table) return usage_error("write it as [code]", TableReader(root_, path_).where(*node));
     std::optional<std::vector<std::string>> project, system, functions;
     TableReader reader(*table, path_);
     reader.read("project", project);
@@ -228,8 +228,7 @@ class ConfigReader {
     const toml::node* node = root_.get("history");
     if (!node) return HistorySettings{};
     const toml::table* table = node->as_table();
-    if (!table)
-      return usage_error("it is written [history]", TableReader(root_, path_).where(*node));
+    if (!table) return usage_error("write it as [history]", TableReader(root_, path_).where(*node));
     HistorySettings history;
     TableReader reader(*table, path_);
     reader.read("store", history.store);
@@ -245,7 +244,7 @@ class ConfigReader {
     const toml::node* node = root_.get("ci");
     if (!node) return CiSettings{};
     const toml::table* table = node->as_table();
-    if (!table) return usage_error("it is written [ci]", TableReader(root_, path_).where(*node));
+    if (!table) return usage_error("write it as [ci]", TableReader(root_, path_).where(*node));
     CiSettings ci;
     TableReader reader(*table, path_);
     reader.read("retries", ci.retries);
@@ -266,10 +265,10 @@ class ConfigReader {
     if (!node) return overrides;
     const toml::array* list = node->as_array();
     const TableReader top(root_, path_);
-    if (!list) return usage_error("overrides are written [[override]]", top.where(*node));
+    if (!list) return usage_error("write overrides as [[override]]", top.where(*node));
     for (const toml::node& element : *list) {
       const toml::table* table = element.as_table();
-      if (!table) return usage_error("overrides are written [[override]]", top.where(element));
+      if (!table) return usage_error("write overrides as [[override]]", top.where(element));
       auto one = read_override(*table);
       if (!one) return one.error();
       overrides.push_back(std::move(*one));
@@ -317,7 +316,7 @@ Result<Config> parse_config(std::string_view text, const std::string& path,
     const auto& at = error.source().begin;
     return usage_error(fmt::format("not valid TOML: {}", printable(error.description())),
                        fmt::format("{}, line {}, column {}", path, at.line, at.column),
-                       "mend the file or choose another with --config");
+                       "fix the file or choose another with --config");
   }
 }
 

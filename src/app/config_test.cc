@@ -76,7 +76,7 @@ TEST(Config, A_mistake_is_told_with_line_and_column) {
       {"[profile.default]\ninherits = \"none\"", "there is no profile 'none'", "config.toml"},
       {"[[override]]\nretries = 1", "does not say which test", "line 1"},
       {"[override]\nretries = 1", "written [[override]]", "line 1"},
-      {"profile = 3", "profiles are written [profile.NAME]", "line 1"},
+      {"profile = 3", "write profiles as [profile.NAME]", "line 1"},
       {"[runs]\nx=1", "there is no setting 'runs'", "line 1"},
   };
   for (const Mistake& mistake : mistakes) {

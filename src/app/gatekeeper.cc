@@ -169,8 +169,8 @@ void Gatekeeper::quarantine_new(const SessionEnded& session) {
   if (new_entries_.empty()) return;
   if (session.mass_failure || session.interrupted)
     return listeners_.emit(Note{Note::Level::warning,
-                                "nothing was put into quarantine: the session is no evidence, it "
-                                "was interrupted or too much failed",
+                                "nothing was put into quarantine: the session proves nothing, "
+                                "because it was interrupted or too much failed",
                                 ""});
   const auto edited = edit_quarantine(
       options_.quarantine_file, [&](const std::string& text) -> Result<std::string> {

@@ -63,7 +63,7 @@ void add_options(CommandLine& line, RunCommand& run) {
               "[1m]")
       .from_environment("UNFLAKE_SLOW_AFTER");
   line.flag("--fork-server,!--no-fork-server", run.fork_server,
-            "fork each run off a process that stands before its main; see docs/guide.md");
+            "fork each run from a process that waits just before main; see docs/guide.md");
   line.flag("--crash-places,!--no-crash-places", run.crash_places,
             "load a small library that tells where a test crashes [yes]");
   line.flag("--fail-fast", run.fail_fast, "start nothing after a failure that is not retried");
@@ -83,7 +83,7 @@ void add_options(CommandLine& line, RunCommand& run) {
       .between(1, 1'000'000)
       .from_environment("UNFLAKE_CHANGED_RUNS");
   run.quarantine.add_to(line);
-  line.option("--slowest", run.slowest, "show so many of the slowest tests at the end")
+  line.option("--slowest", run.slowest, "list this many of the slowest tests at the end")
       .between(1, 1'000'000);
   line.flag("--json", run.json, "events as JSON lines on standard output");
   line.option("--json-file", run.json_file, "events as JSON lines into a file").takes("FILE");

@@ -102,7 +102,7 @@ std::optional<Error> entries_left_closed(const std::vector<Test>& listed) {
 
 Error nothing_to_run() {
   return usage_error("there is nothing to run", "",
-                     "name a test executable, a CTest build folder, or a command behind `--`");
+                     "name a test executable, a CTest build folder, or a command after `--`");
 }
 
 }  // namespace
@@ -162,8 +162,9 @@ void TargetOptions::add_to(CommandLine& line) {
   line.option("--exclude", excluded, "leave out tests with this name or glob; may be repeated")
       .takes("NAME-OR-GLOB")
       .one_at_a_time();
-  line.option("--framework", framework,
-              "do not recognise the framework but take gtest, catch2, doctest, boost or ctest");
+  line.option(
+      "--framework", framework,
+      "use this framework instead of recognising it: gtest, catch2, doctest, boost or ctest");
   line.option("--target-name", target_name, "the target's name in ids [the file's name]");
   line.option("--test-arg", test_args, "an argument for the test executable; may be repeated")
       .one_at_a_time();
@@ -202,7 +203,7 @@ Result<SelectedTests> select_tests(const TargetOptions& options, const Words& wo
     const Framework framework = selection->target.framework;
     if (framework == Framework::command || framework == Framework::ctest)
       return usage_error("--test-arg is for test executables", "",
-                         "write a command's arguments behind it; CTest entries have their own");
+                         "put a command's arguments after it; CTest entries have their own");
     selection->target.argv = options.test_args;
   }
 

@@ -4,14 +4,14 @@ namespace unflake {
 namespace {
 
 constexpr CommandEntry table[] = {
-    {"list", "which tests are there", list_command},
+    {"list", "list the tests of a target", list_command},
     {"run", "run tests, once or many times, and remember every run", run_command},
     {"history", "what the recorded runs say about a test", history_command},
     {"report", "what makes tests flaky, cause by cause, and the issues about it", report_command},
-    {"quarantine", "failures that are known and fail no build for some time", quarantine_command},
+    {"quarantine", "known failures that do not fail builds for a while", quarantine_command},
     {"stats", "a study of flaky tests on your own data", stats_command},
-    {"ingest", "take test reports of other tools into the history", ingest_command},
-    {"serve", "take reports from other machines into a history", serve_command},
+    {"ingest", "add test reports of other tools to the history", ingest_command},
+    {"serve", "receive reports from other machines into a history", serve_command},
     {"trace", "which threads and timing calls a test has", trace_command},
     {"inject", "make a thread of a test late, on purpose, and see what happens", inject_command},
     {"reproduce", "make a failure happen on demand, and measure how late is too late",

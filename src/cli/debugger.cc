@@ -71,10 +71,9 @@ std::string wrapper(const std::vector<EnvChange>& changes) {
   return "env" + removed + set;
 }
 
-std::vector<EnvChange> environment_of(const Test& test, const AgentRun& run) {
-  std::vector<EnvChange> all = test.command.env;
-  all.insert(all.end(), run.environment.begin(), run.environment.end());
-  return all;
+Command with_agent(Command command, const AgentRun& run) {
+  apply(run.loading, command);
+  return command;
 }
 
 int status_of(int wait_status) {
@@ -121,7 +120,7 @@ std::string last_line(const std::string& text) {
 Result<void> check_rr(const std::string& rr, Launcher& launcher) {
   std::string folder = std::filesystem::temp_directory_path() / "unflake-rr-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr)
-    return internal_error("no folder can be made for a trial of rr", folder);
+    return internal_error("cannot make a folder to try rr in", folder);
   Command trial;
   trial.argv = {rr, "record", "/bin/true"};
   trial.env = {{"_RR_TRACE_DIR", folder}};
@@ -148,15 +147,16 @@ Result<int> debug_with_gdb(const Test& test, const AgentRun& run, FailureKind fa
   const auto program = program_of(test.command);
   if (!program) return program.error();
   const Stops stops = stops_for(test.framework, failure);
-  std::vector<EnvChange> environment = environment_of(test, run);
+  const Command command = with_agent(test.command, run);
+  std::vector<EnvChange> environment = command.env;
   environment.insert(environment.end(), stops.environment.begin(), stops.environment.end());
   std::vector<std::string> words = {*gdb,   "-q",
                                     "-iex", "set breakpoint pending on",
                                     "-iex", "set exec-wrapper " + wrapper(environment)};
-  for (const std::string& command : stops.gdb_commands) words.insert(words.end(), {"-ex", command});
+  for (const std::string& order : stops.gdb_commands) words.insert(words.end(), {"-ex", order});
   words.insert(words.end(), gdb_arguments.begin(), gdb_arguments.end());
   words.insert(words.end(), {"--args", *program});
-  words.insert(words.end(), test.command.argv.begin() + 1, test.command.argv.end());
+  words.insert(words.end(), command.argv.begin() + 1, command.argv.end());
   words.insert(words.end(), stops.arguments.begin(), stops.arguments.end());
   return run_in_foreground(words, test.command.cwd);
 }
@@ -168,12 +168,12 @@ Result<int> record_with_rr(const Test& test, const AgentRun& run, Launcher& laun
   const auto env = tool("env");
   if (!env) return env.error();
   std::vector<std::string> words = {*rr, "record", *env};
-  const std::vector<EnvChange> changes = environment_of(test, run);
-  for (const EnvChange& change : changes)
+  const Command command = with_agent(test.command, run);
+  for (const EnvChange& change : command.env)
     if (!change.value) words.insert(words.end(), {"-u", change.name});
-  for (const EnvChange& change : changes)
+  for (const EnvChange& change : command.env)
     if (change.value) words.push_back(change.name + "=" + *change.value);
-  words.insert(words.end(), test.command.argv.begin(), test.command.argv.end());
+  words.insert(words.end(), command.argv.begin(), command.argv.end());
   return run_in_foreground(words, test.command.cwd);
 }
 

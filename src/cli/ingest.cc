@@ -50,7 +50,7 @@ void add_options(CommandLine& line, IngestCommand& command) {
   line.option("--server", command.server, "send the reports to an `unflake serve`")
       .from_environment("UNFLAKE_SERVER")
       .takes("URL");
-  line.option("--token", command.token, "what the server knows its writers by [UNFLAKE_TOKEN]");
+  line.option("--token", command.token, "the token that the server expects [UNFLAKE_TOKEN]");
   line.flag("--flush", command.flush, "send what waits for the server, and nothing else");
   line.flag("--ci", command.ci,
             "the gate of a build: known failures are those in quarantine, others fail");

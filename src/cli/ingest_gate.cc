@@ -174,11 +174,10 @@ bool IngestGate::is_empty() const {
 
 void IngestGate::tell_bounds(Consumer& keeper) const {
   if (is_empty())
-    keeper.on(
-        Note{Note::Level::error,
-             "there is no test case in what was taken in: a build of which nothing was tested "
-             "does not pass",
-             "see that the tests ran, and that these are their reports"});
+    keeper.on(Note{
+        Note::Level::error,
+        "there is no test case in what was taken in: a build that tested nothing does not pass",
+        "see that the tests ran, and that these are their reports"});
   if (results_.failures_left_out() > 0)
     keeper.on(Note{Note::Level::error,
                    fmt::format("more than {} tests failed; {} of others are not told one by one, "

@@ -265,7 +265,8 @@ void print(const IngestOutcome& outcome, Page& page) {
     page.print("{}: {}{}\n", counted(done, "report"), counts_text(total_of(outcome)),
                known > 0 ? fmt::format("; {} already known", counted(known, "report")) : "");
   if (outcome.passed_over > 0)
-    page.print("passed over, as no test reports: {}\n", counted(outcome.passed_over, "XML file"));
+    page.print("skipped, because they are not test reports: {}\n",
+               counted(outcome.passed_over, "XML file"));
   print_outbox(outcome, waiting + outcome.flushed.left, page);
   page.print("{}", outcome.verdict.text);
 }

@@ -18,13 +18,13 @@ namespace unflake {
 namespace {
 
 constexpr const char* help =
-    R"(Failures that are known and fail no build for some time, in .unflake/quarantine.toml, which
-belongs into version control. Their tests still run; another failure of such a test fails the build.
+    R"(Known failures that do not fail builds for a while, in .unflake/quarantine.toml, which
+belongs in version control. Their tests still run; another failure of such a test fails the build.
 
   unflake quarantine add TEST         its most recent flaky failure, for 30 days
   unflake quarantine list             what is in it, for how long, and what may leave
   unflake quarantine expire           takes out what has expired
-  unflake quarantine lift TEST        takes out a test that was mended
+  unflake quarantine lift TEST        takes out a test that was fixed
 
 An entry of the file:
 
@@ -47,7 +47,7 @@ build like any other.)";
 
 constexpr const char* lift_help =
     R"(Takes a test's entries out, and remembers how it left: when such a failure comes back, it is
-told that it was thought to be mended.
+told that it was thought to be fixed.
 
   unflake quarantine lift server_test:Server.Push --fixed-by 0123abcd)";
 
@@ -145,7 +145,7 @@ int lift_command(const Words& words) {
   CommandLine line("quarantine lift", lift_help);
   line.option("test", lifted.test, "target:name, or a name that only one has").required();
   line.option("--signature", lifted.signature, "only this failure [all of the test]");
-  line.option("--fixed-by", lifted.fixed_by, "the commit that mended it");
+  line.option("--fixed-by", lifted.fixed_by, "the commit that fixed it");
   line.option("--reason", lifted.reason, "why it may leave");
   common.add_to(line);
   if (const auto done = line.parse(words)) return *done;
@@ -274,7 +274,7 @@ int quarantine_command(const Words& words) {
   CommandLine line("quarantine", help);
   if (const auto done = line.parse(words)) return *done;
   return report_error(usage_error("the quarantine needs an action", "",
-                                  "write add, list, expire or lift behind it"));
+                                  "write add, list, expire or lift after it"));
 }
 
 namespace {

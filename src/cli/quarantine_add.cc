@@ -18,7 +18,7 @@ namespace unflake {
 namespace {
 
 constexpr const char* help =
-    R"(Puts a flaky failure of a test into the quarantine, or prolongs the time that it is in it.
+    R"(Puts a flaky failure of a test into the quarantine, or extends the time that it stays there.
 
   unflake quarantine add server_test:Server.Push --reason 'races with the acceptor'
   unflake quarantine add Server.Push --signature 8c7b35ab158e3e23 --days 14
@@ -84,12 +84,13 @@ class Addition {
   Result<KnownFailure> choose_failure(const Quarantine& quarantine) {
     if (!words_.signature.empty()) return given_failure();
     if (!summary_)
-      return usage_error(fmt::format("history knows no test {}", printable(to_string(test_))), "",
+      return usage_error(fmt::format("the history has no test {}", printable(to_string(test_))), "",
                          similar_tests(words_.test, store_.get(), quarantine)
                              .value_or("name its failure with --signature"));
     if (summary_->failures == 0)
-      return usage_error(fmt::format("history knows no failure of {}", printable(to_string(test_))),
-                         "", "name the failure with --signature");
+      return usage_error(
+          fmt::format("the history has no failure of {}", printable(to_string(test_))), "",
+          "name the failure with --signature");
     const auto flaky = store_->flaky_failures({}, most_failures);
     if (!flaky) return flaky.error();
     const FlakyFailure* newest = nullptr;
@@ -103,14 +104,14 @@ class Addition {
   Error no_flaky_failure() const {
     const std::string test = printable(to_string(test_));
     if (summary_->passes == 0)
-      return usage_error(summary_->failures == 1
-                             ? test + " is not known to be flaky: it failed in its only run"
-                             : fmt::format("{} looks broken, not flaky: it failed in all of its {} "
-                                           "runs",
-                                           test, summary_->failures),
-                         "",
-                         "mend it; --force puts its latest failure into the quarantine "
-                         "nevertheless, --force --signature another one");
+      return usage_error(
+          summary_->failures == 1
+              ? test + " is not known to be flaky: it failed in its only run"
+              : fmt::format("{} looks broken, not flaky: it failed in all of its {} "
+                            "runs",
+                            test, summary_->failures),
+          "",
+          "fix it; --force quarantines its latest failure anyway, --force --signature another one");
     return usage_error(
         fmt::format("{} failed in {} of {} runs, but no failure is known to be flaky: it never "
                     "passed on the same code",
@@ -132,9 +133,9 @@ class Addition {
     if (found != summary_->signatures.end())
       given.failure = found->failure;
     else if (all_known && !words_.force)
-      return usage_error(fmt::format("history knows no failure {} of {}", given.signature,
+      return usage_error(fmt::format("the history has no failure {} of {}", given.signature,
                                      printable(to_string(test_))),
-                         "", "`unflake history TEST` lists them; --force takes it nevertheless");
+                         "", "`unflake history TEST` lists them; --force takes it anyway");
     return given;
   }
 
@@ -150,7 +151,7 @@ class Addition {
     if (words_.force || !summary_) return {};
     if (failure.failure && is_sanitizer(failure.failure->kind))
       return usage_error("what a sanitizer reports is a defect, not a flake",
-                         printable(headline(*failure.failure)), "mend it, or use --force");
+                         printable(headline(*failure.failure)), "fix it, or use --force");
     if (failure.failure && is_without_place(*failure.failure))
       return usage_error(
           fmt::format("\"{}\" does not say where, so that it would cover every future one of {}",
@@ -164,7 +165,7 @@ class Addition {
     if (failed < 2 || failed < std::ssize(*recent)) return {};
     return usage_error(fmt::format("{} is broken, not flaky: it failed in all of its last {} runs",
                                    printable(to_string(test_)), failed),
-                       "", "mend it, or use --force");
+                       "", "fix it, or use --force");
   }
 
   static std::string how_to_get_a_place(const Failure& failure) {
@@ -261,7 +262,7 @@ class Addition {
   static std::string change_text(const QuarantineEntry& entry, const QuarantineEntry* old) {
     if (!old) return "";
     const std::string before = format_day(old->expires);
-    if (entry.expires > old->expires) return fmt::format(", prolonged: it was until {}", before);
+    if (entry.expires > old->expires) return fmt::format(", extended: it was until {}", before);
     if (entry.expires < old->expires) return fmt::format(", shortened: it was until {}", before);
     return ", as before: the entry was there";
   }
@@ -288,7 +289,7 @@ class Addition {
 
 Result<int> add(const QuarantineDesk& desk, const AddWords& words) {
   if (words.days && !words.expires.empty())
-    return usage_error("--days and --expires exclude each other");
+    return usage_error("--days and --expires cannot be used together");
   Interrupts interrupts;
   const auto executor = LocalExecutor::create({}, interrupts);
   if (!executor) return executor.error();
@@ -304,7 +305,7 @@ int quarantine_add(const Words& words) {
   line.option("test", add_words.test, "target:name, or a name that only one has").required();
   line.option("--signature", add_words.signature, "which failure [the most recent flaky one]");
   line.option("--reason", add_words.reason, "what is known about it");
-  line.option("--owner", add_words.owner, "who mends it [CODEOWNERS]");
+  line.option("--owner", add_words.owner, "who fixes it [CODEOWNERS]");
   line.option("--issue", add_words.issue, "where that is tracked").takes("URL");
   line.option("--days", add_words.days, "for how long [30]").between(0, most_days);
   line.option("--expires", add_words.expires, "the last day").takes("DAY");

@@ -98,7 +98,7 @@ class Reporting {
   Result<void> check() const {
     const IssueOptions& issues = command_.issues;
     if (!issues.github.empty() && !issues.gitlab.empty())
-      return usage_error("--github and --gitlab exclude each other");
+      return usage_error("--github and --gitlab cannot be used together");
     if ((issues.send || !issues.api.empty()) && !issues.any())
       return usage_error("--send and --api are for issues", "", "add --github or --gitlab");
     if (command_.out.empty()) return {};
@@ -155,9 +155,9 @@ int report_command(const Words& words) {
   line.option("--most", command.most, "how many causes to tell of [50]").between(1, 100'000);
   line.option("--format", command.format, "md, html or json").one_of({"md", "html", "json"});
   line.option("--out", command.out, "write to a file").takes("FILE");
-  line.option("--github", command.issues.github, "care for issues of this repository")
+  line.option("--github", command.issues.github, "look after the issues of this repository")
       .takes("OWNER/REPO");
-  line.option("--gitlab", command.issues.gitlab, "care for issues of this project")
+  line.option("--gitlab", command.issues.gitlab, "look after the issues of this project")
       .takes("GROUP/PROJECT");
   line.option("--api", command.issues.api, "the REST API of a server of your own").takes("URL");
   line.flag("--send", command.issues.send, "do it, instead of saying what would be done");

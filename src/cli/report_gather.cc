@@ -58,7 +58,7 @@ ReportedRepro reported(KnownRepro known) {
   repro.explain = "unflake explain " + shell_quote(known.name);
   repro.how_often = how_often(words.figures);
   repro.slack = slack_words(known.repro);
-  if (explanation.causes.front().kind != CauseKind::unknown) {
+  if (explanation.causes.front().kind != RootCauseKind::unknown) {
     repro.category = words.cause;
     repro.advice = words.advice;
   }

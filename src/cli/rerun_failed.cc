@@ -98,7 +98,7 @@ Result<Rerun> select_failed(TargetOptions options, const Words& words, SessionQu
                             const AskLastFailures& ask, const Project& project,
                             const FindTarget& find_target, Launcher& launcher) {
   if (words.has_command)
-    return usage_error("--rerun-failed takes a target, no command", "",
+    return usage_error("--rerun-failed takes a target, not a command", "",
                        "leave the command out: the history knows it");
   options.include_disabled = true;  // those that failed did run
   const Selector selector(words, project, find_target, launcher);

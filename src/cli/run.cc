@@ -112,7 +112,8 @@ class RunSession {
       : run_(run), words_(words), project_(project) {}
 
   Result<int> operator()() {
-    if (run_.quiet && run_.verbose) return usage_error("--quiet and --verbose exclude each other");
+    if (run_.quiet && run_.verbose)
+      return usage_error("--quiet and --verbose cannot be used together");
     if (run_.quarantine_new && !run_.ci)
       return usage_error("--quarantine-new needs --ci", "", "add --ci");
     if (!run_.changed_since.empty() && (run_.duration || run_.until_fail))

@@ -51,7 +51,7 @@ Lines always_fails_lines(const Hunt& hunt) {
   lines.push_back(outcome.kind == OutcomeKind::timeout
                       ? "next: `unflake run` shows where every thread stands; if it is only slow, "
                         "give it a longer --timeout and --budget"
-                      : "next: mend that first; `unflake trace` shows where it happens");
+                      : "next: fix that first; `unflake trace` shows where it happens");
   return lines;
 }
 
@@ -176,7 +176,8 @@ void add_not_covered(const Hunt& hunt, Lines& lines) {
   lines.push_back(fmt::format("not covered: lateness of more than {}; more than two late threads",
                               format_duration(hunt.options().delays.most)));
   lines.push_back(
-      "not covered: races on atomics and plain memory, but where the strategy `functions` came");
+      "not covered: races on atomics and plain memory, except where the strategy `functions` "
+      "looked");
   std::set<std::string> gaps;
   for (const ExperimentResult& run : hunt.profile().runs) {
     if (!run.trace) continue;

@@ -97,7 +97,7 @@ int serve_command(const Words& words) {
   ServeCommand command;
   line.option("--listen", command.listen, "where to listen; port 0: any [127.0.0.1:8080]")
       .takes("HOST:PORT");
-  line.option("--token", command.token, "what writers have to know [UNFLAKE_TOKEN]");
+  line.option("--token", command.token, "the token that writers must send [UNFLAKE_TOKEN]");
   command.history.add_to(line);
   command.configuration.add_to(line);
   if (const auto code = line.parse(words)) return *code;

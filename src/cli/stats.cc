@@ -21,7 +21,7 @@ namespace unflake {
 namespace {
 
 constexpr const char* help =
-    R"(A study of flaky tests on your own data: how prevalent they are, how often they fail, how long until they
+    R"(A study of flaky tests on your own data: how common they are, how often they fail, how long until they
 are fixed, what fixes do, and which claimed fixes changed nothing.
 
   unflake stats                       everything, of the last 30 days where a time matters
@@ -103,9 +103,9 @@ Result<std::vector<std::string>> projects_of(const StatsCommand& command,
 std::map<TestId, std::string> categories_of_repros(const Project& project) {
   std::map<TestId, std::string> categories;
   for (const Repro& repro : load_all_repros(project)) {
-    const CauseKind kind = explain(repro, nullptr, nullptr).causes.front().kind;
+    const RootCauseKind kind = explain(repro, nullptr, nullptr).causes.front().kind;
     std::string& category = categories[repro.test];
-    if (kind != CauseKind::unknown) category = to_string(kind);
+    if (kind != RootCauseKind::unknown) category = to_string(kind);
   }
   return categories;
 }

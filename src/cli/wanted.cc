@@ -162,7 +162,7 @@ Result<Wanted> wanted_by_word(const std::string& word, const TestId& test,
   std::vector<std::string> names;
   for (const FailureKind kind : kinds) names.emplace_back(to_string(kind));
   return usage_error(
-      "this is no failure: " + shell_quote(word), "--failure",
+      "this does not name a failure: " + shell_quote(word), "--failure",
       "give the 16 digits that `unflake history` shows, FILE:LINE of a check, or one "
       "of " +
           join(names, ", "));

@@ -91,7 +91,7 @@ class Matcher {
     order_.points.push_back(point);
     // Who asked for a lock first is who has it first, mostly: one point says enough.
     const bool gave_up = call.failing && call.failing->timed_out;
-    if (order_.group_of(point) == "lock" && !gave_up) return;
+    if (order_.group_traits_of(point) & protocol::group_locks && !gave_up) return;
     if (!(order_.traits_of(point) & protocol::api_wait)) return;
     point.kind = Point::Kind::end;
     point.passing_from = point.passing_to = point.failing_at = std::nullopt;
@@ -197,9 +197,9 @@ uint16_t CallOrder::traits_of(const Point& point) const {
   return site ? api_traits(*site) : 0;
 }
 
-std::string_view CallOrder::group_of(const Point& point) const {
+uint16_t CallOrder::group_traits_of(const Point& point) const {
   const TracedSite* site = site_of(point);
-  return site ? std::string_view(site->group) : std::string_view();
+  return site ? group_traits(*site) : 0;
 }
 
 CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing) {
@@ -368,18 +368,21 @@ class PairSearch {
 
   bool is_unlock(const Point& point) const {
     const TracedSite* site = order_.site_of(point);
-    return site && site->name.api.find("unlock") != std::string::npos;
+    return site && unflake::is_unlock(*site);
+  }
+
+  bool is_lock(const Point& point) const {
+    return order_.group_traits_of(point) & protocol::group_locks;
   }
 
   // What tells no more than the call before it.
   bool says_little(const Point& point) const {
-    const std::string_view group = order_.group_of(point);
-    return group == "clock" || group == "yield" || group == "random" || is_unlock(point);
+    return order_.group_traits_of(point) & protocol::group_looks || is_unlock(point);
   }
 
   // The lock came too late for the one who had waited for it long enough.
   bool kept_lock(const Point& first, const Point& second) const {
-    return is_unlock(first) && order_.group_of(second) == "lock" && second.kind == Point::Kind::end;
+    return is_unlock(first) && is_lock(second) && second.kind == Point::Kind::end;
   }
 
   // One lets the other go on. A mutex does that for everybody.
@@ -388,7 +391,7 @@ class PairSearch {
       return order_.traits_of(from) & protocol::api_wakes &&
              order_.traits_of(to) & protocol::api_wait;
     };
-    return order_.group_of(first) != "lock" && (wakes(first, second) || wakes(second, first));
+    return !is_lock(first) && (wakes(first, second) || wakes(second, first));
   }
 
   // A delay at a line of code was needed because no call stands near what comes too late.

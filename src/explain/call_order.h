@@ -46,8 +46,8 @@ struct CallOrder {
 
   const Trace& with_plan() const { return plan_is_passing ? *passing : *failing; }
   const TracedSite* site_of(const Point& point) const;
-  uint16_t traits_of(const Point& point) const;  // of its API: protocol::ApiTraits
-  std::string_view group_of(const Point& point) const;
+  uint16_t traits_of(const Point& point) const;        // of its API: protocol::ApiTraits
+  uint16_t group_traits_of(const Point& point) const;  // protocol::GroupTraits
 };
 
 CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing);

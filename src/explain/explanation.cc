@@ -40,7 +40,7 @@ class Explainer {
     found_.unseen = why_unseen();
     if (!found_.unseen.empty()) return without_cause();
     Clues clues{&repro_, passing_, failing_, order_ ? &*order_ : nullptr, pair_, &found_};
-    found_.causes = causes_of(clues);
+    found_.causes = root_causes_of(clues);
     add_notes();
     return std::move(found_);
   }
@@ -145,7 +145,7 @@ class Explainer {
   Explanation without_cause() {
     found_.pair.reset();
     found_.wait.reset();
-    found_.causes = {{CauseKind::unknown, 0, {found_.unseen}}};
+    found_.causes = {{RootCauseKind::unknown, 0, {found_.unseen}}};
     return std::move(found_);
   }
 

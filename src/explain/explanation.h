@@ -60,7 +60,7 @@ struct CoveringWait {
   std::optional<Duration> needed;  // from its begin to the critical point, in the passing run
 };
 
-enum class CauseKind {
+enum class RootCauseKind {
   async_wait,
   ordering,
   lost_wakeup,
@@ -73,12 +73,12 @@ enum class CauseKind {
   unknown
 };
 
-std::string_view to_string(CauseKind kind);  // "async wait"
+std::string_view to_string(RootCauseKind kind);  // "async wait"
 // What kind of repair usually helps, in one or two sentences.
-std::string_view advice_for(CauseKind kind);
+std::string_view advice_for(RootCauseKind kind);
 
-struct Cause {
-  CauseKind kind = CauseKind::unknown;
+struct RootCause {
+  RootCauseKind kind = RootCauseKind::unknown;
   double score = 0;  // 0 to 1: an order, and no probability
   std::vector<std::string> evidence;
 };
@@ -89,7 +89,7 @@ struct Explanation {
   std::optional<Moment> failure;
   std::optional<FlippedPair> pair;
   std::optional<CoveringWait> wait;
-  std::vector<Cause> causes;       // the best one first; never empty
+  std::vector<RootCause> causes;   // the best one first; never empty
   std::vector<std::string> notes;  // what the reader must know before believing the rest
   std::string unseen;              // why nothing can be told of the cause; empty: it can
 };

@@ -49,7 +49,7 @@ Explanation explain_pair(const Repro& repro, const TraceBuilder& passing,
   return explain(known, &good, &bad);
 }
 
-CauseKind best(const Explanation& found) {
+RootCauseKind best(const Explanation& found) {
   return found.causes.front().kind;
 }
 
@@ -84,7 +84,7 @@ TEST(ExplanationOfUnseenCode, Says_that_it_cannot_tell_and_blames_nobody) {
        frame_in(0, "Post_Delivers_Test::TestBody"), frame_in(0, "main"),
        frame_in(1, "__libc_start_call_main", "../nptl/libc_start_call_main.h", 58)});
   EXPECT_THAT(found.unseen, HasSubstr("Post_Delivers_Test::TestBody"));
-  EXPECT_EQ(best(found), CauseKind::unknown);
+  EXPECT_EQ(best(found), RootCauseKind::unknown);
   EXPECT_FALSE(found.pair);
   ASSERT_TRUE(found.failure);
   EXPECT_EQ(found.failure->place.file, "post_test.cc");
@@ -135,8 +135,8 @@ Explanation sleeping_test() {
 
 TEST(Explanation, Of_a_sleep_that_was_too_short_is_an_async_wait) {
   const Explanation found = sleeping_test();
-  EXPECT_EQ(best(found), CauseKind::async_wait);
-  EXPECT_EQ(found.causes[1].kind, CauseKind::ordering);
+  EXPECT_EQ(best(found), RootCauseKind::async_wait);
+  EXPECT_EQ(found.causes[1].kind, RootCauseKind::ordering);
 }
 
 // Its own header is project code, so that the first frame is the framework's.
@@ -210,7 +210,7 @@ TEST(Explanation, Of_plain_memory_takes_the_failing_line_as_the_barrier_point) {
   EXPECT_EQ(found.pair->first.place.line, 23);
   EXPECT_EQ(found.pair->second.what, Moment::What::failure);
   EXPECT_EQ(found.pair->second.place.line, 45);
-  EXPECT_EQ(best(found), CauseKind::async_wait);
+  EXPECT_EQ(best(found), RootCauseKind::async_wait);
 }
 
 TEST(Explanation, Of_a_timed_wait_that_ran_out_is_an_async_wait) {
@@ -226,7 +226,7 @@ TEST(Explanation, Of_a_timed_wait_that_ran_out_is_an_async_wait) {
       .fails("main", "post_test.cc", 45, 52.3);
   const Explanation found =
       explain_pair(repro_at("post.cc:24:pthread_cond_signal", worker), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::async_wait);
+  EXPECT_EQ(best(found), RootCauseKind::async_wait);
   ASSERT_TRUE(found.wait);
   EXPECT_TRUE(found.wait->ran_out_failing);
   EXPECT_FALSE(found.wait->ran_out_passing);
@@ -242,7 +242,7 @@ TEST(Explanation, Without_any_wait_between_is_about_ordering) {
       .fails("main", "post_test.cc", 45, 3.3);
   const Explanation found =
       explain_pair(repro_at("post.cc:24:pthread_mutex_lock", worker), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::ordering);
+  EXPECT_EQ(best(found), RootCauseKind::ordering);
   EXPECT_FALSE(found.wait);
 }
 
@@ -256,7 +256,7 @@ TEST(Explanation, Of_a_signal_before_the_wait_is_a_lost_wakeup) {
       .call("main", "post.cc:30:pthread_cond_signal", 5, 5.1, 0xc);
   const Explanation found = explain_pair(repro_at("post.cc:24:pthread_cond_wait", worker), passing,
                                          failing, OutcomeKind::timeout);
-  EXPECT_EQ(best(found), CauseKind::lost_wakeup);
+  EXPECT_EQ(best(found), RootCauseKind::lost_wakeup);
   ASSERT_TRUE(found.pair);
   EXPECT_EQ(found.pair->first.place.line, 24);
   EXPECT_EQ(found.pair->second.place.line, 30);
@@ -275,8 +275,8 @@ TEST(Explanation, Of_a_signal_after_which_nobody_waits_may_be_a_lost_wakeup) {
       .fails("main", "post_test.cc", 56, 110);
   const Explanation found =
       explain_pair(repro_at("post.cc:27:pthread_mutex_lock", worker), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::async_wait);
-  EXPECT_EQ(found.causes[1].kind, CauseKind::lost_wakeup);
+  EXPECT_EQ(best(found), RootCauseKind::async_wait);
+  EXPECT_EQ(found.causes[1].kind, RootCauseKind::lost_wakeup);
 }
 
 TEST(Explanation, Of_a_late_thread_that_fails_at_its_own_clock_is_exact_timing) {
@@ -295,7 +295,7 @@ TEST(Explanation, Of_a_late_thread_that_fails_at_its_own_clock_is_exact_timing) 
       .fails("main", "clock_test.cc", 13, 41.3);
   const Explanation found =
       explain_pair(repro_at("clock_test.cc:11:nanosleep", "main"), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::exact_timing);
+  EXPECT_EQ(best(found), RootCauseKind::exact_timing);
   EXPECT_FALSE(found.pair);
   EXPECT_THAT(found.notes, IsEmpty()) << "there is nobody to race with";
 }
@@ -315,7 +315,7 @@ TEST(Explanation, Of_a_thread_that_measures_how_long_the_late_one_took_is_exact_
       .call("main", "clock_test.cc:12:clock_gettime", 111.6, 111.6)
       .fails("main", "clock_test.cc", 13, 111.7);
   EXPECT_EQ(best(explain_pair(repro_at("clock_test.cc:5:nanosleep", worker), passing, failing)),
-            CauseKind::exact_timing);
+            RootCauseKind::exact_timing);
 }
 
 TEST(Explanation, Of_two_threads_that_sleep_while_a_third_checks_is_about_ordering) {
@@ -331,7 +331,7 @@ TEST(Explanation, Of_two_threads_that_sleep_while_a_third_checks_is_about_orderi
       .call(worker, "post.cc:18:pthread_mutex_lock", 106, 106.1, 0xa)
       .fails("main", "post_test.cc", 45, 107);
   EXPECT_EQ(best(explain_pair(repro_at("post.cc:18:pthread_mutex_lock", worker), passing, failing)),
-            CauseKind::ordering);
+            RootCauseKind::ordering);
 }
 
 TEST(Explanation, Of_a_crash_after_a_destructor_is_a_teardown_race) {
@@ -345,7 +345,7 @@ TEST(Explanation, Of_a_crash_after_a_destructor_is_a_teardown_race) {
       .fails(worker, "post.cc", 25, 102.3, "Post::work");
   const Explanation found = explain_pair(repro_at("post.cc:24:pthread_mutex_lock", worker), passing,
                                          failing, OutcomeKind::crash);
-  EXPECT_EQ(best(found), CauseKind::teardown_race);
+  EXPECT_EQ(best(found), RootCauseKind::teardown_race);
   EXPECT_THAT(found.causes[0].evidence, Contains(HasSubstr("Post::~Post")));
 }
 
@@ -364,7 +364,7 @@ TEST(Explanation, Of_two_threads_that_hold_what_the_other_wants_is_a_deadlock) {
       .never_ends();
   const Explanation found = explain_pair(repro_at("post.cc:25:pthread_mutex_lock", worker), passing,
                                          failing, OutcomeKind::timeout);
-  EXPECT_EQ(best(found), CauseKind::deadlock);
+  EXPECT_EQ(best(found), RootCauseKind::deadlock);
   EXPECT_THAT(found.causes[0].evidence, Contains(HasSubstr("main waits at post.cc:31")));
 }
 
@@ -381,7 +381,7 @@ TEST(Explanation, Of_a_pair_in_two_processes_is_a_hand_over) {
       .fails("main", "client.cc", 21, 4.3);
   const Explanation found =
       explain_pair(repro_at("server!server.cc:9:listen", "server!main"), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::process_handover);
+  EXPECT_EQ(best(found), RootCauseKind::process_handover);
   EXPECT_FALSE(found.pair->same_object);
 }
 
@@ -400,7 +400,7 @@ TEST(Explanation, Of_two_processes_is_a_hand_over_even_when_the_test_sleeps) {
       .call("main", "post_test.cc:45:read", 22, 22.1)
       .fails("main", "post_test.cc", 46, 23);
   const Explanation found = explain_pair(repro_at("post.cc:24:write", "child"), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::process_handover);
+  EXPECT_EQ(best(found), RootCauseKind::process_handover);
 }
 
 TEST(Explanation, Of_a_refused_connection_is_a_resource_and_the_call_is_the_barrier_point) {
@@ -417,7 +417,7 @@ TEST(Explanation, Of_a_refused_connection_is_a_resource_and_the_call_is_the_barr
       .returns(-1)
       .fails("main", "post_test.cc", 46, 23);
   const Explanation found = explain_pair(repro_at("post.cc:24:accept", worker), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::resource);
+  EXPECT_EQ(best(found), RootCauseKind::resource);
   ASSERT_TRUE(found.pair);
   EXPECT_EQ(found.pair->second.place.line, 45);
 }
@@ -451,7 +451,7 @@ TEST(Explanation, Of_a_delay_at_a_line_has_its_critical_point_there) {
       .call("main", "ring_test.cc:46:pthread_mutex_lock", 12, 12.1, 0xa)
       .fails("main", "ring_test.cc", 48, 13);
   const Explanation found = explain_pair(repro_at("ring.cc:18", worker), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::ordering);
+  EXPECT_EQ(best(found), RootCauseKind::ordering);
   ASSERT_TRUE(found.pair);
   EXPECT_EQ(found.pair->first.place.line, 18);
 }
@@ -473,7 +473,7 @@ TEST(Explanation, Of_a_lock_that_came_too_late_is_starvation) {
       .fails("main", "table_test.cc", 64, 57);
   const Explanation found =
       explain_pair(repro_at("table.cc:23:nanosleep", worker), passing, failing);
-  EXPECT_EQ(best(found), CauseKind::starvation);
+  EXPECT_EQ(best(found), RootCauseKind::starvation);
   ASSERT_TRUE(found.pair);
   EXPECT_EQ(found.pair->first.place.line, 25);
 }
@@ -481,19 +481,19 @@ TEST(Explanation, Of_a_lock_that_came_too_late_is_starvation) {
 TEST(Explanation, Of_a_message_about_a_used_address_is_a_resource) {
   Repro repro = repro_at("post.cc:24:bind", worker);
   repro.failure.message = "bind: Address already in use";
-  EXPECT_EQ(best(explain(repro, nullptr, nullptr)), CauseKind::resource);
+  EXPECT_EQ(best(explain(repro, nullptr, nullptr)), RootCauseKind::resource);
 }
 
 TEST(Explanation, Of_scarce_processors_alone_is_starvation) {
   Repro repro;
   repro.conditions.one_core = true;
-  EXPECT_EQ(best(explain(repro, nullptr, nullptr)), CauseKind::starvation);
+  EXPECT_EQ(best(explain(repro, nullptr, nullptr)), RootCauseKind::starvation);
 }
 
 TEST(Explanation, Without_runs_says_that_it_does_not_know_and_why) {
   const Repro repro = repro_at("post.cc:24:pthread_mutex_lock", worker);
   const Explanation found = explain(repro, nullptr, nullptr);
-  EXPECT_EQ(best(found), CauseKind::unknown);
+  EXPECT_EQ(best(found), RootCauseKind::unknown);
   EXPECT_THAT(found.notes, Contains(HasSubstr("no failing run")));
   ASSERT_EQ(found.late.size(), 1u);
   EXPECT_EQ(found.late[0].site, "post.cc:24:pthread_mutex_lock");
@@ -508,7 +508,7 @@ TEST(Explanation, Of_two_equal_runs_finds_no_pair) {
   const Explanation found =
       explain_pair(repro_at("post.cc:24:pthread_mutex_lock", worker), both, both);
   EXPECT_FALSE(found.pair);
-  EXPECT_EQ(best(found), CauseKind::unknown);
+  EXPECT_EQ(best(found), RootCauseKind::unknown);
 }
 
 // The test fails by itself because main is too quick; when main is late, it passes.
@@ -547,10 +547,10 @@ TEST(Explanation, Is_the_same_every_time) {
   EXPECT_EQ(one.causes.size(), two.causes.size());
 }
 
-TEST(CauseKind, Each_has_a_name_and_advice) {
-  for (int i = 0; i <= static_cast<int>(CauseKind::unknown); ++i) {
-    EXPECT_FALSE(to_string(static_cast<CauseKind>(i)).empty());
-    EXPECT_FALSE(advice_for(static_cast<CauseKind>(i)).empty());
+TEST(RootCauseKind, Each_has_a_name_and_advice) {
+  for (int i = 0; i <= static_cast<int>(RootCauseKind::unknown); ++i) {
+    EXPECT_FALSE(to_string(static_cast<RootCauseKind>(i)).empty());
+    EXPECT_FALSE(advice_for(static_cast<RootCauseKind>(i)).empty());
   }
 }
 

@@ -48,12 +48,12 @@ CodeSpot place_of(const Trace& trace, const TracedCall& call, const SiteName& si
 }
 
 // The next line of the project's own further up.
-const Frame* frame_above(const Trace& trace, const TracedStack& stack, const CodeSpot& own) {
+const Frame* frame_above(const TracedStack& stack, const CodeSpot& own) {
   bool passed = false;
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source) {
       const bool is_here = source.file == own.file && source.line == own.line;
-      if (passed && !is_here && is_own(trace, frame, source)) return &source;
+      if (passed && !is_here && is_own(frame, source)) return &source;
       passed = passed || is_here;
     }
   return nullptr;
@@ -66,7 +66,7 @@ std::optional<CodeSpot> caller_of(const CallOrder& order, const Trace& trace,
   const TracedFailure* failure = main_failure(*order.failing);
   const Frame* frame =
       failure ? frame_of_function(stack, place_of(*order.failing, *failure)) : nullptr;
-  if (!frame) frame = frame_above(trace, stack, own);
+  if (!frame) frame = frame_above(stack, own);
   if (!frame || (frame->line == own.line && frame->file == own.file)) return std::nullopt;
   return CodeSpot{frame->file, frame->line, frame->function};
 }
@@ -188,7 +188,7 @@ void add(Waits& waits, const Point& wait) {
 CoveringWait described(const CallOrder& order, const Waits& waits, const Point& critical) {
   CoveringWait wait;
   wait.moment = moment_of(order, *waits.first);
-  wait.is_sleep = order.group_of(*waits.first) == "sleep";
+  wait.is_sleep = order.group_traits_of(*waits.first) & protocol::group_sleeps;
   wait.times = waits.times;
   wait.asked =
       std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(waits.first->failing->value));

@@ -19,7 +19,7 @@ bool fails_elsewhere(const Clues& clues) {
 
 }  // namespace
 
-CauseEvidence async_wait(const Clues& clues) {
+RootCauseEvidence async_wait(const Clues& clues) {
   const auto& wait = clues.found->wait;
   if (!wait) return {};
   const std::string place = short_place(wait->moment.place);
@@ -56,7 +56,7 @@ const Intervention* delay_at_line(const Clues& clues) {
 
 }  // namespace
 
-CauseEvidence ordering(const Clues& clues) {
+RootCauseEvidence ordering(const Clues& clues) {
   if (const Intervention* line = delay_at_line(clues))
     return {0.91,
             {fmt::format("it fails when a thread is late at {}, between two calls: another one "
@@ -84,8 +84,8 @@ bool is_signal_for(const Trace& trace, const TracedCall& wait, const TracedCall&
          wait.object == signal.object && can_wake(other);
 }
 
-bool forgets_signals(std::string_view group) {
-  return group == "condition" || group == "futex";
+bool forgets_signals(const CallOrder& order, const Point& point) {
+  return order.group_traits_of(point) & protocol::group_forgets;
 }
 
 // A wait that began after the only signal for it, and that no other signal ended.
@@ -128,17 +128,17 @@ bool waits_blindly(const Trace& trace, const TracedCall& wait) {
 bool signal_overtook_wait(const Clues& clues) {
   if (!clues.pair || !clues.pair->same_object) return false;
   return clues.first()->kind == Point::Kind::begin &&
-         forgets_signals(clues.order->group_of(*clues.first())) &&
+         forgets_signals(*clues.order, *clues.first()) &&
          clues.order->traits_of(*clues.first()) & protocol::api_wait &&
          clues.order->traits_of(*clues.second()) & protocol::api_wakes;
 }
 
-CauseEvidence lost_wakeup(const Clues& clues) {
+RootCauseEvidence lost_wakeup(const Clues& clues) {
   if (!clues.order) return {};
   for (const Point& point : clues.order->points) {
     if (point.kind != Point::Kind::begin || !point.failing) continue;
     const TracedCall& wait = *point.failing;
-    if (!forgets_signals(clues.order->group_of(point)) || !(wait.timed_out || wait.unfinished) ||
+    if (!forgets_signals(*clues.order, point) || !(wait.timed_out || wait.unfinished) ||
         !(clues.order->traits_of(point) & protocol::api_wait))
       continue;
     if (point.passing && (point.passing->timed_out || point.passing->unfinished)) continue;
@@ -162,9 +162,8 @@ CauseEvidence lost_wakeup(const Clues& clues) {
 
 namespace {
 
-bool is_between_processes(std::string_view group) {
-  return group == "socket" || group == "file" || group == "queue" || group == "process" ||
-         group == "poll";
+bool is_between_processes(const CallOrder& order, const Point& point) {
+  return order.group_traits_of(point) & protocol::group_crosses;
 }
 
 uint32_t process_of(const CallOrder& order, const Point& point) {
@@ -176,14 +175,13 @@ uint32_t process_of(const CallOrder& order, const Point& point) {
 
 }  // namespace
 
-CauseEvidence process_handover(const Clues& clues) {
+RootCauseEvidence process_handover(const Clues& clues) {
   if (!clues.pair) return {};
   const Point &first = *clues.first(), &second = *clues.second();
   const double covered = clues.found->wait ? 0.1 : 0;
   if (process_of(*clues.order, first) != process_of(*clues.order, second))
     return {0.94, {"the two that must keep an order are in different processes"}};
-  if (is_between_processes(clues.order->group_of(first)) &&
-      is_between_processes(clues.order->group_of(second)))
+  if (is_between_processes(*clues.order, first) && is_between_processes(*clues.order, second))
     return {0.72 - covered, {"the two hand over through sockets, pipes or files"}};
   return {};
 }
@@ -197,7 +195,7 @@ int own_time_calls(const CallOrder& order, const Point& failure) {
     if (point.thread != failure.thread || !point.failing || point.kind != Point::Kind::begin)
       return false;
     const bool timed = order.traits_of(point) & protocol::api_timed && point.failing->value >= 0;
-    return (timed || order.group_of(point) == "clock") &&
+    return (timed || order.group_traits_of(point) & protocol::group_clocks) &&
            *point.failing_at <= *failure.failing_at && from && point.failing->exit >= *from;
   }));
 }
@@ -214,7 +212,7 @@ bool others_are_active(const CallOrder& order, const Point& failure) {
 namespace {
 
 // A thread that waited for the late one to its end, and then looked how long that took.
-CauseEvidence measured_another(const CallOrder& order, const Point& failure) {
+RootCauseEvidence measured_another(const CallOrder& order, const Point& failure) {
   std::optional<Duration> from, to;
   for (const TracedCall& call : order.with_plan().calls) {
     if (!call.is_intervention) continue;
@@ -224,7 +222,8 @@ CauseEvidence measured_another(const CallOrder& order, const Point& failure) {
   if (!from || order.plan_is_passing) return {};
   bool before = false, after = false;
   for (const Point& point : order.points) {
-    if (point.thread != failure.thread || !point.failing_at || order.group_of(point) != "clock")
+    if (point.thread != failure.thread || !point.failing_at ||
+        !(order.group_traits_of(point) & protocol::group_clocks))
       continue;
     before = before || *point.failing_at < *from;
     after = after || (*point.failing_at > *to && *point.failing_at <= *failure.failing_at);
@@ -237,14 +236,14 @@ CauseEvidence measured_another(const CallOrder& order, const Point& failure) {
 
 }  // namespace
 
-CauseEvidence exact_timing(const Clues& clues) {
+RootCauseEvidence exact_timing(const Clues& clues) {
   if (!clues.order || !clues.order->failure || clues.crashed()) return {};
   const Point& failure = clues.order->points[*clues.order->failure];
   if (!clues.order->threads[failure.thread].late_from)
     return measured_another(*clues.order, failure);
   const int calls = own_time_calls(*clues.order, failure);
   if (calls == 0) return {};
-  CauseEvidence found{
+  RootCauseEvidence found{
       0.85,
       {fmt::format("the thread that was late is the one that fails, and it looked at the "
                    "clock or gave a time {} in between",
@@ -259,9 +258,10 @@ CauseEvidence exact_timing(const Clues& clues) {
 namespace {
 
 // Somebody got no lock in time, because others kept it.
-CauseEvidence starved_of_lock(const CallOrder& order) {
+RootCauseEvidence starved_of_lock(const CallOrder& order) {
   for (const Point& point : order.points) {
-    if (point.kind != Point::Kind::begin || order.group_of(point) != "lock") continue;
+    if (point.kind != Point::Kind::begin || !(order.group_traits_of(point) & protocol::group_locks))
+      continue;
     if (!point.failing || !point.failing->timed_out) continue;
     if (point.passing && point.passing->timed_out) continue;
     return {0.93,
@@ -275,9 +275,10 @@ CauseEvidence starved_of_lock(const CallOrder& order) {
 
 }  // namespace
 
-CauseEvidence starvation(const Clues& clues) {
+RootCauseEvidence starvation(const Clues& clues) {
   const Conditions& scarce = clues.repro->conditions;
-  if (scarce == Conditions{}) return clues.order ? starved_of_lock(*clues.order) : CauseEvidence{};
+  if (scarce == Conditions{})
+    return clues.order ? starved_of_lock(*clues.order) : RootCauseEvidence{};
   std::vector<std::string> parts;
   if (scarce.one_core) parts.push_back("all threads share one core");
   if (scarce.cpu_share < 1)
@@ -309,15 +310,14 @@ std::string scarce_thing(const Clues& clues) {
 
 // A port that is taken, or that nobody listens at. A connection that only begins is not refused.
 bool is_refused_when_failing(const CallOrder& order, const Point& point) {
-  const TracedSite* site = order.site_of(point);
-  if (!site || (site->name.api != "bind" && site->name.api != "connect")) return false;
+  if (!(order.traits_of(point) & protocol::api_claims)) return false;
   return point.kind == Point::Kind::begin && point.failing && point.failing->result < 0 &&
          point.passing && point.passing->result == 0;
 }
 
 }  // namespace
 
-CauseEvidence resource(const Clues& clues) {
+RootCauseEvidence resource(const Clues& clues) {
   if (const std::string found = scarce_thing(clues); !found.empty())
     return {0.92, {fmt::format("the failure says \"{}\"", found)}};
   if (!clues.order) return {};

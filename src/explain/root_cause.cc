@@ -7,73 +7,74 @@
 #include <map>
 
 #include "explain/moments.h"
+#include "trace/happens_before.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
 
 struct Rule {
-  CauseKind kind;
+  RootCauseKind kind;
   const char* name;
   const char* advice;
-  CauseEvidence (*look)(const Clues& clues);
+  RootCauseEvidence (*look)(const Clues& clues);
 };
 
 constexpr Rule rules[] = {
-    {CauseKind::async_wait, "async wait",
+    {RootCauseKind::async_wait, "async wait",
      "Wait for the condition itself instead of for a fixed time: a join, a future, a condition "
      "variable with its predicate, or polling until it holds. A longer time only makes the failure "
      "rarer.",
      async_wait},
-    {CauseKind::ordering, "ordering",
+    {RootCauseKind::ordering, "ordering",
      "Make the order explicit: let the barrier point wait until the critical one is over (join, "
      "future, latch, condition variable), or keep both under one lock and check there.",
      ordering},
-    {CauseKind::lost_wakeup, "lost wake-up",
+    {RootCauseKind::lost_wakeup, "lost wake-up",
      "Keep what happened in a variable under the mutex and wait with a predicate: a signal that "
      "nobody waits for is forgotten.",
      lost_wakeup},
-    {CauseKind::exact_timing, "exact timing",
+    {RootCauseKind::exact_timing, "exact timing",
      "Do not compare real time exactly: allow a tolerance, check only a lower bound, or give the "
      "code a clock that the test controls.",
      exact_timing},
-    {CauseKind::teardown_race, "teardown race",
+    {RootCauseKind::teardown_race, "teardown race",
      "End the work before what it uses goes away: stop and join threads, and cancel callbacks, "
      "before the destructor or the end of main.",
      teardown_race},
-    {CauseKind::deadlock, "deadlock",
+    {RootCauseKind::deadlock, "deadlock",
      "Take the locks in one order everywhere (std::scoped_lock takes several at once), and wait "
      "for nobody while holding one.",
      deadlock},
-    {CauseKind::starvation, "starvation",
+    {RootCauseKind::starvation, "starvation",
      "Do not rely on getting the processor or a lock in time: block instead of spinning, hold "
-     "locks shortly, and let time-outs be generous where they only guard against hanging.",
+     "locks briefly, and let time-outs be generous where they only guard against hanging.",
      starvation},
-    {CauseKind::process_handover, "process hand-over",
+    {RootCauseKind::process_handover, "process hand-over",
      "Let the other side say that it is ready (a line on a pipe, a connection that is retried, a "
      "file renamed into place) before it is used.",
      process_handover},
-    {CauseKind::resource, "resource",
+    {RootCauseKind::resource, "resource",
      "Use it only when it is there: listen before anybody may connect, close before anybody opens "
      "again, and ask the system for a free one (port 0, a unique temporary folder) instead of a "
      "fixed one.",
      resource},
-    {CauseKind::unknown, "unknown",
+    {RootCauseKind::unknown, "unknown",
      "Look at the two timelines: what comes between the delay and the failure is where to search.",
      nullptr},
 };
 
-const Rule& rule_of(CauseKind kind) {
+const Rule& rule_of(RootCauseKind kind) {
   return *std::ranges::find(rules, kind, &Rule::kind);
 }
 
 }  // namespace
 
-std::string_view to_string(CauseKind kind) {
+std::string_view to_string(RootCauseKind kind) {
   return rule_of(kind).name;
 }
 
-std::string_view advice_for(CauseKind kind) {
+std::string_view advice_for(RootCauseKind kind) {
   return rule_of(kind).advice;
 }
 
@@ -85,16 +86,17 @@ bool Clues::crashed() const {
   return failed_like(OutcomeKind::crash) || is_sanitizer(repro->failure.kind);
 }
 
-std::vector<Cause> causes_of(const Clues& clues) {
-  std::vector<Cause> causes;
+std::vector<RootCause> root_causes_of(const Clues& clues) {
+  std::vector<RootCause> causes;
   for (const Rule& rule : rules) {
     if (!rule.look) continue;
-    CauseEvidence found = rule.look(clues);
+    RootCauseEvidence found = rule.look(clues);
     if (found.score > 0) causes.push_back({rule.kind, found.score, std::move(found.texts)});
   }
-  std::ranges::stable_sort(causes, std::greater(), &Cause::score);
+  std::ranges::stable_sort(causes, std::greater(), &RootCause::score);
   if (causes.empty())
-    causes.push_back({CauseKind::unknown, 0, {"no rule found evidence for a known root cause"}});
+    causes.push_back(
+        {RootCauseKind::unknown, 0, {"no rule found evidence for a known root cause"}});
   return causes;
 }
 
@@ -144,7 +146,7 @@ std::string outlived_main(const Clues& clues) {
 
 }  // namespace
 
-CauseEvidence teardown_race(const Clues& clues) {
+RootCauseEvidence teardown_race(const Clues& clues) {
   if (!clues.failing) return {};
   std::vector<std::string> texts;
   const TracedFailure* failure = main_failure(clues.failing->trace);
@@ -152,7 +154,7 @@ CauseEvidence teardown_race(const Clues& clues) {
     texts.push_back("it failed in " + frame->function);
   for (const std::string& text : {pair_in_clean_up(clues), outlived_main(clues)})
     if (!text.empty()) texts.push_back(text);
-  if (!clues.crashed()) return texts.empty() ? CauseEvidence{} : CauseEvidence{0.5, texts};
+  if (!clues.crashed()) return texts.empty() ? RootCauseEvidence{} : RootCauseEvidence{0.5, texts};
   const std::string message = clues.repro->failure.message;
   if (message.find("use-after-free") != std::string::npos ||
       message.find("use-after-scope") != std::string::npos)
@@ -196,13 +198,13 @@ int threads_in_locks(const std::vector<ThreadAtEnd>& threads) {
 bool is_stuck_elsewhere(const Trace& trace, uint32_t thread) {
   return std::ranges::any_of(trace.calls, [&](const TracedCall& call) {
     return call.thread == thread && call.unfinished && !call.is_intervention &&
-           call.site < trace.sites.size() && trace.sites[call.site].group != "lock";
+           call.site < trace.sites.size() && !is_lock(trace.sites[call.site]);
   });
 }
 
 }  // namespace
 
-CauseEvidence deadlock(const Clues& clues) {
+RootCauseEvidence deadlock(const Clues& clues) {
   if (!clues.failing || !clues.failed_like(OutcomeKind::timeout)) return {};
   const Trace& trace = clues.failing->trace;
   const StuckLocks stuck = stuck_locks(trace);
@@ -231,7 +233,9 @@ class LockGraph {
   StuckLocks operator()() {
     std::vector<const TracedCall*> calls;
     for (const TracedCall& call : trace_.calls)
-      if (!call.is_intervention && group_of(call) == "lock") calls.push_back(&call);
+      if (!call.is_intervention && call.site < trace_.sites.size() &&
+          is_lock(trace_.sites[call.site]))
+        calls.push_back(&call);
     std::ranges::stable_sort(calls, {}, [](const TracedCall* call) { return call->exit; });
     for (const TracedCall* call : calls) follow(*call);
     for (StuckLocks::Wait& wait : stuck_.waits) wait.holder = holder_of(wanted_[wait.thread]);
@@ -242,11 +246,6 @@ class LockGraph {
  private:
   using Lock = std::pair<uint32_t, uint64_t>;  // process and address
 
-  std::string_view group_of(const TracedCall& call) const {
-    return call.site < trace_.sites.size() ? std::string_view(trace_.sites[call.site].group)
-                                           : std::string_view();
-  }
-
   Lock lock_of(const TracedCall& call) const {
     const bool known = call.thread < trace_.threads.size();
     return {known ? trace_.threads[call.thread].process : no_index, call.object};
@@ -254,11 +253,10 @@ class LockGraph {
 
   // Of a lock for several readers only the last one is remembered.
   void follow(const TracedCall& call) {
-    const std::string& api = trace_.sites[call.site].name.api;
     if (call.unfinished) {
       stuck_.waits.push_back({call.thread, call.site, no_index});
       wanted_[call.thread] = lock_of(call);
-    } else if (api.find("unlock") != std::string::npos) {
+    } else if (is_unlock(trace_.sites[call.site])) {
       holders_.erase(lock_of(call));
     } else if (call.result == 0) {
       holders_[lock_of(call)] = call.thread;

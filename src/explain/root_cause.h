@@ -25,10 +25,10 @@ struct Clues {
 };
 
 // Every root cause for which there is evidence, the best one first; `unknown` when there is none.
-std::vector<Cause> causes_of(const Clues& clues);
+std::vector<RootCause> root_causes_of(const Clues& clues);
 
 // What a rule found; a score of 0 means that it does not apply.
-struct CauseEvidence {
+struct RootCauseEvidence {
   double score = 0;
   std::vector<std::string> texts;
 };
@@ -37,17 +37,17 @@ struct CauseEvidence {
 bool others_are_active(const CallOrder& order, const Point& failure);
 
 // One rule for each root cause; causes.cc has the list of them.
-CauseEvidence async_wait(const Clues& clues);
-CauseEvidence ordering(const Clues& clues);
-CauseEvidence lost_wakeup(const Clues& clues);
-CauseEvidence process_handover(const Clues& clues);
+RootCauseEvidence async_wait(const Clues& clues);
+RootCauseEvidence ordering(const Clues& clues);
+RootCauseEvidence lost_wakeup(const Clues& clues);
+RootCauseEvidence process_handover(const Clues& clues);
 
-CauseEvidence exact_timing(const Clues& clues);
-CauseEvidence starvation(const Clues& clues);
-CauseEvidence resource(const Clues& clues);
+RootCauseEvidence exact_timing(const Clues& clues);
+RootCauseEvidence starvation(const Clues& clues);
+RootCauseEvidence resource(const Clues& clues);
 
-CauseEvidence teardown_race(const Clues& clues);
-CauseEvidence deadlock(const Clues& clues);
+RootCauseEvidence teardown_race(const Clues& clues);
+RootCauseEvidence deadlock(const Clues& clues);
 
 // Who waited for whose lock when a run ended.
 struct StuckLocks {

@@ -137,7 +137,7 @@ Result<void> ReportReceiver::make_file() {
   std::string path = folder + "/unflake-report-XXXXXX";
   file_.fd_.reset(::mkostemp(path.data(), O_CLOEXEC));
   if (!file_.fd_)
-    return internally(failed("no temporary file can be made", folder, "set TMPDIR to another"));
+    return internally(failed("cannot make a temporary file", folder, "set TMPDIR to another"));
   ::unlink(path.c_str());
   return {};
 }

@@ -294,7 +294,7 @@ class Documents {
         return bad("has a tag or a comment of more than 16 MiB");
       return std::string_view();
     }
-    if (!is_complete_) return bad(fmt::format("is no well-formed XML: {}", expat_words()));
+    if (!is_complete_) return bad(fmt::format("is not well-formed XML: {}", expat_words()));
     const auto end =
         XML_GetCurrentByteIndex(parser_.get()) + XML_GetCurrentByteCount(parser_.get()) - fed_;
     lines_ += static_cast<int64_t>(XML_GetCurrentLineNumber(parser_.get())) - 1;
@@ -311,7 +311,7 @@ class Documents {
     if (!has_element_ && documents_ > 0) return {};  // a comment behind the document
     if (!has_element_) return not_xml();
     return is_cut_short(error) ? bad("is cut short: it ends in the middle of an element")
-                               : bad(fmt::format("is no well-formed XML: {}", expat_words()));
+                               : bad(fmt::format("is not well-formed XML: {}", expat_words()));
   }
 
   void begin() {

@@ -40,7 +40,7 @@ struct ByTest {
 };
 
 constexpr std::string_view first_lines =
-    "# Failures that are known: their tests run, and fail no build up to the day of `expires`.\n"
+    "# Known failures: their tests run, and do not fail builds up to the day of `expires`.\n"
     "# `unflake quarantine --help` says more.\n"
     "format = 1\n";
 
@@ -66,7 +66,7 @@ Result<std::string> checked(std::string text, const std::string& path,
   if (!written) return written.error();
   const QuarantineEntry* found = written->find(entry.test, entry.signature);
   if (found && found->expires == entry.expires) return text;
-  return usage_error("the test cannot be named in the quarantine: its name is no valid text", path,
+  return usage_error("the test cannot be named in the quarantine: its name is not valid text", path,
                      "rename the test");
 }
 
@@ -157,7 +157,7 @@ Note expiry_warning(const QuarantineEntry& entry, Day today) {
                                         : fmt::format("in {} days", days),
                             format_day(entry.expires));
   note.next = days < 0 ? "`unflake quarantine expire` takes out what has expired"
-                       : "mend the test, or prolong it with `unflake quarantine add`";
+                       : "fix the test, or extend it with `unflake quarantine add`";
   return note;
 }
 

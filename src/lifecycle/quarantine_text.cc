@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t newest_format = 1;
 constexpr size_t longest_file = 16 << 20;
-constexpr const char* mend = "mend the file; `unflake quarantine --help` shows what an entry has";
+constexpr const char* fix_file =
+    "fix the file; `unflake quarantine --help` shows what an entry has";
 
 std::string place(const std::string& path, const toml::source_position& at) {
   return fmt::format("{}, line {}, column {}", path, at.line, at.column);
@@ -114,7 +115,7 @@ class EntryReader {
       complain("the entry expires before it began", *table_.get("expires"));
   }
 
-  void complain(std::string what, const toml::node& node, std::string next = mend) {
+  void complain(std::string what, const toml::node& node, std::string next = fix_file) {
     if (!error_)
       error_ = usage_error(std::move(what), place(path_, node.source().begin), std::move(next));
   }
@@ -153,7 +154,7 @@ class FileReader {
       if (key != "format" && key != "test")
         return usage_error(
             fmt::format("there is no setting '{}' here", printable(shorten(key.str(), 100))),
-            place(path_, node.source().begin), "entries are written [[test]]");
+            place(path_, node.source().begin), "write entries as [[test]]");
     const toml::node* format = root.get("format");
     if (!format) return std::nullopt;
     const auto number = format->value_exact<int64_t>();
@@ -166,7 +167,7 @@ class FileReader {
   }
 
   Error not_a_block(const toml::node& node) const {
-    return usage_error("entries are written [[test]]", place(path_, node.source().begin), mend);
+    return usage_error("write entries as [[test]]", place(path_, node.source().begin), fix_file);
   }
 
   std::optional<Error> check_twice(const QuarantineEntry& entry, const toml::table& table) {
@@ -228,7 +229,7 @@ Result<std::vector<QuarantineBlock>> read_quarantine_blocks(std::string_view tex
     return FileReader(text, path).read(root);
   } catch (const toml::parse_error& error) {
     return usage_error(fmt::format("not valid TOML: {}", printable(error.description())),
-                       place(path, error.source().begin), mend);
+                       place(path, error.source().begin), fix_file);
   }
 }
 

@@ -6,10 +6,32 @@
 #include <charconv>
 #include <vector>
 
-#include "protocol/agent_protocol.h"
+#include "protocol/timing_apis.h"
 #include "util/text.h"
 
 namespace unflake {
+
+const protocol::ApiFacts* find_timing_api(std::string_view name) {
+  const auto found = std::ranges::find(protocol::api_facts, name, &protocol::ApiFacts::name);
+  return found == std::end(protocol::api_facts) ? nullptr : found;
+}
+
+const protocol::GroupFacts* find_timing_group(std::string_view name) {
+  const auto found = std::ranges::find(protocol::group_facts, name, &protocol::GroupFacts::name);
+  return found == std::end(protocol::group_facts) ? nullptr : found;
+}
+
+std::optional<ApiTime> time_of_api(std::string_view name) {
+  const protocol::ApiFacts* api = find_timing_api(name);
+  if (!api || api->time_argument == 0) return std::nullopt;
+  return ApiTime{size_t{api->time_argument} - 1, api->time_unit_ns};
+}
+
+bool is_sleep(std::string_view name) {
+  const protocol::ApiFacts* api = find_timing_api(name);
+  return api && api->group_facts().traits & protocol::group_sleeps;
+}
+
 namespace {
 
 constexpr std::string_view call_operator = "operator()";

@@ -8,7 +8,26 @@
 
 #include "util/result.h"
 
+namespace unflake::protocol {
+struct ApiFacts;
+struct GroupFacts;
+}  // namespace unflake::protocol
+
 namespace unflake {
+
+// What data/timing-apis.toml says of a call, or of a group of them; null: it does not know the
+// name.
+const protocol::ApiFacts* find_timing_api(std::string_view name);
+const protocol::GroupFacts* find_timing_group(std::string_view name);
+
+// Which argument of the C function of this name is its time, from 0, and what a plain number
+// counts.
+struct ApiTime {
+  size_t argument = 0;
+  uint32_t unit_ns = 1;
+};
+std::optional<ApiTime> time_of_api(std::string_view name);
+bool is_sleep(std::string_view api);
 
 // One source position of an address. An address has several when calls were inlined there.
 struct Frame {

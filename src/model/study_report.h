@@ -75,7 +75,7 @@ struct CategoryRow {
   int64_t tests = 0;
 };
 
-// A fix is a test and the commit that is claimed to have mended it.
+// A fix is a test and the commit that is said to have fixed it.
 struct FixCounts {
   int64_t fixes = 0, commits = 0;
   int64_t unreadable = 0;  // fixes whose commit is not in this repository

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "protocol/timing_apis.h"
+
 namespace unflake {
 
 // Less than this is how a deadline is met, and no other time.
@@ -27,6 +29,28 @@ std::string_view to_string(TimeUse use) {
 
 bool TimeValue::is_constant() const {
   return are_about_the_same(least, most);
+}
+
+namespace {
+
+bool has_trait(const std::string& group, uint16_t trait) {
+  const protocol::GroupFacts* facts = find_timing_group(group);
+  return facts && facts->traits & trait;
+}
+
+}  // namespace
+
+bool TimeValue::is_sleep() const {
+  return has_trait(group, protocol::group_sleeps);
+}
+
+bool TimeValue::is_timer() const {
+  return has_trait(group, protocol::group_timers);
+}
+
+bool TimeValue::is_never_when_zero() const {
+  const protocol::ApiFacts* api = find_timing_api(site.api);
+  return is_timer() || (api && api->timer == protocol::Timer::socket);
 }
 
 TimeUse TimeValue::use() const {

@@ -60,7 +60,9 @@ struct TimeValue {
   // Else it is computed at run time, or one place is reached with several times.
   bool is_constant() const;
   TimeUse use() const;
-  bool is_never_when_zero() const { return group == "timer" || site.api == "setsockopt"; }
+  bool is_sleep() const;
+  bool is_timer() const;  // it is over when the time has come, not when the call returns
+  bool is_never_when_zero() const;
   // A time-out that nothing ended early in any run. It may be there to show that nothing happens
   // for so long: then a shorter one shows less.
   bool is_quiet() const { return could_end_early && use() == TimeUse::wait; }

@@ -209,7 +209,7 @@ class ValueWording {
 
   bool is_needed_sleep() const {
     const bool was_searched = value_.change == Change::shorten || value_.change == Change::keep;
-    return value_.value.group == "sleep" && was_searched && !value_.is_unneeded;
+    return value_.value.is_sleep() && was_searched && !value_.is_unneeded;
   }
 
   void tell_what_to_wait_for() {

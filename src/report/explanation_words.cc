@@ -58,14 +58,14 @@ class ExplanationWording {
  private:
   void tell_cause() {
     if (!found_.unseen.empty()) return tell_unseen();
-    const Cause& best = found_.causes.front();
+    const RootCause& best = found_.causes.front();
     words_.cause = to_string(best.kind);
     words_.verdict = plausibility_words(repro_);
     words_.is_margin = repro_.is_margin();
     words_.advice = words_.is_margin ? margin_advice : advice_for(best.kind);
     for (const std::string& text : best.evidence) words_.evidence.push_back(one_line(text));
     if (found_.causes.size() < 2) return;
-    const Cause& next = found_.causes[1];
+    const RootCause& next = found_.causes[1];
     words_.runner_up =
         one_line(fmt::format("{}: {}", to_string(next.kind), join(next.evidence, "; ")));
   }

@@ -56,9 +56,9 @@ void remark_on_fixes(StudyTable& table, const FixCounts& fixes) {
     table.remarks.push_back(
         "no fix is linked to a commit: name it when you close a report or lift a quarantine");
   else
-    table.remarks.push_back(fmt::format(
-        "read: {} of {}. A fix is a test and the commit that is claimed to have mended it",
-        fixes.fixes - fixes.unreadable, fixes_text(fixes.fixes)));
+    table.remarks.push_back(
+        fmt::format("read: {} of {}. A fix is a test and the commit that is said to have fixed it",
+                    fixes.fixes - fixes.unreadable, fixes_text(fixes.fixes)));
   if (fixes.unreadable > 0)
     table.remarks.push_back(fmt::format(
         "the commits of {} are not in this repository: fetch them, or run in the project's own",

@@ -44,7 +44,7 @@ StudyTable prevalence_table(const Study& study) {
   }
   table.remarks = {
       "a build is all sessions of one CI build; it failed when a test failed in it, flaky or not",
-      "local runs, `unflake run` without --ci and outside of CI, are no builds; tests, runs and "
+      "local runs (`unflake run` without --ci and outside of CI) are not builds; tests, runs and "
       "flaky tests are of all",
       "a flaky failure is a test that failed and passed on the same code, once for each build"};
   if (builds == 0)

@@ -7,6 +7,7 @@
 
 #include "report/layout.h"
 #include "report/trace_text.h"
+#include "trace/happens_before.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -16,18 +17,8 @@ constexpr size_t most_calls = 1500;
 constexpr double label_width = 190, plot_width = 990, lane_height = 30, axis_height = 26;
 constexpr size_t label_characters = 27;
 
-const char* class_of(const TracedCall& call, const TracedSite& site) {
-  if (call.is_intervention) return "delay";
-  if (site.group == "sleep") return "sleep";
-  if (site.group == "lock") return "lock";
-  if (site.group == "condition" || site.group == "semaphore" || site.group == "futex" ||
-      site.group == "barrier")
-    return "signal";
-  if (site.group == "thread" || site.group == "process") return "thread";
-  if (site.group == "socket" || site.group == "file" || site.group == "poll" ||
-      site.group == "queue")
-    return "io";
-  return "other";
+std::string_view class_of(const TracedCall& call, const TracedSite& site) {
+  return call.is_intervention ? "delay" : drawn_as(site);
 }
 
 class Drawing {
@@ -143,7 +134,7 @@ class Drawing {
     const TracedSite& site = trace_.sites[call.site];
     const double left = x_of(call.enter);
     const double width = std::max(2.0, x_of(call.exit) - left);
-    const char* kind = class_of(call, site);
+    const std::string_view kind = class_of(call, site);
     const double y = y_of(*lane_of(call.thread)) + 5;
     put("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" "
         "rx=\"2\"><title>{}</title></rect>\n",

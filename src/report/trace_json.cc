@@ -229,9 +229,9 @@ Json wait(const CoveringWait& one) {
           {"needed_us", time_or_null(one.needed)}};
 }
 
-Json causes(const std::vector<Cause>& all) {
+Json causes(const std::vector<RootCause>& all) {
   Json list = Json::array();
-  for (const Cause& cause : all) {
+  for (const RootCause& cause : all) {
     Json evidence = Json::array();
     for (const std::string& text : cause.evidence) evidence.push_back(printable(text));
     list.push_back(

@@ -134,7 +134,7 @@ void check_links(const std::vector<JsonField>& fields, const std::vector<Interve
   const auto check = [&](size_t i, const std::optional<size_t>& index, const char* key) {
     if (!index) return;
     if (*index >= all.size() || all[*index].action != Action::watch)
-      fields[i][key].complain(fmt::format("intervention {} is no watch of this plan", *index),
+      fields[i][key].complain(fmt::format("intervention {} is not a watch of this plan", *index),
                               "give the number of a watch, counted from 0");
   };
   for (size_t i = 0; i < all.size(); ++i) {
@@ -205,7 +205,7 @@ std::chrono::system_clock::time_point time_in(const JsonField& field) {
   const bool is_time = read == 6 && end == static_cast<int>(text.size()) && date.ok() &&
                        y >= 1970 && h >= 0 && h < 24 && mi >= 0 && mi < 60 && s >= 0 && s <= 60;
   if (is_time) return sys_days(date) + hours(h) + minutes(mi) + seconds(s);
-  field.complain("this is no time", "write it as 2026-03-01T12:00:00Z");
+  field.complain("this is not a time", "write it as 2026-03-01T12:00:00Z");
   return {};
 }
 
@@ -214,7 +214,7 @@ uint64_t seed_in(const JsonField& field) {
   uint64_t seed = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), seed);
   if (failed != std::errc() || end != text.data() + text.size())
-    field.complain("this is no whole number of 64 bits");
+    field.complain("this is not a whole number of 64 bits");
   return seed;
 }
 
@@ -271,7 +271,7 @@ Result<json> document(std::string_view text, const std::string& path) {
       return true;
     });
   } catch (const json::exception& error) {
-    return usage_error("this is no whole JSON file: " + reason_of(error), path, make_it_again);
+    return usage_error("this JSON file is not complete: " + reason_of(error), path, make_it_again);
   } catch (const TooDeep&) {
     return usage_error(fmt::format("this JSON is nested more than {} deep", deepest), path,
                        "is it the right file?");
@@ -281,7 +281,7 @@ Result<json> document(std::string_view text, const std::string& path) {
 std::optional<Error> why_other_format(const json& root, const std::string& path) {
   const auto format = root.is_object() ? root.find("format") : root.end();
   if (!root.is_object() || format == root.end() || !format->is_number_integer())
-    return usage_error("this is no repro file: it has no \"format\"", path,
+    return usage_error("this is not a repro file: it has no \"format\"", path,
                        "name a file that `unflake reproduce` has written");
   if (*format > repro_format)
     return usage_error(fmt::format("this repro file has format {}, and this unflake knows {}",

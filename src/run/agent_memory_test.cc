@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "run/agent_session.h"
+#include "run/agent_loader.h"
 #include "support/fake_agent.h"
 #include "support/temp_folder.h"
 
@@ -171,22 +171,48 @@ std::string value_of(const std::vector<EnvChange>& changes, const std::string& n
   return found == changes.end() ? "" : found->value.value_or("");
 }
 
-TEST(AgentEnvironment, Keeps_what_a_test_preloads_and_asks_of_its_sanitizer) {
+TEST(AgentLoader, Keeps_what_a_test_preloads_and_asks_of_its_sanitizer) {
   Command command;
   command.env = {{"LD_PRELOAD", "/lib/mine.so"}, {"ASAN_OPTIONS", "detect_leaks=0"}};
-  const auto changes = agent_environment(command, "/lib/agent.so", "1:/proc/2/fd/3");
-  EXPECT_EQ(value_of(changes, "LD_PRELOAD"), "/lib/agent.so:/lib/mine.so");
-  EXPECT_EQ(value_of(changes, "ASAN_OPTIONS"), "detect_leaks=0:verify_asan_link_order=0");
-  EXPECT_EQ(value_of(changes, "UNFLAKE_AGENT"), "1:/proc/2/fd/3");
+  const Loading loading = NativeLoader("/lib/agent.so").loading(variables_of(command));
+  EXPECT_EQ(value_of(loading.environment, "LD_PRELOAD"), "/lib/agent.so:/lib/mine.so");
+  EXPECT_EQ(value_of(loading.environment, "ASAN_OPTIONS"),
+            "detect_leaks=0:verify_asan_link_order=0");
+  EXPECT_TRUE(loading.arguments.empty());
 }
 
-TEST(AgentEnvironment, What_a_test_takes_out_stays_out) {
+TEST(AgentLoader, What_a_test_takes_out_stays_out) {
   Command command;
   command.env = {
       {"LD_PRELOAD", "/lib/mine.so"}, {"LD_PRELOAD", std::nullopt}, {"ASAN_OPTIONS", std::nullopt}};
-  const auto changes = agent_environment(command, "/lib/agent.so", "");
-  EXPECT_EQ(value_of(changes, "LD_PRELOAD"), "/lib/agent.so");
-  EXPECT_EQ(value_of(changes, "ASAN_OPTIONS"), "verify_asan_link_order=0");
+  const Loading loading = NativeLoader("/lib/agent.so").loading(variables_of(command));
+  EXPECT_EQ(value_of(loading.environment, "LD_PRELOAD"), "/lib/agent.so");
+  EXPECT_EQ(value_of(loading.environment, "ASAN_OPTIONS"), "verify_asan_link_order=0");
+}
+
+TEST(AgentLoader, What_is_loaded_already_is_not_loaded_again) {
+  Command command;
+  command.env = {{"LD_PRELOAD", "/lib/mine.so:/lib/agent.so"}, {"ASAN_OPTIONS", ""}};
+  const NativeLoader loader("/lib/agent.so");
+  apply(loader.loading(variables_of(command)), command);
+  apply(loader.loading(variables_of(command)), command);
+  EXPECT_EQ(variables_of(command)("LD_PRELOAD"), "/lib/mine.so:/lib/agent.so");
+  EXPECT_EQ(variables_of(command)("ASAN_OPTIONS"), "verify_asan_link_order=0");
+}
+
+TEST(AgentLoader, A_library_whose_name_begins_like_the_agents_is_another_one) {
+  Command command;
+  command.env = {{"LD_PRELOAD", "/lib/agent.so.1"}};
+  const EnvChange joined = preload(variables_of(command), "/lib/agent.so", Preloaded::last);
+  EXPECT_EQ(joined.value, "/lib/agent.so.1:/lib/agent.so");
+}
+
+TEST(AgentLoader, Arguments_of_an_agent_come_right_behind_the_program) {
+  Command command;
+  command.argv = {"python3", "test.py"};
+  apply({{{"A", "1"}}, {"-m", "agent"}}, command);
+  EXPECT_THAT(command.argv, testing::ElementsAre("python3", "-m", "agent", "test.py"));
+  EXPECT_EQ(variables_of(command)("A"), "1");
 }
 
 }  // namespace

@@ -1,13 +1,7 @@
 #include "run/agent_session.h"
 
-#include <fmt/format.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <filesystem>
 #include <utility>
 
 #include "protocol/agent_protocol.h"
@@ -17,93 +11,8 @@
 #include "trace/code_map.h"
 #include "trace/lowering.h"
 #include "util/paths.h"
-#include "util/system.h"
 
 namespace unflake {
-namespace {
-
-namespace fs = std::filesystem;
-
-constexpr std::string_view divides_preloads = " :\t\n";
-
-bool can_be_preloaded(const std::string& path) {
-  return path.find_first_of(divides_preloads) == std::string::npos;
-}
-
-Result<std::string> make_link_folder() {
-  std::error_code failed;
-  std::string parent = fs::temp_directory_path(failed).string();
-  if (failed || !can_be_preloaded(parent)) parent = "/tmp";
-  std::string folder = parent + "/unflake-agent-XXXXXX";
-  if (::mkdtemp(folder.data()) != nullptr) return folder;
-  return internal_error(fmt::format("no folder can be made: {}", ::strerror(errno)), parent,
-                        "unflake needs one because its own path has a blank or a colon in it, "
-                        "which LD_PRELOAD cannot hold");
-}
-
-}  // namespace
-
-std::string variable_for(const Command& command, const char* name) {
-  std::string value = environment_variable(name);
-  for (const EnvChange& change : command.env)
-    if (change.name == name) value = change.value.value_or("");
-  return value;
-}
-
-Result<std::string> find_library(const std::string& file_name) {
-  std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed);
-  const fs::path prefix = program.parent_path().parent_path();
-  for (const char* folder : {"lib", UNFLAKE_LIBDIR}) {
-    const fs::path library = prefix / folder / file_name;
-    if (fs::exists(library, failed)) return library.string();
-  }
-  return internal_error(fmt::format("{} is missing, which is loaded into tests", file_name),
-                        (prefix / "lib").string(),
-                        "install unflake again, with its bin and lib folders side by side");
-}
-
-Result<std::string> find_agent_library() {
-  if (std::string other = environment_variable("UNFLAKE_AGENT_LIBRARY"); !other.empty())
-    return other;
-  return find_library(agent_file_name);
-}
-
-Result<PreloadedLibrary> PreloadedLibrary::open(const std::string& library) {
-  PreloadedLibrary preloaded;
-  preloaded.path_ = library;
-  if (can_be_preloaded(library)) return preloaded;
-  auto folder = make_link_folder();
-  if (!folder) return folder.error();
-  preloaded.link_folder_ = std::move(*folder);
-  preloaded.path_ = preloaded.link_folder_ + "/" + fs::path(library).filename().string();
-  std::error_code failed;
-  fs::create_symlink(library, preloaded.path_, failed);
-  if (failed)
-    return internal_error("a library cannot be linked: " + failed.message(), preloaded.path_);
-  return preloaded;
-}
-
-PreloadedLibrary::PreloadedLibrary(PreloadedLibrary&& other) noexcept
-    : path_(std::move(other.path_)), link_folder_(std::exchange(other.link_folder_, "")) {}
-
-PreloadedLibrary::~PreloadedLibrary() {
-  std::error_code ignored;
-  if (!link_folder_.empty()) fs::remove_all(link_folder_, ignored);
-}
-
-std::vector<EnvChange> agent_environment(const Command& command, const std::string& library,
-                                         const std::string& memory_address) {
-  const std::string preloads = variable_for(command, "LD_PRELOAD");
-  std::string asan = variable_for(command, "ASAN_OPTIONS");
-  // gcc's ASan refuses to run behind a preloaded library, though it does no harm there.
-  if (!asan.empty()) asan += ":";
-  asan += "verify_asan_link_order=0";
-  return {{"LD_PRELOAD", preloads.empty() ? library : library + ":" + preloads},
-          {"ASAN_OPTIONS", asan},
-          {protocol::memory_variable, memory_address}};
-}
-
 namespace {
 
 bool died_of_a_trap(const ProcessResult& process) {
@@ -137,10 +46,10 @@ const TracedFailure* what_it_died_of(const Trace& trace, int signal) {
 
 // The first run needs to know already which code of the executable is the user's own. The program
 // of a test is project code wherever it is, unless it is the system's: a shell, an interpreter.
-Result<void> AgentSession::meet_program(const Test& test) {
+Result<void> AgentSession::meet_program(const Test& test, const AgentLoader& loader) {
   const auto path = program_of(test.command);
   if (!path) return path.error();
-  if (const auto loadable = check_loadable(*path); !loadable) return loadable.error();
+  if (const auto loadable = loader.check(*path); !loadable) return loadable.error();
   const auto [program, is_new] = programs_.try_emplace(*path);
   if (is_new) {
     const auto image = Image::open(*path);
@@ -158,7 +67,7 @@ Result<void> AgentSession::meet_program(const Test& test) {
 
 void AgentSession::meet_libraries(const std::string& program, const Command& command) {
   for (const std::string& path :
-       needed_libraries(program, variable_for(command, "LD_LIBRARY_PATH"))) {
+       needed_libraries(program, variables_of(command)("LD_LIBRARY_PATH"))) {
     const bool is_project = code_.policy().is_project_image(path);
     if (!is_project && !is_framework_library(base_name(path))) continue;
     const auto image = Image::open(path);
@@ -182,14 +91,16 @@ Result<std::string> AgentSession::library() {
 Result<std::unique_ptr<AgentRun>> AgentSession::prepare(const Test& test, const Plan& plan) {
   const auto path = library();
   if (!path) return path.error();
-  if (const auto met = meet_program(test); !met) return met.error();
+  const NativeLoader loader(*path);
+  if (const auto met = meet_program(test, loader); !met) return met.error();
   auto lowered = lower(plan, code_, tests_[to_string(test.id)]);
   if (!lowered) return lowered.error();
   auto memory = AgentMemory::create(*lowered);
   if (!memory) return memory.error();
-  auto environment = agent_environment(test.command, *path, memory->address());
+  Loading loading = loader.loading(variables_of(test.command));
+  loading.environment.push_back({protocol::memory_variable, memory->address()});
   return std::make_unique<AgentRun>(
-      AgentRun{std::move(*lowered), std::move(*memory), std::move(environment)});
+      AgentRun{std::move(*lowered), std::move(*memory), std::move(loading)});
 }
 
 Trace AgentSession::read(const Test& test, const AgentRun& run, const ProcessResult& process) {

@@ -8,6 +8,7 @@
 
 #include "model/plan.h"
 #include "model/test.h"
+#include "run/agent_loader.h"
 #include "run/agent_memory.h"
 #include "trace/code_map.h"
 #include "trace/raising.h"
@@ -15,43 +16,11 @@
 
 namespace unflake {
 
-// What a command's process would find in this variable.
-std::string variable_for(const Command& command, const char* name);
-
-inline constexpr const char* agent_file_name = "libunflake-agent.so";
-
-// Where a library of unflake is: beside the folder of the running program, as it was built or
-// installed. For the agent's, UNFLAKE_AGENT_LIBRARY may name another one.
-Result<std::string> find_library(const std::string& file_name);
-Result<std::string> find_agent_library();
-
-// A library under a name that LD_PRELOAD can hold: no blanks, no colons.
-class PreloadedLibrary {
- public:
-  static Result<PreloadedLibrary> open(const std::string& library);
-  PreloadedLibrary(PreloadedLibrary&& other) noexcept;
-  PreloadedLibrary& operator=(PreloadedLibrary&&) = delete;
-  ~PreloadedLibrary();
-
-  const std::string& path() const { return path_; }
-
- private:
-  PreloadedLibrary() = default;
-
-  std::string path_;
-  std::string link_folder_;  // removed with this object; empty: no link was needed
-};
-
-// The changes to a command's environment that load the agent and show it its memory. What the
-// command or unflake's own environment say already is kept.
-std::vector<EnvChange> agent_environment(const Command& command, const std::string& library,
-                                         const std::string& memory_address);
-
 // One run under the agent, from its start to its trace.
 struct AgentRun {
   LoweredPlan plan;
   AgentMemory memory;
-  std::vector<EnvChange> environment;
+  Loading loading;
 };
 
 // Loads the agent into tests and remembers what their runs have shown: sites, threads and images,
@@ -76,7 +45,7 @@ class AgentSession {
   const TestMemory& memory_of(const Test& test) { return tests_[to_string(test.id)]; }
 
  private:
-  Result<void> meet_program(const Test& test);
+  Result<void> meet_program(const Test& test, const AgentLoader& loader);
   void meet_libraries(const std::string& program, const Command& command);
 
   std::optional<PreloadedLibrary> library_;

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "protocol/agent_protocol.h"
+#include "run/agent_loader.h"
 #include "run/process_tree.h"
 #include "run/spawn.h"
 #include "symbols/loadable.h"
@@ -105,13 +106,13 @@ Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
   if (!program) return program.error();
   int ends[2], pipe[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return refuse(fmt::format("no socket can be made: {}", std::strerror(errno)));
+    return refuse(fmt::format("cannot make a socket: {}", std::strerror(errno)));
   std::unique_ptr<ForkServer> server(new ForkServer);
   server->socket_.reset(ends[0]);
   ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &longest_send, sizeof longest_send);
   UniqueFd theirs(ends[1]);
   if (::pipe2(pipe, O_CLOEXEC) != 0)
-    return refuse(fmt::format("no pipe can be made: {}", std::strerror(errno)));
+    return refuse(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   server->output_.reset(pipe[0]);
   const UniqueFd output(pipe[1]);
 
@@ -148,7 +149,7 @@ Result<void> ForkServer::wait_for_hello(ServerStart& start) {
   while (watched[0].revents == 0) {
     const auto left = std::chrono::duration_cast<Duration>(deadline - Clock::now());
     if (left <= Duration::zero())
-      return refuse(fmt::format("its main was not reached within {}", format_duration(bound)));
+      return refuse(fmt::format("it did not reach main within {}", format_duration(bound)));
     ::poll(watched, std::size(watched), to_poll_time(left));
     start.stopped = watched[1].revents != 0 && start.control.read_word_to_stop();
     if (start.stopped) return refuse("it was stopped");
@@ -160,7 +161,7 @@ Result<void> ForkServer::wait_for_hello(ServerStart& start) {
 Result<void> ForkServer::read_hello(ServerStart& start) {
   ServerHello hello{};
   start.ended_early = ::recv(socket_.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello;
-  if (start.ended_early) return refuse("it ended before its main");
+  if (start.ended_early) return refuse("it ended before main");
   if (hello.magic != protocol::magic || hello.version != protocol::version)
     return refuse("the agent in it belongs to another unflake");
   hello.refusal[sizeof hello.refusal - 1] = '\0';
@@ -266,37 +267,23 @@ constexpr size_t most_entries = 8;
 // turns, making servers would take longer than they save.
 constexpr uint64_t runs_until_old = 100;
 
-constexpr const char* preload_variable = "LD_PRELOAD";
-constexpr const char* asan_variable = "ASAN_OPTIONS";
-
-std::string with_agent(const std::string& preloads, const std::string& library) {
-  if (preloads.find(library) != std::string::npos) return preloads;
-  return preloads.empty() ? library : library + ":" + preloads;
-}
-
-std::string with_agent_allowed(const std::string& options) {
-  constexpr const char* allowed = "verify_asan_link_order=0";
-  if (options.find(allowed) != std::string::npos) return options;
-  return options.empty() ? allowed : options + ":" + allowed;
-}
-
-void load_agent(Environment& environment, const std::string& library) {
-  const std::string preloads = environment.value(preload_variable).value_or("");
-  const std::string options = environment.value(asan_variable).value_or("");
-  environment.apply({preload_variable, with_agent(preloads, library)});
-  environment.apply({asan_variable, with_agent_allowed(options)});
-  environment.apply({protocol::memory_variable, std::nullopt});
-}
-
 std::string as_variable(const char* name, const std::optional<std::string>& value) {
   return value ? std::string(name) + "=" + *value : name;
 }
 
+void load_agent(Environment& environment, const AgentLoader& loader) {
+  for (const EnvChange& change : loader.loading(variables_of(environment)).environment)
+    environment.apply(change);
+  environment.apply({protocol::memory_variable, std::nullopt});
+}
+
 // Where the server's environment has what loads the agent, a run's has this.
-std::vector<std::string> variables_of_runs(const Environment& environment) {
-  std::vector<std::string> variables;
-  for (const char* name : {preload_variable, asan_variable, bind_now_variable})
-    variables.push_back(as_variable(name, environment.value(name)));
+std::vector<std::string> variables_of_runs(const Environment& environment,
+                                           const AgentLoader& loader) {
+  std::vector<std::string> variables{
+      as_variable(bind_now_variable, environment.value(bind_now_variable))};
+  for (const EnvChange& change : loader.loading(variables_of(environment)).environment)
+    variables.push_back(as_variable(change.name.c_str(), environment.value(change.name)));
   return variables;
 }
 
@@ -358,9 +345,10 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   const FileStamp stamp = program ? FileStamp::of(*program) : FileStamp{};
   if (entry.refused == stamp) return;
   Environment environment(launch.command.env);
-  entry.variables = variables_of_runs(environment);
+  const NativeLoader loader(launch.fork_server);
+  entry.variables = variables_of_runs(environment, loader);
   crashes_.load(environment, launch.crash_library);
-  load_agent(environment, launch.fork_server);
+  load_agent(environment, loader);
   ServerStart start{launch.command, environment, launch.timeout,
                     control,        crashes_,    launch.fixed_addresses};
   auto server = ForkServer::start(start);
@@ -392,7 +380,7 @@ ForkedStart ForkServers::start(const Launch& launch, int output, int errors, Con
     others.merge(pids());
     kill_all_descendants(others);  // what may be left of it
   }
-  started.refusal = "its server answers no request";
+  started.refusal = "its server does not answer";
   return started;
 }
 

@@ -314,7 +314,7 @@ TEST_F(ForkServerTest, Random_numbers_before_main_are_refused) {
   EXPECT_THAT(refusal_of("random"), HasSubstr("random numbers"));
 }
 TEST_F(ForkServerTest, A_program_that_never_comes_to_its_main_is_refused) {
-  EXPECT_EQ(refusal_of("exit"), "it ended before its main");
+  EXPECT_EQ(refusal_of("exit"), "it ended before main");
   EXPECT_EQ(run({constructor}).code, 3);
 }
 TEST_F(ForkServerTest, A_program_that_takes_too_long_to_its_main_is_refused) {

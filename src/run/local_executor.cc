@@ -149,8 +149,7 @@ Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
   const Experiment& experiment = ordered.experiment;
   Launch launch;
   launch.command = experiment.test->command;
-  if (ordered.agent)
-    for (const EnvChange& change : ordered.agent->environment) launch.command.env.push_back(change);
+  if (ordered.agent) apply(ordered.agent->loading, launch.command);
   launch.timeout = experiment.timeout;
   launch.grace = options_.grace;
   launch.limits = options_.limits;

@@ -311,7 +311,7 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
   std::optional<Pipe> output = stock.take();
   std::optional<Pipe> errors = launch.limits.split_errors ? make_pipe() : std::nullopt;
   if (!output || (launch.limits.split_errors && !errors))
-    return not_started(fmt::format("no pipe can be made: {}", std::strerror(errno)), errno);
+    return not_started(fmt::format("cannot make a pipe: {}", std::strerror(errno)), errno);
 
   Scarcity scarcity(launch.conditions, launch.slot);
   if (const int code = scarcity.begin(); code != 0) return without_conditions(code);

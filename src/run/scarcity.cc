@@ -241,12 +241,12 @@ Result<Duration> answer_in(const UniqueFd& pipe, Duration at_most) {
   Duration worst{};
   if (readable.revents == 0) return at_most;  // as late as that, at least
   if (::read(pipe.get(), &worst, sizeof worst) == sizeof worst) return worst;
-  return internal_error("the process that looks how late this machine is ended early");
+  return internal_error("the process that measures how late this machine is ended early");
 }
 
 Error cannot_probe(int error) {
   return internal_error(
-      fmt::format("cannot look how late this machine is: {}", std::strerror(error)));
+      fmt::format("cannot measure how late this machine is: {}", std::strerror(error)));
 }
 
 }  // namespace

@@ -181,13 +181,13 @@ class Service {
 Result<Supervisor> start_supervisor() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return internal_error(fmt::format("no socket can be made: {}", std::strerror(errno)), "",
+    return internal_error(fmt::format("cannot make a socket: {}", std::strerror(errno)), "",
                           "raise the limit on open files (ulimit -n) or lower --jobs");
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) {
-    return internal_error(fmt::format("no process can be made: {}", std::strerror(errno)), "",
+    return internal_error(fmt::format("cannot start a process: {}", std::strerror(errno)), "",
                           "raise the limit on processes (ulimit -u) or lower --jobs");
   }
   if (pid == 0) serve(theirs.get());

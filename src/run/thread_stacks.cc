@@ -10,7 +10,7 @@
 #include <chrono>
 #include <csignal>
 
-#include "run/agent_session.h"
+#include "run/agent_loader.h"
 #include "run/process_tree.h"
 #include "symbols/process_stacks.h"
 #include "symbols/project_code.h"
@@ -130,8 +130,7 @@ CrashWatch::CrashWatch() {
 
 void CrashWatch::load(Environment& environment, const std::string& library) const {
   if (library.empty() || !notices_) return;
-  const std::string others = environment.value("LD_PRELOAD").value_or("");
-  environment.apply({"LD_PRELOAD", others.empty() ? library : others + ":" + library});
+  environment.apply(preload(variables_of(environment), library, Preloaded::last));
   const pid_t self = ::getpid();
   environment.apply(
       {protocol::crash_variable, fmt::format("{}:/proc/{}/fd/{}", self, self, answers_.get())});

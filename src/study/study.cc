@@ -213,7 +213,7 @@ std::map<TestId, std::set<std::string>> categories_by_test(const ProjectFacts& f
   std::map<std::string, std::set<std::string>> by_signature;
   for (const CauseRecord& cause : facts.causes)
     for (const std::string& signature : cause.signatures)
-      if (!cause.category.empty() && cause.category != to_string(CauseKind::unknown))
+      if (!cause.category.empty() && cause.category != to_string(RootCauseKind::unknown))
         by_signature[signature].insert(cause.category);
   std::map<TestId, std::set<std::string>> by_test;
   for (const FlakyEpisode& episode : facts.episodes) {
@@ -254,7 +254,7 @@ void count_fix(FixCounts& counts, const CommitChange& change, bool is_async_wait
 void count_fixes(FixCounts& counts, const ProjectFacts& facts,
                  const std::map<TestId, std::set<std::string>>& categories) {
   const std::vector<std::string> test_files = files_that_failed(facts);
-  const std::string async_wait(to_string(CauseKind::async_wait));
+  const std::string async_wait(to_string(RootCauseKind::async_wait));
   for (const auto& [test, commit] : fixes_of(facts)) {
     ++counts.fixes;
     const auto change = facts.commits.find(commit);

@@ -164,7 +164,7 @@ Test read_entry(const Json& entry, const Json& graph, const std::string& target_
 Result<void> check_version(const Json& document) {
   const auto major = as_int(member(member(document, "version"), "major"));
   if (as_text(member(document, "kind")) != "ctestInfo" || !major)
-    return usage_error("ctest printed JSON that is no list of tests");
+    return usage_error("ctest printed JSON that is not a list of tests");
   if (*major == known_major) return {};
   return usage_error(fmt::format("ctest lists tests in version {} of its format, unflake reads "
                                  "version {}",

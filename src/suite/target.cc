@@ -132,7 +132,7 @@ Error is_disabled(const Test& test, const std::string& pattern) {
   std::string text = fmt::format("'{}' is disabled", printable(shorten(pattern, 200)));
   if (!test.disabled_reason.empty()) text += ": " + printable(test.disabled_reason);
   return usage_error(std::move(text), "",
-                     fmt::format("name it '{}' to run it nevertheless", printable(test.id.name)));
+                     fmt::format("name it '{}' to run it anyway", printable(test.id.name)));
 }
 
 // Marks what one pattern means; false when it means nothing.
@@ -178,7 +178,7 @@ Error empty_set(const std::vector<Test>& tests, const Restriction& restriction) 
   for (const Test& test : tests) {
     if (!is_in_any(restriction.sets, test)) continue;
     if (!test.disabled)
-      return usage_error("the set has tests, but none that the names behind the target mean", "-E",
+      return usage_error("the set has tests, but none that match the names after the target", "-E",
                          "leave out the names, or the set");
     disabled = &test;
   }
@@ -221,7 +221,7 @@ Result<Selection> resolve(const TargetWords& words, const KnownTargets& known) {
   }
   if (words.words.empty())
     return usage_error("no target was given", "",
-                       "give a test executable, a CTest build folder, or a command behind `--`");
+                       "give a test executable, a CTest build folder, or a command after `--`");
   const std::string& first = words.words.front();
   Selection selection{{}, {words.words.begin() + 1, words.words.end()}};
   auto target = named_target(words, first, known);

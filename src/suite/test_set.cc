@@ -351,7 +351,8 @@ class SetParser {
     const size_t start = at_ + 1;
     Matcher matcher{Matcher::Kind::regex, std::string(text_.substr(start, end - start))};
     auto compiled = compile(matcher.text);
-    if (!compiled) return mistake(start, "this is no regular expression: " + compiled.error().what);
+    if (!compiled)
+      return mistake(start, "this is not a regular expression: " + compiled.error().what);
     matcher.regex = std::move(*compiled);
     at_ = text_.find(')', end) + 1;
     return matcher;

@@ -48,12 +48,12 @@ Result<std::unique_ptr<ElfFile>> ElfFile::open(const std::string& path) {
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0)
     return usage_error("cannot be read", path, "check that the file exists and is readable");
-  if (!S_ISREG(status.st_mode)) return not_understood(path, "it is no regular file");
+  if (!S_ISREG(status.st_mode)) return not_understood(path, "it is not a regular file");
   ::elf_version(EV_CURRENT);
   ElfHandle elf(::elf_begin(file.get(), ELF_C_READ_MMAP, nullptr));
   GElf_Ehdr header;
   if (!elf || ::elf_kind(elf.get()) != ELF_K_ELF || ::gelf_getehdr(elf.get(), &header) == nullptr)
-    return not_understood(path, "it is no ELF file");
+    return not_understood(path, "it is not an ELF file");
   if (header.e_machine != EM_X86_64 || ::gelf_getclass(elf.get()) != ELFCLASS64)
     return not_understood(path, "it is not made for 64-bit x86");
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN)

@@ -53,7 +53,7 @@ bool names_a_sanitizer(Elf* elf, Elf_Scn* section, const GElf_Shdr& header) {
 
 struct OpenElf {
   UniqueFd file;
-  ElfHandle elf;  // none: it is no ELF file, or cannot be read
+  ElfHandle elf;  // none: it is not an ELF file, or cannot be read
 
   explicit OpenElf(const std::string& path) : file(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     ::elf_version(EV_CURRENT);
@@ -82,7 +82,7 @@ Result<void> check_loadable(const std::string& path) {
   if (header.e_machine != EM_X86_64 || ::gelf_getclass(elf) != ELFCLASS64)
     return refusal(path, "it is not made for 64-bit x86", "build it for x86-64");
   if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
-    return refusal(path, "it is no executable", "name the program that contains the tests");
+    return refusal(path, "it is not an executable", "name the program that contains the tests");
   if (interpreter_of(elf).empty())
     return refusal(path, "it is linked statically, and there is no loader that could preload it",
                    "link it dynamically: without -static");

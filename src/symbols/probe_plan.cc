@@ -222,7 +222,7 @@ void add_at(ProbePlan& plan, const ProbeRequest& request, uint64_t address, Swee
   if (sweep.address() > address)
     plan.unprobeable.push_back({address, "in the middle of an instruction"});
   else if (sweep.lost())
-    plan.unprobeable.push_back({address, "behind bytes that are no instructions"});
+    plan.unprobeable.push_back({address, "after bytes that are not instructions"});
   else
     add(plan, request, address, sweep.instruction(), sweep.bytes().front());
 }

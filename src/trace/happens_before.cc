@@ -8,15 +8,36 @@
 #include <string>
 #include <utility>
 
-#include "protocol/agent_protocol.h"
+#include "protocol/timing_apis.h"
 #include "util/paths.h"
 
 namespace unflake {
 
-uint16_t api_traits(const TracedSite& site) {
+const protocol::ApiFacts* facts_of(const TracedSite& site) {
   const bool is_call = !site.name.api.empty() && site.api < std::size(protocol::api_facts);
-  return is_call ? protocol::api_facts[site.api].traits : 0;
+  return is_call ? &protocol::api_facts[site.api] : nullptr;
 }
+
+uint16_t api_traits(const TracedSite& site) {
+  const protocol::ApiFacts* facts = facts_of(site);
+  return facts ? facts->traits : 0;
+}
+
+uint16_t group_traits(const TracedSite& site) {
+  const protocol::GroupFacts* group = find_timing_group(site.group);
+  return group ? group->traits : 0;
+}
+
+namespace {
+
+using protocol::Edge;
+
+Edge edge_of(const TracedSite& site) {
+  const protocol::ApiFacts* facts = facts_of(site);
+  return facts ? facts->edge : Edge::none;
+}
+
+}  // namespace
 
 bool may_wait(const TracedSite& site) {
   return api_traits(site) & protocol::api_wait;
@@ -31,11 +52,32 @@ bool can_wake(const TracedSite& site) {
 }
 
 bool makes_thread(const TracedSite& site) {
-  return site.name.api == "pthread_create" || site.name.api == "thrd_create";
+  return edge_of(site) == Edge::creates;
 }
 
 bool makes_process(const TracedSite& site) {
-  return site.name.api == "fork" || site.name.api.starts_with("posix_spawn");
+  return edge_of(site) == Edge::forks || edge_of(site) == Edge::spawns;
+}
+
+bool is_sleep(const TracedSite& site) {
+  return group_traits(site) & protocol::group_sleeps;
+}
+
+bool is_lock(const TracedSite& site) {
+  return group_traits(site) & protocol::group_locks;
+}
+
+bool is_unlock(const TracedSite& site) {
+  return is_lock(site) && can_wake(site);
+}
+
+bool lets_one_in(const TracedSite& site) {
+  return group_traits(site) & protocol::group_guards;
+}
+
+std::string_view drawn_as(const TracedSite& site) {
+  const protocol::GroupFacts* group = find_timing_group(site.group);
+  return group ? group->drawn : "other";
 }
 
 bool is_untimed_wait(const TracedSite& site, const TracedCall& call) {
@@ -150,14 +192,6 @@ std::string executable_of(const Trace& trace, const TracedThread& thread) {
 
 namespace {
 
-bool is_join(const TracedSite& site) {
-  return site.name.api == "pthread_join" || site.name.api == "thrd_join";
-}
-
-bool is_wait_for_process(const TracedSite& site) {
-  return site.name.api.starts_with("wait") && site.group == "process";
-}
-
 struct Moment {
   Duration at{};
   size_t call = no_call;
@@ -218,15 +252,12 @@ class EdgeReplay {
     }
   }
 
-  // The calls of System V do both at once, which no count of takes and posts can follow.
-  static bool is_post(const TracedSite& site) {
-    return site.group == "semaphore" && can_wake(site) && !may_wait(site);
-  }
+  // The calls of System V take and post at once, which no count can follow: they are neither.
+  static bool is_post(const TracedSite& site) { return edge_of(site) == Edge::posts; }
   bool is_take(size_t number) const {
     const TracedCall& call = trace_.calls[number];
-    const TracedSite& site = site_of(number);
-    return site.group == "semaphore" && !can_wake(site) && !call.is_intervention &&
-           !call.unfinished && !call.timed_out && call.result == 0;
+    return edge_of(site_of(number)) == Edge::takes && !call.is_intervention && !call.unfinished &&
+           !call.timed_out && call.result == 0;
   }
 
   // A semaphore that is taken more often than it was posted began with some.
@@ -251,7 +282,7 @@ class EdgeReplay {
     result_.begin_[number] = now;
     if (call.is_intervention) return;
     const TracedSite& site = site_of(number);
-    if (site.group == "barrier") {
+    if (edge_of(site) == Edge::meets) {
       auto& [before, latest] =
           barriers_[call.object].try_emplace(call.thread, no_call, no_call).first->second;
       before = std::exchange(latest, number);
@@ -280,12 +311,13 @@ class EdgeReplay {
   void take_edges(size_t number) {
     const TracedCall& call = trace_.calls[number];
     const TracedSite& site = site_of(number);
-    if (is_join(site)) return take_thread(call);
-    if (is_wait_for_process(site)) return take_process(call);
+    const Edge edge = edge_of(site);
+    if (edge == Edge::joins) return take_thread(call);
+    if (edge == Edge::reaps) return take_process(call);
     if (!is_untimed_wait(site, call)) return;
     if (is_take(number)) return take_posts(call);
-    if (site.group == "barrier") return take_barrier(call);
-    if (site.group == "condition" || site.group == "futex") take_wake(call);
+    if (edge == Edge::meets) return take_barrier(call);
+    if (edge == Edge::notified) take_wake(call);
   }
 
   void take_thread(const TracedCall& call) {

@@ -3,21 +3,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/trace.h"
 
 namespace unflake {
 
-// What a call can do, as data/timing-apis.toml has it (protocol::ApiTraits). A line or a function
-// can do nothing.
+// What data/timing-apis.toml says of the call; null of a line or a function.
+const protocol::ApiFacts* facts_of(const TracedSite& site);
+
+// What a call can do (protocol::ApiTraits), and those of its group (protocol::GroupTraits). A line
+// or a function can do nothing.
 uint16_t api_traits(const TracedSite& site);
+uint16_t group_traits(const TracedSite& site);
 bool may_wait(const TracedSite& site);
 bool takes_time(const TracedSite& site);
 bool can_wake(const TracedSite& site);
 
 bool makes_thread(const TracedSite& site);
 bool makes_process(const TracedSite& site);
+
+bool is_sleep(const TracedSite& site);
+bool is_lock(const TracedSite& site);  // taken or given back
+bool is_unlock(const TracedSite& site);
+bool lets_one_in(const TracedSite& site);  // of several that ask: a lock, or what is done once
+std::string_view drawn_as(const TracedSite& site);  // in a timeline
 
 // Whether only somebody else could end this wait.
 bool is_untimed_wait(const TracedSite& site, const TracedCall& call);

@@ -1,11 +1,18 @@
 #include "trace/happens_before.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "protocol/timing_apis.h"
 #include "support/trace_builder.h"
 
 namespace unflake {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 // Asks by sites, each of which is visited once.
 class Order {
@@ -346,6 +353,62 @@ TEST(Creations, On_one_line_are_told_apart_by_the_call_and_not_by_who_began_firs
   EXPECT_EQ(find_creations(trace), (std::vector<size_t>{no_call, 1, 0}));
   trace.threads[1].spawn_stack = trace.threads[2].spawn_stack = no_index;
   EXPECT_EQ(find_creations(trace), (std::vector<size_t>{no_call, 0, 1}));
+}
+
+std::vector<std::string> apis_where(const std::function<bool(const protocol::ApiFacts&)>& holds) {
+  std::vector<std::string> names;
+  for (const protocol::ApiFacts& api : protocol::api_facts)
+    if (holds(api)) names.emplace_back(api.name);
+  return names;
+}
+
+TEST(TimingApis, Every_call_has_the_columns_that_its_kind_needs) {
+  using namespace protocol;
+  const auto in_group = [](const ApiFacts& api, uint16_t trait) {
+    return (api.group_facts().traits & trait) != 0;
+  };
+  EXPECT_THAT(apis_where([](const ApiFacts& api) { return !is_complete(api); }), IsEmpty());
+  // Those that are given a time but have no C function of their name.
+  EXPECT_THAT(apis_where([](const ApiFacts& api) {
+                return api.traits & api_timed && api.time_argument == 0;
+              }),
+              ElementsAre("futex_wait"));
+  EXPECT_THAT(apis_where([&](const ApiFacts& api) {
+                return in_group(api, group_forgets) &&
+                       ((api.traits & api_wait) != 0) != (api.edge == Edge::notified);
+              }),
+              IsEmpty());
+  EXPECT_THAT(apis_where([&](const ApiFacts& api) {
+                return in_group(api, group_sleeps) && api.traits != (api_wait | api_timed);
+              }),
+              IsEmpty());
+  EXPECT_THAT(apis_where([&](const ApiFacts& api) {
+                return in_group(api, group_timers) && api.timer != Timer::file &&
+                       api.timer != Timer::signal;
+              }),
+              IsEmpty());
+  EXPECT_THAT(apis_where([&](const ApiFacts& api) {
+                return in_group(api, group_looks) && (api.traits != 0 || api.edge != Edge::none);
+              }),
+              IsEmpty());
+}
+
+TEST(TimingApis, Columns_that_contradict_each_other_are_refused) {
+  using namespace protocol;
+  const auto fits = [](uint16_t traits, Edge edge, Timer timer = Timer::none,
+                       uint8_t time_argument = 0) {
+    return is_complete({"a", "lock", Group::lock_group, traits, edge, timer, time_argument, 1});
+  };
+  EXPECT_TRUE(fits(api_wakes, Edge::creates));
+  EXPECT_FALSE(fits(api_wait, Edge::creates));
+  EXPECT_TRUE(fits(api_wait, Edge::joins));
+  EXPECT_FALSE(fits(0, Edge::joins));
+  EXPECT_FALSE(fits(api_wakes, Edge::notified));
+  EXPECT_FALSE(fits(api_wait, Edge::meets));
+  EXPECT_TRUE(fits(api_wait | api_timed, Edge::none, Timer::none, 1));
+  EXPECT_FALSE(fits(api_wait, Edge::none, Timer::none, 1));   // a time, and is not timed
+  EXPECT_FALSE(fits(api_timed, Edge::none, Timer::none, 1));  // neither waits nor sets a timer
+  EXPECT_FALSE(fits(api_timed | api_wait, Edge::none, Timer::signal, 1));
 }
 
 }  // namespace

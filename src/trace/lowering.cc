@@ -93,14 +93,11 @@ protocol::Visits lowered(Intervention::Visits visits) {
 std::optional<Error> why_impossible(const Intervention& what, const unflake::Plan& plan) {
   using Action = Intervention::Action;
   using Position = Intervention::Position;
-  const ApiFacts* api = nullptr;
-  for (const ApiFacts& facts : api_facts)
-    if (facts.name == what.site.api) api = &facts;
+  const ApiFacts* api = find_timing_api(what.site.api);
   if (what.position != Position::before && !api)
     return about(what, "a line or a function has no other side",
                  "leave the position out, or name a call of a timing API");
-  if (what.position == Position::start && api->name != std::string_view("pthread_create") &&
-      api->name != std::string_view("fork") && api->name != std::string_view("thrd_create"))
+  if (what.position == Position::start && api->edge != Edge::creates && api->edge != Edge::forks)
     return about(what, "only the creation of a thread or a process has a start",
                  "name a site of pthread_create or fork");
   if (changes_time(what) && (!api || !(api->traits & api_timed)))

@@ -177,9 +177,9 @@ bool is_at(const Frame& frame, const SiteName& site) {
   return frame.line == site.line && !site.file.empty() && frame.file.ends_with(site.file);
 }
 
-bool is_own(const Trace& trace, const TracedFrame& frame, const Frame& source) {
-  const bool is_project = frame.image < trace.images.size() && trace.images[frame.image].is_project;
-  return is_project && source.line > 0 && !source.file.empty() && !source.file.starts_with("/usr/");
+bool is_own(const TracedFrame& frame, const Frame& source) {
+  const auto index = static_cast<size_t>(&source - frame.source.data());
+  return index >= frame.first_project && source.line > 0 && !source.file.empty();
 }
 
 std::string location_of(const Frame& frame) {
@@ -190,13 +190,12 @@ std::string location_of(const Frame& frame) {
   return frame.function.empty() ? place : place + " in " + frame.function;
 }
 
-std::vector<const Frame*> callers_of(const Trace& trace, const TracedStack& stack,
-                                     const SiteName& site) {
+std::vector<const Frame*> callers_of(const TracedStack& stack, const SiteName& site) {
   std::vector<const Frame*> callers;
   bool passed = false;
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source) {
-      if (passed && is_own(trace, frame, source)) callers.push_back(&source);
+      if (passed && is_own(frame, source)) callers.push_back(&source);
       passed = passed || is_at(source, site);
     }
   return callers;

@@ -99,7 +99,7 @@ class ThreadBook {
 bool is_at(const Frame& frame, const SiteName& site);
 
 // Whether it is a line of the project's own.
-bool is_own(const Trace& trace, const TracedFrame& frame, const Frame& source);
+bool is_own(const TracedFrame& frame, const Frame& source);
 
 // "main at pool.cc:31"; empty for a process's first thread.
 std::string started_by(const Trace& trace, uint32_t thread);
@@ -111,8 +111,7 @@ std::string name_of_thread(const Trace& trace, uint32_t thread);
 std::string location_of(const Frame& frame);
 
 // The lines of the project's own that led to a site, nearest first.
-std::vector<const Frame*> callers_of(const Trace& trace, const TracedStack& stack,
-                                     const SiteName& site);
+std::vector<const Frame*> callers_of(const TracedStack& stack, const SiteName& site);
 
 // The failure of a trace that names its outcome; nullptr: none was captured.
 const TracedFailure* main_failure(const Trace& trace);

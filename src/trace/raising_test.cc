@@ -90,8 +90,8 @@ TEST_F(Raising, Code_that_is_in_no_image_has_the_names_that_its_agent_gave) {
   EXPECT_EQ(trace.processes[0].agent, "python");
   EXPECT_THAT(sites_of(trace), ElementsAre("queue.py:40:sem_wait"));
   EXPECT_EQ(trace.sites[0].location, "app/queue.py:40 in Queue.get");
-  ASSERT_EQ(trace.events.size(), 1u);
-  const std::vector<TracedFrame>& frames = trace.stacks[trace.events[0].stack].frames;
+  ASSERT_EQ(trace.calls.size(), 1u);
+  const std::vector<TracedFrame>& frames = trace.stacks[trace.calls[0].stack].frames;
   ASSERT_EQ(frames.size(), 3u);
   EXPECT_EQ(frames[0].source[0].function, "Condition.wait");
   EXPECT_EQ(frames[0].first_project, no_index);

@@ -1,12 +1,12 @@
 #include "trace/time_values.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <map>
 #include <tuple>
 
+#include "protocol/timing_apis.h"
 #include "trace/happens_before.h"
 #include "trace/names.h"
 
@@ -14,30 +14,20 @@ namespace unflake {
 namespace {
 
 using namespace std::chrono_literals;
+using protocol::Timer;
 using std::chrono::nanoseconds;
 using End = TimedVisit::End;
 
 // No test waits so long; a deadline at the end of time looks like this.
 constexpr int64_t forever_ns = nanoseconds(std::chrono::years(1)).count();
 
-template <size_t size>
-bool is_one_of(const std::string& api, const std::array<std::string_view, size>& names) {
-  return std::ranges::find(names, api) != names.end();
+Timer timer_of(const TracedSite& site) {
+  const protocol::ApiFacts* facts = facts_of(site);
+  return facts ? facts->timer : Timer::none;
 }
 
-bool arms_descriptor(const std::string& api) {
-  return api == "setsockopt" || api == "timerfd_settime";
-}
-
-bool arms_signal(const std::string& api) {
-  return is_one_of(
-      api, std::array<std::string_view, 4>{"alarm", "ualarm", "setitimer", "timer_settime"});
-}
-
-bool reads_descriptor(const std::string& api) {
-  return is_one_of(api,
-                   std::array<std::string_view, 8>{"read", "readv", "recv", "recvfrom", "recvmsg",
-                                                   "recvmmsg", "accept", "accept4"});
+bool arms_descriptor(Timer timer) {
+  return timer == Timer::file || timer == Timer::socket;
 }
 
 int64_t ns(Duration time) {
@@ -49,8 +39,9 @@ Duration length_of(const TracedCall& call) {
 }
 
 bool waits_for_something(const TracedSite& site, const TracedCall& call) {
-  if (site.group == "sleep" || site.group == "timer") return false;
-  return site.group != "poll" || call.object != 0;
+  const uint16_t group = group_traits(site);
+  if (group & (protocol::group_sleeps | protocol::group_timers)) return false;
+  return !(group & protocol::group_polls) || call.object != 0;
 }
 
 // Most programs poll a timer's file and read it when it is ready: the read itself takes no time,
@@ -86,12 +77,12 @@ class VisitReader {
   std::vector<TimedVisit> operator()() {
     for (const TracedCall& call : trace_.calls) {
       if (call.is_intervention || call.site >= trace_.sites.size()) continue;
-      const std::string& api = trace_.sites[call.site].name.api;
-      if (arms_descriptor(api) || reads_descriptor(api) || api == "close")
+      const Timer timer = timer_of(call);
+      if (arms_descriptor(timer) || timer == Timer::read || timer == Timer::closed)
         by_descriptor_[{process_of(call), call.object}].push_back(&call);
-      if (arms_signal(api))
+      if (timer == Timer::signal)
         add(call, {});
-      else if (takes_time(trace_.sites[call.site]) && !arms_descriptor(api))
+      else if (takes_time(trace_.sites[call.site]) && !arms_descriptor(timer))
         add_wait(call);
     }
     for (auto& [descriptor, calls] : by_descriptor_) judge_descriptor(calls);
@@ -151,15 +142,15 @@ class VisitReader {
   void judge_descriptor(Calls& calls) {
     std::ranges::stable_sort(calls, {}, [](const TracedCall* call) { return call->enter; });
     const auto arms = [&](const TracedCall* call) {
-      return arms_descriptor(api_of(*call)) && call->value >= 0;
+      return arms_descriptor(timer_of(*call)) && call->value >= 0;
     };
     auto begin = std::ranges::find_if(calls, arms);
     while (begin != calls.end()) {
       const auto end = std::find_if(begin + 1, calls.end(), [&](const TracedCall* call) {
-        return arms(call) || api_of(*call) == "close";
+        return arms(call) || timer_of(*call) == Timer::closed;
       });
       const TracedCall* const last = end != calls.end() ? *end : nullptr;
-      if (api_of(**begin) == "setsockopt")
+      if (timer_of(**begin) == Timer::socket)
         judge_socket(**begin, {begin + 1, end});
       else
         judge_timer(**begin, {begin + 1, end}, last);
@@ -171,7 +162,7 @@ class VisitReader {
   void judge_socket(const TracedCall& set, const Calls& reads) {
     bool judged = false;
     for (const TracedCall* read : reads) {
-      if (read->unfinished || !reads_descriptor(api_of(*read))) continue;
+      if (read->unfinished || timer_of(*read) != Timer::read) continue;
       TimedVisit* visit = add(set, length_of(*read));
       if (visit == nullptr) return;
       visit->length = length_of(*read);
@@ -201,8 +192,8 @@ class VisitReader {
     visit->length = std::max(Duration{}, last->enter - set.enter);
   }
 
-  const std::string& api_of(const TracedCall& call) const {
-    return trace_.sites[call.site].name.api;
+  Timer timer_of(const TracedCall& call) const {
+    return unflake::timer_of(trace_.sites[call.site]);
   }
 
   const Trace& trace_;
@@ -260,7 +251,7 @@ struct Collected {
 CallPath call_path(const TimedVisit& visit, const Trace& run) {
   CallPath path;
   if (visit.stack >= run.stacks.size()) return path;
-  for (const Frame* frame : callers_of(run, run.stacks[visit.stack], run.sites[visit.site].name))
+  for (const Frame* frame : callers_of(run.stacks[visit.stack], run.sites[visit.site].name))
     if (path.size() < most_levels) path.push_back(location_of(*frame));
   return path;
 }

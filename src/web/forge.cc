@@ -72,7 +72,8 @@ Result<Json> ForgeRest::get_all(const std::string& path) {
     if (!response) return response.error();
     auto members = json_of(*response);
     if (!members) return members.error();
-    if (!members->is_array()) return internal_error(service_ + " answers with no list", base_);
+    if (!members->is_array())
+      return internal_error(service_ + " does not answer with a list", base_);
     for (Json& member : *members)
       if (member.is_object()) all.push_back(std::move(member));
     url = next_page(*response);
@@ -132,7 +133,7 @@ Result<Json> ForgeRest::json_of(const HttpResponse& response) const {
   if (response.status < 200 || response.status > 299) return error_of(response);
   Json json = parse_json(response.body);
   if (json.is_discarded())
-    return internal_error(service_ + " answers with something that is no JSON", base_,
+    return internal_error(service_ + " does not answer with JSON", base_,
                           "is the address of --api the one of its REST API?");
   return json;
 }

@@ -106,7 +106,7 @@ bool is_name(const std::string& text) {
 Result<std::unique_ptr<Forge>> open_github(ForgeOptions options) {
   const auto parts = split(options.repository, '/');
   if (parts.size() != 2 || !is_name(parts[0]) || !is_name(parts[1]))
-    return usage_error("that is no repository of GitHub", printable(options.repository),
+    return usage_error("that is not a repository of GitHub", printable(options.repository),
                        "write OWNER/REPOSITORY");
   if (options.api.empty()) options.api = "https://api.github.com";
   while (options.api.ends_with('/')) options.api.pop_back();

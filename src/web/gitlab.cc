@@ -99,7 +99,7 @@ Result<std::unique_ptr<Forge>> open_gitlab(ForgeOptions options) {
   const auto parts = split(options.repository, '/');
   if (parts.size() < 2 ||
       std::ranges::any_of(parts, [](const std::string& part) { return part.empty(); }))
-    return usage_error("that is no project of GitLab", printable(options.repository),
+    return usage_error("that is not a project of GitLab", printable(options.repository),
                        "write GROUP/PROJECT");
   if (options.api.empty()) options.api = "https://gitlab.com/api/v4";
   while (options.api.ends_with('/')) options.api.pop_back();

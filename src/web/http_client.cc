@@ -43,7 +43,7 @@ const char* what_happened(httplib::Error error) {
     case httplib::Error::Connection:
       return "nobody answers";
     case httplib::Error::ConnectionTimeout:
-      return "nobody answers in time";
+      return "the server does not answer in time";
     case httplib::Error::Read:
       return "the connection broke before the answer was complete";
     case httplib::Error::Write:

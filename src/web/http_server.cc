@@ -189,8 +189,9 @@ struct HostAndPort {
 
 Result<HostAndPort> parse_address(const std::string& address) {
   const size_t colon = address.rfind(':');
-  const auto bad = usage_error(fmt::format("'{}' is no address to listen on", printable(address)),
-                               "", "write it as 127.0.0.1:8080; port 0 means any");
+  const auto bad =
+      usage_error(fmt::format("'{}' is not an address to listen on", printable(address)), "",
+                  "write it as 127.0.0.1:8080; port 0 means any");
   if (colon == std::string::npos || colon == 0) return bad;
   HostAndPort parts{address.substr(0, colon), 0};
   const char* end = address.data() + address.size();

@@ -78,7 +78,7 @@ class TraceBuilder {
   // The next frame of that stack, in the project's own code.
   TraceBuilder& called_at(const std::string& function, const std::string& file, int line) {
     if (trace_.images.empty()) trace_.images.push_back({"/build/test", "", true});
-    trace_.stacks.back().frames.push_back({0, 0, {{function, file, line, 0, false}}});
+    trace_.stacks.back().frames.push_back({0, 0, {{function, file, line, 0, false}}, 0});
     return *this;
   }
 

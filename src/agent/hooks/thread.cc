@@ -95,7 +95,7 @@ void was_created(const Start& start, const Visit& visit, bool created, const pth
   if (child == nullptr) return;
   if (!created) return child_was_not_created(*child);
   child_was_created(*child, *handle);
-  turn_after_creation(visit);
+  turn_after(visit);
 }
 
 }  // namespace

@@ -222,6 +222,19 @@ Woken take_for_thread(Step step) {
   return how;
 }
 
+bool releases(Api api) {
+  switch (api) {
+    case Api::pthread_mutex_unlock:
+    case Api::pthread_rwlock_unlock:
+    case Api::pthread_spin_unlock:
+    case Api::mtx_unlock:
+    case Api::sem_post:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool starts_process(Api api) {
   return api == Api::fork || api == Api::posix_spawn || api == Api::posix_spawnp;
 }
@@ -256,6 +269,7 @@ void Turn::take(const Visit& visit, const Subject& subject, int flags) {
     step.object = 0;
   }
   woken_ = is_sleep(manner.wait) ? agent::take(step) : take_again(step);
+  if (releases(visit.api())) released_by_ = &visit;
 }
 
 namespace {
@@ -351,9 +365,9 @@ Woken wait_for_child(const Visit& visit, int id_type, int id, int options) {
   return take(step);
 }
 
-void turn_after_creation(const Visit& visit) {
+void turn_after(const Visit& visit) {
   if (!is_controlled()) return;
-  Step step = step_of(visit, Wait::nothing, 0);
+  const Step step = step_of(visit, Wait::nothing, 0);
   if (step.may_switch) take_step(step);
 }
 

@@ -16,6 +16,9 @@ inline bool models(const Subject& subject) {
   return is_controlled() && subject.value != wrong_time;
 }
 
+// When the call was made: what follows is the thread's own, and another one may come before it.
+void turn_after(const Visit& visit);
+
 // In a controlled run: waits until this thread may make the call that `visit` is about, which does
 // not block then. In others it is nothing.
 class Turn {
@@ -25,6 +28,7 @@ class Turn {
   }
   ~Turn() {
     if (is_out_of_sight_) come_back();
+    if (released_by_ != nullptr) turn_after(*released_by_);
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -36,6 +40,7 @@ class Turn {
   void take(const Visit& visit, const Subject& subject, int flags);
 
   bool is_out_of_sight_ = false;
+  const Visit* released_by_ = nullptr;  // a call after which another thread may go first
   Woken woken_ = Woken::ready;
 };
 
@@ -56,8 +61,6 @@ Woken wait_for_descriptors(const Visit& visit, pollfd* descriptors, uint32_t cou
 
 Woken wait_for_child(const Visit& visit, int id_type, int id, int options);
 
-// Right after a thread was created, when it may be the first to go on.
-void turn_after_creation(const Visit& visit);
 // When main has returned, or exit() was called.
 void turn_before_exit();
 void yield_turn();

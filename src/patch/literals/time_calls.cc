@@ -2,55 +2,13 @@
 
 #include <algorithm>
 
+#include "model/site.h"
 #include "patch/literals/time_expression.h"
 #include "patch/literals/time_numbers.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
-
-struct KnownCall {
-  std::string_view name;
-  size_t index;  // of the time among the arguments
-  double unit;   // nanoseconds of a plain number
-};
-
-// What the C library calls by these names; the API of such a call has the same name.
-constexpr KnownCall c_calls[] = {
-    {"usleep", 0, 1e3},
-    {"sleep", 0, 1e9},
-    {"nanosleep", 0, 1},
-    {"clock_nanosleep", 2, 1},
-    {"thrd_sleep", 0, 1},
-    {"poll", 2, 1e6},
-    {"ppoll", 2, 1},
-    {"select", 4, 1},
-    {"pselect", 4, 1},
-    {"epoll_wait", 3, 1e6},
-    {"epoll_pwait", 3, 1e6},
-    {"epoll_pwait2", 3, 1},
-    {"recvmmsg", 4, 1},
-    {"setsockopt", 3, 1},
-    {"alarm", 0, 1e9},
-    {"ualarm", 0, 1e3},
-    {"setitimer", 1, 1},
-    {"timer_settime", 2, 1},
-    {"timerfd_settime", 2, 1},
-    {"pthread_cond_timedwait", 2, 1},
-    {"pthread_cond_clockwait", 3, 1},
-    {"pthread_mutex_timedlock", 1, 1},
-    {"pthread_mutex_clocklock", 2, 1},
-    {"pthread_rwlock_timedrdlock", 1, 1},
-    {"pthread_rwlock_timedwrlock", 1, 1},
-    {"pthread_timedjoin_np", 2, 1},
-    {"sem_timedwait", 1, 1},
-    {"sem_clockwait", 2, 1},
-    {"cnd_timedwait", 2, 1},
-    {"mtx_timedlock", 1, 1},
-    {"semtimedop", 3, 1},
-    {"mq_timedreceive", 4, 1},
-    {"mq_timedsend", 4, 1},
-};
 
 constexpr std::string_view sleeping_calls[] = {"sleep_for", "sleep_until"};
 constexpr std::string_view waiting_calls[] = {
@@ -60,16 +18,6 @@ constexpr std::string_view waiting_calls[] = {
 template <size_t count>
 bool contains(const std::string_view (&names)[count], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
-const KnownCall* c_call(std::string_view name) {
-  for (const KnownCall& known : c_calls)
-    if (known.name == name) return &known;
-  return nullptr;
-}
-
-bool is_sleep(std::string_view api) {
-  return api.find("sleep") != std::string_view::npos;
 }
 
 struct Lines {
@@ -170,10 +118,11 @@ std::vector<CallAtLine> calls_at(const SourceUnit& unit, int line) {
 
 std::vector<TimeArgument> time_arguments(CXCursor call, const std::string& api) {
   const std::string name = spelling(call);
-  if (const KnownCall* known = c_call(name)) {
+  // What the C library calls by this name; the API of such a call has the same name.
+  if (const auto time = time_of_api(name)) {
     const auto all = arguments(call);
-    if (name != api || known->index >= all.size()) return {};
-    return {{name, all[known->index], known->unit, true, false}};
+    if (name != api || time->argument >= all.size()) return {};
+    return {{name, all[time->argument], static_cast<double>(time->unit_ns), true, false}};
   }
   if (contains(sleeping_calls, name) || contains(waiting_calls, name)) {
     if (contains(sleeping_calls, name) != is_sleep(api)) return {};

@@ -77,7 +77,7 @@ Timed timed(const KeptRun& run, const TimeValue& value, size_t number) {
     if (site != wait_site || nth > most_visits) continue;
     const Duration asked = asked_in(run, number, value, call.value);
     // A timer is set at once, and is over when it goes off.
-    const Duration over = value.group == "timer" ? call.enter + asked : call.exit;
+    const Duration over = value.is_timer() ? call.enter + asked : call.exit;
     result.waits.emplace(WaitName{*thread, nth}, Waited{call.enter, over, asked});
   }
   for (const TracedThread& thread : run.trace->threads)

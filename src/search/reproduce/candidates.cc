@@ -26,7 +26,7 @@ constexpr Duration long_wait = 1ms;           // what a thread must have waited 
 
 // A lock that is taken is no sign that anybody else went on.
 bool may_block(const TracedSite& site) {
-  return may_wait(site) && site.group != "lock" && site.group != "once";
+  return may_wait(site) && !lets_one_in(site);
 }
 
 class Finder {
@@ -249,7 +249,7 @@ class Finder {
     if (!takes_time(site_of(number)) || asked.value <= 0) return {};
     const auto value = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(asked.value));
     if (value * 5 / 4 > limits_.most) return {};
-    const bool ran_out = asked.timed_out || site_of(number).group == "sleep";
+    const bool ran_out = asked.timed_out || is_sleep(site_of(number));
     return ran_out || unused_timeouts ? value : Duration{};
   }
 

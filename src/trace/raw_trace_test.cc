@@ -43,7 +43,7 @@ struct Valid {
   uint32_t image, process, main, worker, spawn, lock, sleep, probe;
 };
 
-TEST(ReportReader, Reads_what_an_agent_wrote) {
+TEST(RawTraceReader, Reads_what_an_agent_wrote) {
   Valid valid;
   const RawTrace raw = valid.memory.read();
   EXPECT_THAT(raw.problems, IsEmpty());
@@ -67,7 +67,7 @@ TEST(ReportReader, Reads_what_an_agent_wrote) {
   EXPECT_EQ(raw.failures[0].frames[1].offset, 0x5000u);
 }
 
-TEST(ReportReader, Counts_of_living_and_of_ended_threads_are_both_there) {
+TEST(RawTraceReader, Counts_of_living_and_of_ended_threads_are_both_there) {
   Valid valid;
   const RawTrace raw = valid.memory.read();
   ASSERT_THAT(raw.tallies, SizeIs(2));
@@ -75,7 +75,7 @@ TEST(ReportReader, Counts_of_living_and_of_ended_threads_are_both_there) {
   EXPECT_EQ(raw.tallies[1].waited_ns, 900u);
 }
 
-TEST(ReportReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it_lost) {
+TEST(RawTraceReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it_lost) {
   Valid valid;
   valid.agent.most_chunks = 0;
   for (uint64_t i = 0; i < 100; ++i)
@@ -88,20 +88,20 @@ TEST(ReportReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_it
   EXPECT_EQ(raw.calls[raw.calls.size() - events_per_chunk].enter_ns, 200 - events_per_chunk);
 }
 
-TEST(ReportReader, Chunks_in_a_circle_end) {
+TEST(RawTraceReader, Chunks_in_a_circle_end) {
   Valid valid;
   valid.memory.report().chunks[2].next.store(1);
   const RawTrace raw = valid.memory.read();
   EXPECT_THAT(raw.problems, Contains(HasSubstr("in a circle")));
 }
 
-TEST(ReportReader, A_chunk_of_another_thread_is_not_read) {
+TEST(RawTraceReader, A_chunk_of_another_thread_is_not_read) {
   Valid valid;
   valid.memory.report().threads[valid.worker].first_chunk = 0;
   EXPECT_THAT(valid.memory.read().calls, SizeIs(200));
 }
 
-TEST(ReportReader, A_stack_beyond_the_frames_is_left_out) {
+TEST(RawTraceReader, A_stack_beyond_the_frames_is_left_out) {
   Valid valid;
   valid.memory.report().stacks[valid.spawn].first = max_frames - 1;
   const RawTrace raw = valid.memory.read();
@@ -109,7 +109,7 @@ TEST(ReportReader, A_stack_beyond_the_frames_is_left_out) {
   EXPECT_THAT(raw.problems, Contains(HasSubstr("stacks lie outside")));
 }
 
-TEST(ReportReader, What_was_not_written_to_the_end_is_left_out_and_told) {
+TEST(RawTraceReader, What_was_not_written_to_the_end_is_left_out_and_told) {
   Valid valid;
   valid.memory.report().threads[valid.worker].state.store(1);
   const RawTrace raw = valid.memory.read();
@@ -118,7 +118,7 @@ TEST(ReportReader, What_was_not_written_to_the_end_is_left_out_and_told) {
   EXPECT_THAT(raw.problems, Contains(HasSubstr("threads were not written")));
 }
 
-TEST(ReportReader, Times_stay_within_the_run) {
+TEST(RawTraceReader, Times_stay_within_the_run) {
   Valid valid;
   valid.agent.event(valid.main, valid.lock, 5, ~uint64_t{0});
   const RawTrace raw = valid.memory.read();
@@ -127,7 +127,7 @@ TEST(ReportReader, Times_stay_within_the_run) {
   EXPECT_THAT(raw.problems, Contains(HasSubstr("outside of the run")));
 }
 
-TEST(ReportReader, A_call_that_never_returned_lasts_to_the_end) {
+TEST(RawTraceReader, A_call_that_never_returned_lasts_to_the_end) {
   Valid valid;
   valid.agent.event(valid.worker, valid.lock, t0 + 500, 0).flags = event_unfinished;
   const RawTrace raw = valid.memory.read();
@@ -135,14 +135,14 @@ TEST(ReportReader, A_call_that_never_returned_lasts_to_the_end) {
   EXPECT_TRUE(raw.calls.back().flags & event_unfinished);
 }
 
-TEST(ReportReader, A_text_without_an_end_is_cut) {
+TEST(RawTraceReader, A_text_without_an_end_is_cut) {
   Valid valid;
   protocol::Failure& failure = valid.memory.report().failures[0];
   std::fill_n(failure.message, sizeof failure.message, 'x');
   EXPECT_EQ(valid.memory.read().failures[0].message.size(), sizeof failure.message);
 }
 
-TEST(ReportReader, Counts_past_the_capacity_are_clamped) {
+TEST(RawTraceReader, Counts_past_the_capacity_are_clamped) {
   Valid valid;
   const Tables& report = valid.memory.report();
   for (Shared<uint32_t>* count :
@@ -186,7 +186,7 @@ void fill_randomly(std::span<std::byte> bytes, std::mt19937_64& random) {
     *reinterpret_cast<uint64_t*>(&bytes[at]) = random();
 }
 
-TEST(ReportReader, Survives_random_bytes_everywhere) {
+TEST(RawTraceReader, Survives_random_bytes_everywhere) {
   std::mt19937_64 random(1);
   FakeMemory memory(5, 1000);
   for (int round = 0; round < 3; ++round) {
@@ -195,14 +195,14 @@ TEST(ReportReader, Survives_random_bytes_everywhere) {
   }
 }
 
-TEST(ReportReader, Survives_all_ones) {
+TEST(RawTraceReader, Survives_all_ones) {
   FakeMemory memory(4096, 1000);
   std::ranges::fill(memory.bytes(), std::byte{0xff});
   expect_consistent(memory.read());
 }
 
 // Small numbers look more like the real thing than random ones: states are right by chance.
-TEST(ReportReader, Survives_small_numbers_everywhere) {
+TEST(RawTraceReader, Survives_small_numbers_everywhere) {
   std::mt19937_64 random(2);
   for (const uint64_t mask : {0x0303030303030303u, 0x0000000300000003u, 0x0000000700000001u}) {
     FakeMemory memory(5, 4);
@@ -212,7 +212,7 @@ TEST(ReportReader, Survives_small_numbers_everywhere) {
   }
 }
 
-TEST(ReportReader, Survives_flips_in_a_valid_report) {
+TEST(RawTraceReader, Survives_flips_in_a_valid_report) {
   std::mt19937_64 random(3);
   Valid valid;
   std::vector<size_t> written;
@@ -231,7 +231,7 @@ TEST(ReportReader, Survives_flips_in_a_valid_report) {
   }
 }
 
-TEST(ReportReader, A_frame_may_have_a_name_instead_of_an_address) {
+TEST(RawTraceReader, A_frame_may_have_a_name_instead_of_an_address) {
   Valid valid;
   const Address get = valid.agent.name("Queue.get", "/src/queue.py", 40);
   const uint32_t stack = valid.agent.stack({get, make_address(valid.image, 0x100)});
@@ -246,7 +246,7 @@ TEST(ReportReader, A_frame_may_have_a_name_instead_of_an_address) {
   EXPECT_EQ(frames[1].name, no_index);
 }
 
-TEST(ReportReader, A_name_that_was_given_twice_is_one) {
+TEST(RawTraceReader, A_name_that_was_given_twice_is_one) {
   Valid valid;
   valid.agent.name("f", "/src/a.py", 1);
   const Address again = valid.agent.name("f", "/src/a.py", 1);
@@ -259,7 +259,7 @@ TEST(ReportReader, A_name_that_was_given_twice_is_one) {
   EXPECT_EQ(frames[1].name, 1u);
 }
 
-TEST(ReportReader, A_name_that_is_not_there_is_a_plain_frame_and_told) {
+TEST(RawTraceReader, A_name_that_is_not_there_is_a_plain_frame_and_told) {
   Valid valid;
   const Address half = valid.agent.name("f", "/src/a.py", 1);
   valid.memory.report().names[0].state.store(1);
@@ -274,7 +274,7 @@ TEST(ReportReader, A_name_that_is_not_there_is_a_plain_frame_and_told) {
   EXPECT_THAT(raw.problems, Contains(HasSubstr("3 frames have no name")));
 }
 
-TEST(ReportReader, An_agent_of_no_known_kind_is_told) {
+TEST(RawTraceReader, An_agent_of_no_known_kind_is_told) {
   Valid valid;
   valid.memory.report().processes[0].agent = AgentKind::python;
   EXPECT_EQ(valid.memory.read().processes[0].agent, AgentKind::python);
@@ -313,13 +313,13 @@ TEST(Protocol, A_table_of_a_kind_that_is_not_known_is_passed_over) {
   EXPECT_TRUE(find_tables(reinterpret_cast<char*>(memory.bytes().data()), header, tables));
 }
 
-TEST(ReportReader, A_memory_that_is_too_small_is_a_problem_and_no_report) {
+TEST(RawTraceReader, A_memory_that_is_too_small_is_a_problem_and_no_report) {
   FakeMemory memory;
   const RawTrace raw = read_raw_trace(memory.bytes().first(4096), memory.shape);
   EXPECT_THAT(raw.problems, SizeIs(1));
 }
 
-TEST(ReportReader, A_header_that_was_written_over_is_told) {
+TEST(RawTraceReader, A_header_that_was_written_over_is_told) {
   FakeMemory memory;
   memory.bytes()[0] = std::byte{0};
   EXPECT_THAT(memory.read().problems, Contains(HasSubstr("head of the agent's memory")));

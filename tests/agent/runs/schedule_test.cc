@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <set>
+
+#include "agent_runs.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Sampler samplers[] = {Sampler::stay, Sampler::random_walk, Sampler::pct, Sampler::pos,
+                                Sampler::surw};
+
+// A program whose threads take turns.
+class Scheduled {
+ public:
+  explicit Scheduled(const std::string& action) : runs_({"scheduled", action}) {}
+  explicit Scheduled(std::vector<std::string> argv) : runs_(std::move(argv)) {}
+
+  ExperimentResult run(const Schedule& schedule) {
+    Plan plan = AgentRuns::watching();
+    plan.schedule = schedule;
+    ExperimentResult result = runs_.run(plan, 20s);
+    EXPECT_TRUE(result.trace && result.trace->controlled);
+    return result;
+  }
+
+  ExperimentResult run(Sampler sampler, uint64_t seed) {
+    Schedule schedule;
+    schedule.sampler = sampler;
+    schedule.seed = seed;
+    return run(schedule);
+  }
+
+ private:
+  AgentRuns runs_;
+};
+
+const ControlledRun& control_of(const ExperimentResult& result) {
+  return *result.trace->controlled;
+}
+
+// The decisions of a run, as a list that leaves nothing to a sampler.
+Schedule as_list(const ControlledRun& run) {
+  Schedule schedule;
+  for (size_t i = 0; i < run.points.size(); ++i)
+    schedule.decisions.push_back({i, run.points[i].chosen});
+  return schedule;
+}
+
+// The same up to this point, where another thread goes on.
+Schedule other_choice_at(const ControlledRun& run, size_t point) {
+  Schedule schedule = as_list(run);
+  schedule.decisions.resize(point + 1);
+  const SwitchPoint& there = run.points[point];
+  const auto other = std::ranges::find_if(
+      there.enabled, [&](ThreadNumber thread) { return thread != there.chosen; });
+  schedule.decisions.back().thread = *other;
+  return schedule;
+}
+
+TEST(Schedule, Everything_that_threads_wait_for_works_under_every_sampler) {
+  Scheduled program("everything");
+  for (const Sampler sampler : samplers)
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      const ExperimentResult result = program.run(sampler, seed);
+      EXPECT_EQ(result.process.output.text(), "all went well\n");
+      EXPECT_THAT(control_of(result).not_repeatable, IsEmpty());
+    }
+}
+
+TEST(Schedule, The_same_schedule_gives_the_same_run) {
+  Scheduled program("everything");
+  for (const Sampler sampler : samplers) {
+    const ExperimentResult first = program.run(sampler, 7);
+    for (int i = 0; i < 5; ++i) {
+      const ExperimentResult again = program.run(sampler, 7);
+      EXPECT_EQ(control_of(again).digest, control_of(first).digest);
+      EXPECT_EQ(control_of(again).points_in_all, control_of(first).points_in_all);
+      EXPECT_EQ(control_of(again).virtual_time, control_of(first).virtual_time);
+    }
+  }
+}
+
+TEST(Schedule, Different_seeds_give_different_orders) {
+  Scheduled program("letters");
+  std::set<std::string> texts;
+  for (uint64_t seed = 1; seed <= 30; ++seed)
+    texts.insert(program.run(Sampler::random_walk, seed).process.output.text());
+  EXPECT_GT(texts.size(), 5u);
+}
+
+TEST(Schedule, A_list_of_decisions_takes_a_run_again) {
+  Scheduled program("letters");
+  const ExperimentResult drawn = program.run(Sampler::random_walk, 5);
+  const ExperimentResult listed = program.run(as_list(control_of(drawn)));
+  EXPECT_EQ(listed.process.output.text(), drawn.process.output.text());
+  EXPECT_EQ(control_of(listed).digest, control_of(drawn).digest);
+}
+
+TEST(Schedule, Every_thread_that_was_enabled_can_be_chosen_instead) {
+  Scheduled program("letters");
+  const ControlledRun first = control_of(program.run(Sampler::stay, 1));
+  ASSERT_GT(first.points.size(), 3u);
+  for (size_t point = 0; point < first.points.size(); ++point) {
+    const Schedule schedule = other_choice_at(first, point);
+    const ControlledRun other = control_of(program.run(schedule));
+    ASSERT_GT(other.points.size(), point);
+    EXPECT_EQ(other.points[point].enabled, first.points[point].enabled);
+    EXPECT_EQ(other.points[point].chosen, schedule.decisions.back().thread);
+  }
+}
+
+TEST(Schedule, A_switch_point_tells_its_thread_site_and_object) {
+  Scheduled program("letters");
+  const ExperimentResult result = program.run(Sampler::random_walk, 3);
+  std::set<uint64_t> locked;
+  for (const SwitchPoint& point : control_of(result).points) {
+    ASSERT_NE(scheduled_thread(*result.trace, point.thread), nullptr);
+    ASSERT_GE(point.enabled.size(), 2u);
+    if (point.site >= result.trace->sites.size()) continue;
+    const TracedSite& site = result.trace->sites[point.site];
+    if (site.name.api == "pthread_mutex_lock") locked.insert(point.object);
+  }
+  EXPECT_EQ(locked.size(), 1u);
+}
+
+TEST(Schedule, A_deadlock_ends_the_run_at_once_and_tells_who_waits_for_whom) {
+  Scheduled program("forks");
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const ExperimentResult result = program.run(Sampler::random_walk, seed);
+    const ControlledRun& run = control_of(result);
+    if (run.deadlock.empty()) continue;
+    EXPECT_EQ(result.outcome.kind, OutcomeKind::timeout);
+    EXPECT_LT(result.process.duration, 5s);
+    ASSERT_EQ(run.deadlock.size(), 3u);  // main joins one of them
+    EXPECT_EQ(run.deadlock[1].held_by, run.deadlock[2].thread);
+    EXPECT_EQ(run.deadlock[2].held_by, run.deadlock[1].thread);
+    EXPECT_EQ(result.trace->sites[run.deadlock[1].site].name.function,
+              "(anonymous namespace)::eat");
+    EXPECT_THAT(result.outcome.failures.front().message, HasSubstr("deadlock: main waits at"));
+    return;
+  }
+  FAIL() << "no deadlock";
+}
+
+TEST(Schedule, Waiting_for_what_nobody_will_do_is_a_deadlock_too) {
+  const ExperimentResult result = Scheduled("nobody").run(Sampler::stay, 1);
+  ASSERT_EQ(control_of(result).deadlock.size(), 1u);
+  EXPECT_EQ(control_of(result).deadlock[0].held_by, std::nullopt);
+  EXPECT_THAT(result.outcome.failures.front().message, HasSubstr("nobody is left"));
+}
+
+TEST(Schedule, Sleeping_takes_no_time) {
+  const ExperimentResult result = Scheduled("sleep").run(Sampler::random_walk, 1);
+  EXPECT_EQ(result.process.output.text(), "slept\n");
+  EXPECT_LT(result.process.duration, 5s);
+  EXPECT_GE(control_of(result).virtual_time, 10s);
+}
+
+TEST(Schedule, All_waits_with_a_time_out_run_out_in_virtual_time) {
+  Scheduled program("time-out");
+  for (const Sampler sampler : samplers) {
+    const ExperimentResult result = program.run(sampler, 1);
+    EXPECT_EQ(result.process.output.text(), "timed out\n");
+    EXPECT_LT(result.process.duration, 3s);
+    EXPECT_THAT(control_of(result).not_repeatable, IsEmpty());
+  }
+}
+
+TEST(Schedule, Who_looks_at_the_clock_again_and_again_sees_time_pass) {
+  const ExperimentResult result = Scheduled("clocks").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "looked\n");
+}
+
+TEST(Schedule, Who_yields_again_and_again_lets_others_go_on_and_time_pass) {
+  Scheduled program("yield");
+  for (const Sampler sampler : samplers)
+    EXPECT_EQ(program.run(sampler, 1).process.output.text(), "yielded\n");
+}
+
+TEST(Schedule, Addresses_and_random_numbers_are_the_same_in_every_run) {
+  Scheduled program("vary");
+  const std::string first = program.run(Sampler::stay, 1).process.output.text();
+  EXPECT_THAT(first, HasSubstr("0x"));
+  EXPECT_EQ(program.run(Sampler::stay, 1).process.output.text(), first);
+}
+
+TEST(Schedule, The_end_of_main_is_a_choice_like_any_other) {
+  Scheduled program("leave");
+  std::set<std::string> texts;
+  for (uint64_t seed = 1; seed <= 60; ++seed)
+    texts.insert(program.run(Sampler::random_walk, seed).process.output.text());
+  EXPECT_EQ(texts, (std::set<std::string>{"", "a thread\n"}));
+}
+
+TEST(Schedule, A_call_out_of_sight_does_not_hold_the_others_up_and_is_named) {
+  const ExperimentResult result = Scheduled("block").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "blocked\n");
+  EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("blocked in a call"));
+}
+
+TEST(Schedule, A_loop_that_only_looks_at_memory_loses_its_turn) {
+  const ExperimentResult result = Scheduled("spin").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "spun\n");
+  EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("computed without a switch point"));
+}
+
+TEST(Schedule, A_process_that_the_test_starts_is_waited_for_in_real_time) {
+  const ExperimentResult result = Scheduled("child").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "a child\n");
+  EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("process"));
+}
+
+TEST(Schedule, A_program_with_ThreadSanitizer_is_not_controlled_and_says_why) {
+  const ExperimentResult result =
+      Scheduled(std::vector<std::string>{"scheduled_tsan", "letters"}).run(Sampler::stay, 1);
+  EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
+  EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("ThreadSanitizer"));
+}
+
+TEST(Schedule, Every_timing_api_returns_what_it_would_without_a_schedule) {
+  const ExperimentResult result =
+      Scheduled(std::vector<std::string>{"every_api"}).run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "every call returned what it should\n");
+}
+
+}  // namespace
+}  // namespace unflake
