@@ -45,7 +45,7 @@ Result<std::vector<Sampler>> chosen_samplers(const ExploreCommand& command) {
     const auto sampler = sampler_from(name);
     if (!sampler || *sampler == Sampler::stay)
       return usage_error("there is no sampler " + shell_quote(name), "--sampler",
-                         "take one or more of surw, pos, pct, walk");
+                         "take one or more of surw, pos, pct, random");
     chosen.push_back(*sampler);
   }
   return chosen;
@@ -119,7 +119,7 @@ int explore_command(const Words& words) {
   line.option("--sampler", command.samplers,
               "one or more [all, in turn]:\nsurw: uniform over the orders of some accesses\n"
               "pos: random ranks, drawn anew where two conflict\npct: random priorities that fall "
-              "at random points\nwalk: any thread, all alike")
+              "at random points\nrandom: any thread, all alike")
       .separated_by(',')
       .one_at_a_time();
   line.option("--seed", command.seed, "for what is random");

@@ -5,7 +5,7 @@
 namespace unflake {
 namespace {
 
-constexpr std::array<std::string_view, 5> sampler_names{"stay", "walk", "pct", "pos", "surw"};
+constexpr std::array<std::string_view, 5> sampler_names{"stay", "random", "pct", "pos", "surw"};
 
 }  // namespace
 

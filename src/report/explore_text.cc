@@ -30,6 +30,10 @@ std::string answer_line(const ExploreReport& report, const Style& style) {
       return status_line(style, Tone::doubtful, "FAILED", std::nullopt,
                          test + ", but not again under the same schedule");
     case Answer::passes_in_all:
+      // Whoever shares memory without a call can still fail.
+      if (report.access_sites == 0 && report.threads > 1)
+        return status_line(style, Tone::good, "NO FAILURE", std::nullopt,
+                           test + " passes in all orders of its calls");
       return status_line(style, Tone::good, "SOUND", std::nullopt,
                          test + " passes in all schedules");
     case Answer::nothing_new:
@@ -65,10 +69,10 @@ std::string how_found(const ExploreReport::Found& found) {
   std::string text = detail_line(fmt::format(
       "found by {} after {}; came back {} of {} times under the same schedule",
       to_string(found.sampler), schedules(found.after_schedules), found.came_back, found.repeats));
-  text += detail_line(
-      fmt::format("{} of {} are left that it needs{}", found.switches,
-                  counted(static_cast<long long>(found.switches_at_first), "exchange of threads"),
-                  found.needs_accesses ? ", some at memory accesses" : ""));
+  text +=
+      detail_line(fmt::format("{} of the {} of threads are left that it needs{}", found.switches,
+                              counted(static_cast<long long>(found.switches_at_first), "exchange"),
+                              found.needs_accesses ? ", some at memory accesses" : ""));
   return text;
 }
 
@@ -78,10 +82,10 @@ std::string what_was_seen(const ExploreReport& report) {
       fmt::format("{}, {}, {}", counted(static_cast<long long>(report.threads), "thread"),
                   counted(static_cast<long long>(report.switch_points), "switch point"),
                   counted(static_cast<long long>(report.shared_objects), "shared object")));
-  text += detail_line(fmt::format("{}; {} of {} that can come in either order were seen in both",
-                                  counted(static_cast<long long>(report.orders), "different order"),
-                                  report.pairs_in_both_orders,
-                                  counted(static_cast<long long>(report.pairs), "pair of places")));
+  text += detail_line(fmt::format(
+      "{}; {} of {} of places that can come in either order were seen in both",
+      counted(static_cast<long long>(report.orders), "different order"),
+      report.pairs_in_both_orders, counted(static_cast<long long>(report.pairs), "pair")));
   if (!report.access_sites && report.answer != Answer::not_controlled)
     text += detail_line("threads were exchanged at calls only, not at memory accesses");
   return text;

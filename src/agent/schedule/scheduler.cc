@@ -312,13 +312,6 @@ void digest(const Participant& chosen) {
   control().digest.store((control().digest.load() ^ word) * 0x100000001b3);
 }
 
-bool is_alone() {
-  uint32_t living = 0;
-  for (uint32_t i = 0; i < thread_count() && living < 2; ++i)
-    living += state->threads[i].life == Life::lives ? 1 : 0;
-  return living < 2 && state->candidate_count < 2;
-}
-
 // Who goes on. `running` has announced its next step.
 Participant& decide(Participant& running) {
   pass_virtual_time(step_ns);
@@ -335,8 +328,8 @@ Participant& decide(Participant& running) {
   } else if (state->candidate_count > 1) {
     chosen = choose(running, point);
   }
-  // Also where only one could go on: what it does then is a part of the order of events.
-  if (!is_alone()) {
+  // Also where only one can go on: what it does then is a part of the order of events.
+  if (thread_count() > 1) {
     control().points.store(point + 1);
     write_point(running, point, chosen);
   }

@@ -102,7 +102,7 @@ class ScheduleSearch {
   void add_levels(const ScheduleRun& run) {
     const ScheduleProfile profile = profile_of(run.trace());
     add_level(profile, {}, {}, 0);
-    if (profile.virtual_time <= Duration{}) return;
+    if (!profile.has_deadlines) return;
     for (const Duration stall : stalls)
       if (stall <= options_.longest_stall) add_level(profile, {}, stall, levels_.size());
   }
@@ -118,7 +118,7 @@ class ScheduleSearch {
     report_.switch_points = std::max(report_.switch_points, profile.length);
     report_.shared_objects = std::max(report_.shared_objects, profile.shared.size());
     add_level(profile, accesses, {}, 1);
-    if (profile.virtual_time > Duration{} && options_.longest_stall > Duration{})
+    if (profile.has_deadlines && options_.longest_stall > Duration{})
       add_level(profile, accesses, options_.longest_stall, levels_.size());
   }
 
@@ -191,7 +191,8 @@ class ScheduleSearch {
   }
 
   ExhaustiveResult explore_at(Level& level, std::optional<int> preemptions) {
-    step(preemptions ? fmt::format("all schedules with at most {} preemptions", *preemptions)
+    step(preemptions ? fmt::format("all schedules with at most {} preemption{}", *preemptions,
+                                   *preemptions == 1 ? "" : "s")
                      : "all schedules");
     ExhaustiveOptions options;
     options.most_preemptions = preemptions;

@@ -22,6 +22,17 @@ constexpr Sampler usual_turns[] = {Sampler::surw, Sampler::pos,        Sampler::
 
 constexpr int most_depth = 3;
 
+// The clock of a controlled run goes on by a little at every decision; more than that are waits.
+bool has_deadlines(const Trace& trace) {
+  if (trace.controlled->virtual_time >= std::chrono::milliseconds(1)) return true;
+  constexpr std::string_view timed[] = {"timed", "clock", "sleep", "poll", "select", "epoll"};
+  return std::ranges::any_of(trace.sites, [&](const TracedSite& site) {
+    return std::ranges::any_of(timed, [&](std::string_view word) {
+      return site.name.api.find(word) != std::string::npos;
+    });
+  });
+}
+
 std::map<uint64_t, SeenObject> objects_of(const std::vector<ThreadAccess>& accesses) {
   std::map<uint64_t, SeenObject> objects;
   for (const ThreadAccess& access : accesses) {
@@ -54,7 +65,7 @@ ScheduleProfile profile_of(const Trace& trace) {
   ScheduleProfile profile;
   profile.threads = threads.empty() ? 0 : *threads.rbegin() + 1;
   profile.length = run.points_in_all;
-  profile.virtual_time = run.virtual_time;
+  profile.has_deadlines = has_deadlines(trace);
   std::map<std::set<uint32_t>, std::vector<size_t>> groups;
   for (const auto& [object, seen] : objects) {
     if (!seen.is_shared()) continue;

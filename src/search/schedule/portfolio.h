@@ -16,8 +16,8 @@ struct ScheduleProfile {
     std::vector<uint64_t> accesses;  // by thread
   };
   size_t threads = 0;
-  uint64_t length = 0;  // switch points
-  Duration virtual_time{};
+  uint64_t length = 0;         // switch points
+  bool has_deadlines = false;  // a thread sleeps, or waits with a time-out
   std::vector<SharedObject> shared;
   // Objects that the same places touch, as indices into `shared`: the elements of an array are many
   // objects and one idea.

@@ -424,6 +424,7 @@ class Reducer {
                                       to_string(trace.sites[point.site].name))
                         : fmt::format("{} goes on before {}", to, from));
     }
+    if (all.empty() && best_.schedule.stall > Duration{}) return {};
     if (all.empty()) return {"no thread has to be interrupted for it"};
     if (all.size() > most_sentences)
       return {fmt::format("threads are exchanged {} times; fewer did not do", all.size())};

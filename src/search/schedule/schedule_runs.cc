@@ -40,6 +40,7 @@ Experiment ScheduleRuns::experiment(const Schedule& schedule) const {
   experiment.plan = plan_;
   experiment.plan.agent = true;
   experiment.plan.schedule = schedule;
+  experiment.fork_server = true;
   experiment.timeout = std::clamp(left(), Duration{std::chrono::milliseconds(1)}, limits_.timeout);
   return experiment;
 }
