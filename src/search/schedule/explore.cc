@@ -172,34 +172,35 @@ class ScheduleSearch {
   void explore_bounded() {
     Level& level =
         levels_.size() > 1 && !levels_[1].settings.accesses.empty() ? levels_[1] : levels_[0];
-    for (int preemptions = 0; preemptions <= most_preemptions + 1 && goes_on(); ++preemptions) {
-      const bool is_all = preemptions > most_preemptions;
-      ExploreReport::Bounded bounded;
-      if (!is_all) bounded.preemptions = preemptions;
-      const ExhaustiveResult result = explore_at(level, bounded.preemptions);
-      bounded.schedules = result.schedules;
-      bounded.is_complete = result.is_complete;
-      bounded.why_incomplete = result.why_incomplete;
-      if (result.is_complete && !result.left_some_out) bounded.preemptions.reset();
-      report_.bounded.push_back(bounded);
-      if (!result.is_complete) return;
-      if (bounded.preemptions) continue;
-      // Exchanges at calls alone are among them.
-      levels_[0].is_all_seen = level.is_all_seen = true;
-      return;
-    }
+    // Without a bound there are often fewer: equal runs are made once.
+    if (explore_within(level, std::nullopt, options_.most_exhaustive / 10)) return;
+    for (int preemptions = 0; preemptions <= most_preemptions && goes_on(); ++preemptions)
+      if (explore_within(level, preemptions, options_.most_exhaustive)) return;
   }
 
-  ExhaustiveResult explore_at(Level& level, std::optional<int> preemptions) {
+  // Whether there is nothing left to explore, or no way to.
+  bool explore_within(Level& level, std::optional<int> preemptions, uint64_t most_schedules) {
+    const ExhaustiveResult result = explore_at(level, preemptions, most_schedules);
+    const bool is_all = result.is_complete && !result.left_some_out;
+    if (result.is_complete || preemptions)
+      report_.bounded.push_back({is_all ? std::nullopt : preemptions, result.schedules,
+                                 result.is_complete, result.why_incomplete});
+    // Exchanges at calls alone are among them.
+    if (is_all) levels_[0].is_all_seen = level.is_all_seen = true;
+    return is_all || (preemptions && !result.is_complete);
+  }
+
+  ExhaustiveResult explore_at(Level& level, std::optional<int> preemptions,
+                              uint64_t most_schedules) {
     step(preemptions ? fmt::format("all schedules with at most {} preemption{}", *preemptions,
                                    *preemptions == 1 ? "" : "s")
                      : "all schedules");
     ExhaustiveOptions options;
     options.most_preemptions = preemptions;
-    options.most_schedules = options_.most_exhaustive;
+    options.most_schedules = most_schedules;
     options.base.accesses = level.settings.accesses;
     const ExhaustiveResult result =
-        explore_all(run_for(runs_.left() / 3), options, [&](const ScheduleRun& run) {
+        explore_all(run_for(runs_.left() / 5), options, [&](const ScheduleRun& run) {
           level.coverage.add(run.trace());
           pairs_.add(run.trace());
           if (run.failed()) take_failure(run);
