@@ -43,7 +43,13 @@ ExploreReport failing_report() {
   found.switches_at_first = 31;
   found.came_back = found.repeats = 5;
   found.schedule.decisions = {{4, 2}};
-  found.orders = {{1, {.file = "bell.cc", .line = 5}, 1, 2, {.file = "bell.cc", .line = 9}, 1}};
+  OrderConstraint order;
+  order.thread = 1;
+  order.site.file = order.other_site.file = "bell.cc";
+  order.site.line = 5;
+  order.other = 2;
+  order.other_site.line = 9;
+  found.orders = {order};
   found.sentences = {"the read at bell.cc:9 by b\033[31m comes before the write at bell.cc:5 by a"};
   found.deadlock = {"a waits for b"};
   found.stall = 30ms;
