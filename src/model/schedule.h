@@ -45,7 +45,8 @@ struct Schedule {
   std::vector<uint64_t> remaining;  // of surw: how many of those each thread will make
   Duration stall{};  // for how long a thread that could go on may be passed over while time passes
   std::vector<SiteName>
-      accesses;  // instructions that touch shared memory and are switch points too
+      accesses;                // instructions that touch shared memory and are switch points too
+  bool find_accesses = false;  // look for those, which makes the run slow
 };
 
 // Objects of accesses that touch nothing which another thread could see, such as a start or a
@@ -80,7 +81,8 @@ struct ControlledRun {
   uint64_t points_in_all = 0;
   uint64_t switches = 0;
   std::vector<DeadlockedThread> deadlock;  // empty: none
-  Duration virtual_time{};                 // that the test saw pass
+  std::vector<SiteName> shared_accesses;  // by several threads, one of which writes; when asked for
+  Duration virtual_time{};                // that the test saw pass
   // Empty: the same schedule gives the same run. Else the call because of which it may not.
   std::string not_repeatable;
 };

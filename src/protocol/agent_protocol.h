@@ -111,6 +111,8 @@ enum class TableKind : uint32_t {
   switch_points = 26,
   enabled = 27,  // uint16_t
   deadlocked = 28,
+  accesses = 29,
+  access_states = 30,  // Shared<uint32_t> for each of `accesses`
   count
 };
 inline constexpr size_t table_kinds = static_cast<size_t>(TableKind::count);
@@ -226,6 +228,7 @@ struct Probe {
 };
 inline constexpr uint8_t probe_one_shot = 1;
 inline constexpr uint8_t probe_reports_failure = 2;  // a framework's assertion reporter
+inline constexpr uint8_t probe_accesses = 4;         // memory: `target` is a number in `accesses`
 
 enum PlanFlags : uint32_t {
   record_events = 1,

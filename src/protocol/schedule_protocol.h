@@ -15,6 +15,8 @@ struct SchedulePlan {
   uint64_t seed;
   uint64_t length;
   uint64_t stall_ns;
+  uint32_t finds_accesses;  // which ones are shared, instead of exchanging threads there
+  uint32_t unused;
 };
 
 // At this switch point this thread goes on, if it can. Ordered by point.
@@ -23,6 +25,29 @@ struct PlannedDecision {
   uint32_t thread;
   uint32_t unused;
 };
+
+enum AccessFlags : uint8_t {
+  access_reads = 1,
+  access_writes = 2,
+  access_is_atomic = 4,  // though it does both
+  access_in_image = 8,   // `displacement` is an address as the ELF file gives it
+};
+inline constexpr uint8_t no_register = 0xff;
+
+// An instruction that touches memory at base + index * scale + displacement. Registers are numbered
+// as instructions do it.
+struct PlanAccess {
+  int64_t displacement;
+  uint8_t base;
+  uint8_t index;
+  uint8_t scale;
+  uint8_t size;
+  uint8_t flags;
+  uint8_t unused[3];
+};
+
+// What an access was seen to do, as bits.
+inline constexpr uint32_t access_is_shared = 1;
 
 // --- The report's, written by the thread that runs ---
 
@@ -67,6 +92,8 @@ struct ScheduleTables {
   Elements<ScheduledPoint> points;
   Elements<uint16_t> enabled;
   Elements<StuckThread> deadlocked;
+  Elements<const PlanAccess> accesses;
+  Elements<Shared<uint32_t>> access_states;
 };
 
 inline constexpr uint32_t max_switch_points = 16384;
@@ -83,7 +110,9 @@ inline bool find_tables(char* base, const Header& header, ScheduleTables& tables
          find(Kind::selected, tables.selected) && find(Kind::remaining, tables.remaining) &&
          find(Kind::control, tables.control) && find(Kind::switch_points, tables.points) &&
          find(Kind::enabled, tables.enabled) && find(Kind::deadlocked, tables.deadlocked) &&
-         tables.schedule.count == 1 && tables.control.count == 1;
+         find(Kind::accesses, tables.accesses) && find(Kind::access_states, tables.access_states) &&
+         tables.access_states.count == tables.accesses.count && tables.schedule.count == 1 &&
+         tables.control.count == 1;
 }
 
 }  // namespace unflake::protocol

@@ -89,7 +89,7 @@ class PlanWriter {
     if (plan.schedule) add_schedule(*plan.schedule);
     layout_.end_plan();
     layout_.add(TableKind::probe_hits, sizeof(uint32_t), plan.probes.size());
-    if (plan.schedule) add_control();
+    if (plan.schedule) add_control(plan.schedule->accesses.size());
   }
 
   const MemoryLayout& layout() const { return layout_; }
@@ -108,13 +108,15 @@ class PlanWriter {
     add(TableKind::decisions, schedule.decisions);
     add(TableKind::selected, schedule.selected);
     add(TableKind::remaining, schedule.remaining);
+    add(TableKind::accesses, schedule.accesses);
   }
 
-  void add_control() {
+  void add_control(size_t accesses) {
     layout_.add(TableKind::control, sizeof(ControlReport), 1);
     layout_.add(TableKind::switch_points, sizeof(ScheduledPoint), max_switch_points);
     layout_.add(TableKind::enabled, sizeof(uint16_t), max_enabled);
     layout_.add(TableKind::deadlocked, sizeof(StuckThread), max_deadlocked);
+    layout_.add(TableKind::access_states, sizeof(uint32_t), accesses);
   }
 
   void add_images(const LoweredPlan& plan) {

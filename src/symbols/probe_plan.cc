@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace unflake {
 namespace {
@@ -326,6 +327,85 @@ std::vector<uint64_t> instruction_addresses(const Image& image, const Function& 
        sweep.next())
     addresses.push_back(sweep.address());
   return addresses;
+}
+
+namespace {
+
+using Operands = ZydisDecodedOperand[ZYDIS_MAX_OPERAND_COUNT];
+
+bool is_told(const ZydisDecodedOperand& operand) {
+  return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+         operand.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
+         operand.mem.segment != ZYDIS_REGISTER_FS && operand.mem.segment != ZYDIS_REGISTER_GS &&
+         operand.size >= 8 && operand.size <= 64;
+}
+
+std::optional<uint8_t> number_of(ZydisRegister name) {
+  if (name == ZYDIS_REGISTER_NONE) return protocol::no_register;
+  if (ZydisRegisterGetClass(name) != ZYDIS_REGCLASS_GPR64) return std::nullopt;
+  return static_cast<uint8_t>(ZydisRegisterGetId(name));
+}
+
+uint8_t flags_of(const ZydisDecodedInstruction& instruction, const ZydisDecodedOperand& operand) {
+  uint8_t flags = 0;
+  if ((operand.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0) flags |= protocol::access_reads;
+  if ((operand.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0) flags |= protocol::access_writes;
+  if ((instruction.attributes & ZYDIS_ATTRIB_HAS_LOCK) != 0 ||
+      instruction.mnemonic == ZYDIS_MNEMONIC_XCHG)
+    flags |= protocol::access_is_atomic;
+  return flags;
+}
+
+std::optional<protocol::PlanAccess> access_by(const ZydisDecodedInstruction& instruction,
+                                              const ZydisDecodedOperand& operand,
+                                              uint64_t address) {
+  protocol::PlanAccess access{};
+  access.flags = flags_of(instruction, operand);
+  access.size = static_cast<uint8_t>(operand.size / 8);
+  access.scale = operand.mem.scale;
+  access.displacement = operand.mem.disp.has_displacement ? operand.mem.disp.value : 0;
+  if (operand.mem.base == ZYDIS_REGISTER_RIP) {
+    access.displacement += static_cast<int64_t>(address + instruction.length);
+    access.flags |= protocol::access_in_image;
+    access.base = access.index = protocol::no_register;
+    return access;
+  }
+  const auto base = number_of(operand.mem.base), index = number_of(operand.mem.index);
+  if (!base || !index) return std::nullopt;
+  access.base = *base;
+  access.index = *index;
+  return access;
+}
+
+std::optional<protocol::PlanAccess> access_of(std::span<const uint8_t> code, uint64_t address) {
+  static const ZydisDecoder decoder = make_decoder();
+  ZydisDecodedInstruction instruction;
+  Operands operands;
+  if (!ZYAN_SUCCESS(
+          ZydisDecoderDecodeFull(&decoder, code.data(), code.size(), &instruction, operands)) ||
+      instruction.mnemonic == ZYDIS_MNEMONIC_NOP)
+    return std::nullopt;
+  for (uint8_t i = 0; i < instruction.operand_count_visible; ++i)
+    if (is_told(operands[i])) return access_by(instruction, operands[i], address);
+  return std::nullopt;
+}
+
+bool is_copied(const Displaced& instruction) {
+  return instruction.refusal.empty() &&
+         (instruction.kind == ProbeKind::copy || instruction.kind == ProbeKind::copy_relative);
+}
+
+}  // namespace
+
+std::vector<MemoryAccess> memory_accesses(const Image& image, const Function& function) {
+  std::vector<MemoryAccess> accesses;
+  for (Sweep sweep(image, {function.start, function.start + function.size}); !sweep.lost();
+       sweep.next()) {
+    if (!is_copied(sweep.instruction())) continue;
+    if (const auto access = access_of(sweep.bytes(), sweep.address()))
+      accesses.push_back({sweep.address(), *access});
+  }
+  return accesses;
 }
 
 }  // namespace unflake

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "protocol/agent_protocol.h"
+#include "protocol/schedule_protocol.h"
 #include "symbols/image.h"
 
 namespace unflake {
@@ -59,5 +59,13 @@ std::vector<uint64_t> line_addresses(const Image& image,
 
 // Where the instructions of a function begin, up to the first bytes that are none.
 std::vector<uint64_t> instruction_addresses(const Image& image, const Function& function);
+
+// Instructions of a function that touch memory, in a way of which the address can be told, and that
+// a probe can take the place of.
+struct MemoryAccess {
+  uint64_t address = 0;
+  protocol::PlanAccess access{};
+};
+std::vector<MemoryAccess> memory_accesses(const Image& image, const Function& function);
 
 }  // namespace unflake

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "symbols/probe_plan.h"
 #include "trace/code_map.h"
@@ -130,8 +131,11 @@ LoweredSchedule lower_schedule(const Schedule& schedule) {
   const auto stall = std::chrono::nanoseconds(schedule.stall).count();
   lowered.plan = {lower(schedule.sampler),
                   static_cast<uint32_t>(std::clamp<int>(schedule.depth, 1, deepest_pct)),
-                  schedule.seed, schedule.length,
-                  static_cast<uint64_t>(std::max<int64_t>(0, stall))};
+                  schedule.seed,
+                  schedule.length,
+                  static_cast<uint64_t>(std::max<int64_t>(0, stall)),
+                  schedule.find_accesses,
+                  0};
   for (const Decision& decision : schedule.decisions)
     lowered.decisions.push_back({decision.point, decision.thread, 0});
   std::ranges::stable_sort(lowered.decisions, {}, &PlannedDecision::point);
@@ -157,7 +161,7 @@ class Lowerer {
       if (auto done = add_extra_function(function); !done) return done.error();
     if (plan_.failures) add_reporters();
     if (plan_.functions) add_functions();
-    if (plan_.schedule) lowered_.schedule = lower_schedule(*plan_.schedule);
+    if (plan_.schedule) add_schedule(*plan_.schedule);
     order();
     return std::move(lowered_);
   }
@@ -335,6 +339,60 @@ class Lowerer {
     }
   }
 
+  void add_schedule(const Schedule& schedule) {
+    lowered_.schedule = lower_schedule(schedule);
+    if (schedule.accesses.empty() && !schedule.find_accesses) return;
+    std::set<std::string> wanted;
+    for (const SiteName& access : schedule.accesses) wanted.insert(to_string(access));
+    for (uint32_t i = 0; i < images_.size(); ++i) {
+      const auto image = images_[i]->is_project ? code_.image(*images_[i]) : nullptr;
+      if (!image || !why_never_probed(images_[i]->path).empty()) continue;
+      for (const Function& function : code_.project_functions(*images_[i]))
+        add_accesses(*image, function, i, schedule.find_accesses ? nullptr : &wanted);
+    }
+  }
+
+  // By the function's name and where in it the instruction is.
+  SiteName name_access(const Function& function, uint32_t image, uint64_t address) const {
+    SiteName name;
+    const std::string& path = images_[image]->path;
+    if (path != memory_.sites.own_executable()) name.image = base_name(path);
+    name.function = function.mangled;
+    name.offset = address - function.start;
+    return name;
+  }
+
+  // nullptr: all of them are wanted.
+  void add_accesses(const unflake::Image& image, const Function& function, uint32_t number,
+                    const std::set<std::string>* wanted) {
+    std::vector<uint64_t> addresses;
+    std::map<uint64_t, PlanAccess> found;
+    for (const MemoryAccess& access : memory_accesses(image, function)) {
+      const SiteName name = name_access(function, number, access.address);
+      if (wanted != nullptr && !wanted->contains(to_string(name))) continue;
+      addresses.push_back(access.address);
+      found[access.address] = access.access;
+    }
+    if (addresses.empty()) return;
+    for (Probe probe : plan_probes(image, addresses, {number, probe_accesses}).probes) {
+      const uint64_t address = offset_of(probe.address);
+      if (is_probed(probe.address) || !found.contains(address)) continue;
+      probe.target = static_cast<int32_t>(lowered_.schedule->accesses.size());
+      lowered_.schedule->accesses.push_back(found[address]);
+      lowered_.schedule->access_names.push_back(name_access(function, number, address));
+      lowered_.probes.push_back(probe);
+      lowered_.probe_names.push_back(lowered_.schedule->access_names.back());
+      probed_.insert(probe.address);
+    }
+  }
+
+  // Functions may share their code, and a plan may have a probe there already.
+  bool is_probed(Address address) {
+    if (probed_.empty())
+      for (const Probe& probe : lowered_.probes) probed_.insert(probe.address);
+    return probed_.contains(address);
+  }
+
   // Probes that are no sites. Where there is one already, it does both.
   void add_silent_probes(const ProbePlan& planned) {
     std::map<Address, size_t> taken;
@@ -386,6 +444,7 @@ class Lowerer {
   CodeMap& code_;
   const TestMemory& memory_;
   LoweredPlan lowered_;
+  std::set<Address> probed_;                           // filled when accesses are added
   std::vector<const RawImage*> images_;                // as in lowered_.images
   std::map<std::string, std::vector<size_t>> groups_;  // interventions by site
 };

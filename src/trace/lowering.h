@@ -27,6 +27,8 @@ struct LoweredSchedule {
   std::vector<protocol::PlannedDecision> decisions;  // ordered by point
   std::vector<uint64_t> selected;
   std::vector<uint64_t> remaining;
+  std::vector<protocol::PlanAccess> accesses;
+  std::vector<SiteName> access_names;
 };
 
 // A plan in the agent's terms: numbers and addresses instead of names.

@@ -424,6 +424,9 @@ class Raiser {
       run.deadlock.push_back(
           {stuck.thread, site_of_step(stuck.site), stuck.object,
            stuck.held_by == no_index ? std::nullopt : std::optional(stuck.held_by)});
+    for (const uint32_t access : raw.shared_accesses)
+      if (access < plan_.schedule->access_names.size())
+        run.shared_accesses.push_back(plan_.schedule->access_names[access]);
     if (raw.refused) trace_.problems.push_back("the run was not controlled: " + raw.reason);
     trace_.controlled = std::move(run);
   }

@@ -377,6 +377,9 @@ class Reader {
     }
     const size_t stuck = std::min(control.deadlocks.load(), schedule_->deadlocked.count);
     for (size_t i = 0; i < stuck; ++i) add_stuck(schedule_->deadlocked[i], read);
+    for (uint32_t i = 0; i < schedule_->access_states.count; ++i)
+      if ((schedule_->access_states[i].load() & access_is_shared) != 0)
+        read.shared_accesses.push_back(i);
     raw_.control = std::move(read);
   }
 

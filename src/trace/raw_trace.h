@@ -130,6 +130,7 @@ struct RawControl {
   uint64_t virtual_ns = 0;
   std::vector<RawPoint> points;
   std::vector<RawStuckThread> deadlock;
+  std::vector<uint32_t> shared_accesses;  // in the plan
 };
 
 struct RawTrace {

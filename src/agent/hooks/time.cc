@@ -10,6 +10,7 @@
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
 #include "agent/record/visit.h"
+#include "agent/schedule/timers.h"
 #include "protocol/agent_protocol.h"
 
 namespace unflake::agent {
@@ -254,6 +255,28 @@ int arm(const Visit& visit, Timer timer, int flags, const itimerspec* given, iti
   return set(timer, flags, &other, old);
 }
 
+// In a controlled run the system's timer is off until virtual time has come.
+template <class Timer, class Set>
+int arm_in_turn(const Visit& visit, TimerKind kind, Timer timer, int flags, const itimerspec& given,
+                itimerspec* old, Set set) {
+  const itimerspec off{};
+  const int result = set(timer, 0, &off, nullptr);
+  if (result != 0) return result;
+  const bool is_off = to_ns(given.it_value) == 0;
+  const int64_t first = visit.changed(time_to_first(flags, given.it_value));
+  const TimerSetting before = set_virtual_timer(
+      kind, word(timer), {is_off ? 0 : longer(first, 1), visit.changed(to_ns(given.it_interval))});
+  if (old != nullptr) *old = {to_timespec(before.interval), to_timespec(before.span)};
+  return 0;
+}
+
+itimerval arm_alarm_in_turn(const Visit& visit, const itimerval& given) {
+  const TimerSetting before = set_virtual_timer(
+      TimerKind::interval, 0,
+      {visit.changed(within(&given.it_value)), visit.changed(within(&given.it_interval))});
+  return {to_timeval(before.interval), to_timeval(before.span)};
+}
+
 // As the kernel says it: the nearest number, but not none.
 unsigned seconds_left(const timeval& time) {
   const bool up = time.tv_sec == 0 ? time.tv_usec > 0 : time.tv_usec >= 500'000;
@@ -266,6 +289,9 @@ HOOK(int, timerfd_settime, (int timer, int flags, const itimerspec* value, itime
   const Subject subject{word(timer), asked_time(flags, value)};
   Visit visit(Api::timerfd_settime, CALLER, subject);
   Turn turn(visit, subject);
+  if (models(subject) && value != nullptr)
+    return visit.leave(arm_in_turn(visit, TimerKind::descriptor, timer, flags, *value, old,
+                                   real::timerfd_settime));
   return visit.leave(
       arm(visit, timer, flags, value, old, real::timerfd_settime, ::timerfd_gettime));
 }
@@ -274,12 +300,20 @@ HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, iti
   const Subject subject{word(timer), asked_time(flags, value)};
   Visit visit(Api::timer_settime, CALLER, subject);
   Turn turn(visit, subject);
+  if (models(subject) && value != nullptr && !is_left_to_system(word(timer)))
+    return visit.leave(
+        arm_in_turn(visit, TimerKind::posix, timer, flags, *value, old, real::timer_settime));
   return visit.leave(arm(visit, timer, flags, value, old, real::timer_settime, ::timer_gettime));
 }
 
 HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
   const int64_t time = asked_time(value);
   Visit visit(Api::setitimer, CALLER, {word(which), time});
+  if (models({0, time}) && which == ITIMER_REAL && value != nullptr) {
+    const itimerval before = arm_alarm_in_turn(visit, *value);
+    if (old != nullptr) *old = before;
+    return visit.leave(0);
+  }
   if (visit.other_time() < 0 || time <= 0) return visit.leave(real::setitimer(which, value, old));
   const itimerval other = times_to_arm(visit, *value);
   return visit.leave(real::setitimer(which, &other, old));
@@ -287,6 +321,9 @@ HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
 
 HOOK(unsigned, alarm, (unsigned seconds)) {
   Visit visit(Api::alarm, CALLER, {0, seconds * ns_per_second});
+  if (is_controlled())
+    return visit.leave(seconds_left(
+        arm_alarm_in_turn(visit, {{0, 0}, {static_cast<time_t>(seconds), 0}}).it_value));
   if (visit.other_time() < 0 || seconds == 0) return visit.leave(real::alarm(seconds));
   const itimerval other{{0, 0}, to_timeval(time_to_arm(visit.other_time()))};
   itimerval old{};
@@ -299,6 +336,11 @@ HOOK(useconds_t, ualarm, (useconds_t first, useconds_t interval)) {
   const itimerval given{{0, interval}, {0, first}};
   const int64_t time = asked_time(&given);
   Visit visit(Api::ualarm, CALLER, {0, time});
+  if (models({0, time})) {
+    const itimerval before = arm_alarm_in_turn(visit, given);
+    return visit.leave(
+        static_cast<useconds_t>(before.it_value.tv_sec * 1'000'000 + before.it_value.tv_usec));
+  }
   if (visit.other_time() < 0 || time <= 0) return visit.leave(real::ualarm(first, interval));
   const itimerval other = times_to_arm(visit, given);
   itimerval old{};
@@ -351,11 +393,15 @@ HOOK(int, timer_create, (clockid_t clock, sigevent* event, timer_t* timer)) {
   resolve_real_functions();
   const bool calls = event != nullptr && event->sigev_notify == SIGEV_THREAD;
   Notification* notification = trap_is_taken() && calls ? find_or_add(*event) : nullptr;
-  if (notification == nullptr) return real::timer_create(clock, event, timer);
-  sigevent other = *event;
-  other.sigev_notify_function = notify;
-  other.sigev_value.sival_ptr = notification;
-  return real::timer_create(clock, &other, timer);
+  sigevent other{};
+  if (notification != nullptr) {
+    other = *event;
+    other.sigev_notify_function = notify;
+    other.sigev_value.sival_ptr = notification;
+  }
+  const int result = real::timer_create(clock, notification != nullptr ? &other : event, timer);
+  if (result == 0 && is_controlled() && !is_virtual(clock)) leave_to_system(word(*timer));
+  return result;
 }
 
 }  // namespace unflake::agent

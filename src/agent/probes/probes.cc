@@ -15,6 +15,8 @@
 #include "agent/record/memory.h"
 #include "agent/record/sites.h"
 #include "agent/record/threads.h"
+#include "agent/schedule/accesses.h"
+#include "agent/schedule/scheduler.h"
 
 namespace unflake::agent {
 namespace {
@@ -119,7 +121,8 @@ void watch_linker() {
 }
 
 bool only_counts(const Probe& probe) {
-  return probe.site == none && (probe.flags & protocol::probe_reports_failure) == 0;
+  return probe.site == none &&
+         (probe.flags & (protocol::probe_reports_failure | protocol::probe_accesses)) == 0;
 }
 
 void take(const Hit& hit, uint64_t address, ucontext_t* context) {
@@ -250,6 +253,26 @@ void visit_site(uint32_t probe, uint64_t address) {
 
 }  // namespace
 
+namespace {
+
+// Without the guard: the thread may wait for its turn here, and handle signals meanwhile.
+void touch_memory(uint32_t number, const ucontext_t* context) {
+  const auto address = static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]);
+  uint32_t site = none;
+  if (Guard guard; guard) {
+    Tally* tally = tally_of_probe(number, address);
+    site = tally->site;
+    count_visit(*tally, site);
+  } else {
+    return;
+  }
+  const Probe& probe = memory().probes[number];
+  touch(static_cast<uint32_t>(probe.target), site, address - offset_of(probe.address),
+        context->uc_mcontext.gregs);
+}
+
+}  // namespace
+
 void on_probe(uint32_t number, ucontext_t* context) {
   const int error = errno;
   if (Guard guard; guard && meet_this_thread()) {
@@ -259,6 +282,8 @@ void on_probe(uint32_t number, ucontext_t* context) {
     if (probe.site != none)
       visit_site(number, static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
   }
+  if ((memory().probes[number].flags & probe_accesses) != 0 && is_controlled())
+    touch_memory(number, context);
   errno = error;
 }
 

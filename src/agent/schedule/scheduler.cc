@@ -17,6 +17,7 @@
 #include "agent/record/memory.h"
 #include "agent/record/threads.h"
 #include "agent/schedule/enabled.h"
+#include "agent/schedule/timers.h"
 #include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
@@ -255,15 +256,28 @@ void let_world_go_on(int64_t ns) {
   pass_virtual_time(static_cast<int64_t>(now_ns() - began));
 }
 
+// The next timer of the program, when it comes before this thread's deadline.
+bool is_timer_first(const Participant* thread) {
+  const int64_t timer = next_timer();
+  return timer != forever && (thread == nullptr || timer <= thread->next.deadline);
+}
+
+void jump_to_timer() {
+  pass_virtual_time(next_timer() - virtual_now());
+  fire_timers();
+}
+
 // Nobody can go on: time passes, or the world acts, or that was it.
 void wait_for_something(uint32_t& looks) {
   Participant* first = next_to_time_out();
   const bool world = waits_for_world();
   if (world || (looks < 2 && look_at_descriptors(0))) {
     ++looks;
-    if (!world || first == nullptr || first->next.deadline > virtual_now())
+    const int64_t next = first != nullptr ? first->next.deadline : forever;
+    if (!world || (next > virtual_now() && next_timer() > virtual_now()))
       return let_world_go_on(500'000);
   }
+  if (is_timer_first(first)) return jump_to_timer();
   if (first != nullptr) return time_out(*first);
   if (look_at_descriptors(20)) return;
   end_in_deadlock();
@@ -315,10 +329,12 @@ void digest(const Participant& chosen) {
 // Who goes on. `running` has announced its next step.
 Participant& decide(Participant& running) {
   pass_virtual_time(step_ns);
+  if (next_timer() <= virtual_now()) fire_timers();
   uint32_t looks = 0;
   for (collect_candidates(); state->candidate_count == 0; collect_candidates())
     wait_for_something(looks);
   Participant* waiting = only_spinners_are_left() ? next_to_time_out() : nullptr;
+  if (only_spinners_are_left() && is_timer_first(waiting)) jump_to_timer();
   uint32_t chosen = state->candidates[0];
   const uint64_t point = control().points.load();
   if (waiting != nullptr && may_time_out(*waiting)) {
@@ -439,7 +455,8 @@ bool take_baton_from_the_lost(Participant& watcher, uint32_t& seen_holder, uint6
   const bool sleeps = state_of(lost.tid.load()) == 'S';
   if (!sleeps && cpu - seen_cpu < longest_computation_ns) return false;
   if (!state->holder.change(holder, watcher.number | busy)) return false;
-  if (!someone_else_can_go_on(lost) && (!sleeps || next_to_time_out() == nullptr)) {
+  if (!someone_else_can_go_on(lost) &&
+      (!sleeps || (next_to_time_out() == nullptr && next_timer() == forever))) {
     state->holder.change(watcher.number | busy, holder);
     return false;
   }
@@ -516,8 +533,13 @@ bool is_deciding(const Participant& me) {
   return state->holder.load() == (me.number | busy);
 }
 
-bool can_anyone_go_on_without(const Participant& me) {
-  return someone_else_can_go_on(me) || next_to_time_out() != nullptr;
+// Nobody else would let time pass while this thread waits for a timer out of sight; and the timer
+// must not go off before it waits.
+void leave_timer_behind() {
+  constexpr int64_t until_it_waits = 2'000'000;
+  if (next_to_time_out() != nullptr || next_timer() == forever) return;
+  pass_virtual_time(next_timer() - virtual_now());
+  fire_timers(until_it_waits);
 }
 
 bool does_anyone_live() {
@@ -561,6 +583,10 @@ void forget_control() {
   self = nullptr;
 }
 
+const ScheduleTables& schedule_tables() {
+  return state->tables;
+}
+
 Participant* this_participant() {
   return self;
 }
@@ -595,10 +621,12 @@ void leave_sight(const char* call) {
   step.wait = Wait::outside;
   announce(*me, step);
   note_unrepeatable(call);
-  if (can_anyone_go_on_without(*me))
+  if (someone_else_can_go_on(*me)) {
     give_to(decide(*me));
-  else
-    leave(*me);
+  } else {
+    leave_timer_behind();
+    leave(*me);  // whoever waits for its turn takes it when there is something to do
+  }
   errno = error;
 }
 
@@ -727,8 +755,12 @@ InterruptedTurn begin_handler() {
 }
 
 void end_handler(const InterruptedTurn& interrupted) {
-  if (!interrupted.was_waiting || self == nullptr) return;
+  if (!is_controlled() || self == nullptr) return;
   Participant& me = *self;
+  if (!interrupted.was_waiting) {
+    if (is_deciding(me)) me.interrupted = can_be_interrupted(me.next.wait);
+    return;
+  }
   enter(me);
   me.next = interrupted.next;
   me.woken = interrupted.woken;

@@ -24,6 +24,8 @@ void forget_control();
 // This thread's own; nullptr: it has none.
 Participant* this_participant();
 
+const protocol::ScheduleTables& schedule_tables();
+
 // Announces what this thread is about to do, and comes back when it is chosen: it can do it now
 // without blocking, unless `timed_out` or `interrupted` of its participant say otherwise.
 void take_step(const Step& step);

@@ -182,6 +182,16 @@ TEST(Schedule, All_waits_with_a_time_out_run_out_in_virtual_time) {
   }
 }
 
+TEST(Schedule, Timers_go_off_in_virtual_time) {
+  const ExperimentResult ticked = Scheduled("timers").run(Sampler::stay, 1);
+  EXPECT_EQ(ticked.process.output.text(), "ticked\n");
+  EXPECT_LT(ticked.process.duration, 5s);
+  EXPECT_THAT(control_of(ticked).not_repeatable, IsEmpty());
+  const ExperimentResult alarmed = Scheduled("alarms").run(Sampler::stay, 1);
+  EXPECT_EQ(alarmed.process.output.text(), "alarmed\n");
+  EXPECT_LT(alarmed.process.duration, 5s);
+}
+
 TEST(Schedule, Who_looks_at_the_clock_again_and_again_sees_time_pass) {
   const ExperimentResult result = Scheduled("clocks").run(Sampler::stay, 1);
   EXPECT_EQ(result.process.output.text(), "looked\n");
