@@ -65,7 +65,8 @@ struct ExploreReport {
   size_t threads = 0;
   uint64_t switch_points = 0;  // of a run without exchanges
   size_t shared_objects = 0;
-  size_t access_sites = 0;
+  bool looked_for_accesses = false;
+  size_t access_sites = 0;   // instructions that touch memory which several threads use
   Duration longest_stall{};  // that was tried
 
   std::vector<Tally> tries;  // of the search

@@ -31,7 +31,7 @@ std::string answer_line(const ExploreReport& report, const Style& style) {
                          test + ", but not again under the same schedule");
     case Answer::passes_in_all:
       // Whoever shares memory without a call can still fail.
-      if (report.access_sites == 0 && report.threads > 1)
+      if (!report.looked_for_accesses && report.threads > 1)
         return status_line(style, Tone::good, "NO FAILURE", std::nullopt,
                            test + " passes in all orders of its calls");
       return status_line(style, Tone::good, "SOUND", std::nullopt,
@@ -86,7 +86,7 @@ std::string what_was_seen(const ExploreReport& report) {
       "{}; {} of {} of places that can come in either order were seen in both",
       counted(static_cast<long long>(report.orders), "different order"),
       report.pairs_in_both_orders, counted(static_cast<long long>(report.pairs), "pair")));
-  if (!report.access_sites && report.answer != Answer::not_controlled)
+  if (!report.looked_for_accesses)
     text += detail_line("threads were exchanged at calls only, not at memory accesses");
   return text;
 }
@@ -250,6 +250,7 @@ std::string explore_json(const ExploreReport& report) {
             {"threads", report.threads},
             {"switch_points", report.switch_points},
             {"shared_objects", report.shared_objects},
+            {"looked_for_accesses", report.looked_for_accesses},
             {"access_sites", report.access_sites},
             {"longest_stall_ms", ms(report.longest_stall)},
             {"pairs", report.pairs},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "model/signature.h"
 #include "protocol/samplers.h"
@@ -151,9 +152,12 @@ class ControlledWorld {
 
   View view_of(Thread& thread) { return {shared_, thread.own}; }
 
+  static bool is_memory(const Operation& operation) {
+    return operation.kind == Kind::read || operation.kind == Kind::write;
+  }
+
   bool is_switch_point(const Operation& operation) const {
-    const bool is_memory = operation.kind == Kind::read || operation.kind == Kind::write;
-    if (is_memory && program_.memory_needs_accesses)
+    if (is_memory(operation) && program_.memory_needs_accesses)
       return std::ranges::count(schedule_.accesses, operation.site) > 0;
     return operation.kind != Kind::local && operation.kind != Kind::check;
   }
@@ -360,7 +364,22 @@ class ControlledWorld {
     return static_cast<uint32_t>(trace_.sites.size() - 1);
   }
 
+  // Of variables that several threads use.
+  std::vector<SiteName> shared_accesses() const {
+    std::map<std::string, std::set<const ControlledScript*>> users;
+    for (const ControlledScript& script : program_.scripts)
+      for (const Operation& operation : script.operations())
+        if (is_memory(operation)) users[operation.object].insert(&script);
+    std::set<SiteName> sites;
+    for (const ControlledScript& script : program_.scripts)
+      for (const Operation& operation : script.operations())
+        if (is_memory(operation) && users[operation.object].size() > 1)
+          sites.insert(operation.site);
+    return {sites.begin(), sites.end()};
+  }
+
   ExperimentResult result() {
+    if (schedule_.find_accesses) run_.shared_accesses = shared_accesses();
     ExperimentResult result;
     if (!run_.deadlock.empty()) {
       failure_.emplace();

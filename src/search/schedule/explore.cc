@@ -122,13 +122,13 @@ class ScheduleSearch {
       add_level(profile, accesses, options_.longest_stall, levels_.size());
   }
 
-  // All that there are, in one run, which tells those that several threads use.
   std::vector<SiteName> shared_accesses() {
-    if (!options_.find_accesses) return {};
-    const std::vector<SiteName> all = options_.find_accesses();
-    if (all.empty()) return {};
-    const auto run = profile_run(all);
-    return run && goes_on() ? shared_access_sites(run->trace()) : std::vector<SiteName>{};
+    if (!options_.accesses) return {};
+    Schedule schedule;
+    schedule.find_accesses = true;
+    const auto run = runs_.run(schedule);
+    report_.looked_for_accesses = run.has_value();
+    return run ? run->controlled().shared_accesses : std::vector<SiteName>{};
   }
 
   static std::string text_of(const ScheduleLevel& level) {

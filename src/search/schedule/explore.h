@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "model/events.h"
@@ -17,9 +16,8 @@ struct ExploreOptions {
   Duration longest_stall{std::chrono::milliseconds(100)};
   uint64_t most_exhaustive = 10'000;
   bool exhaustive = true;
-  Plan plan;  // what else is told to the agent
-  // Instructions that may touch memory which several threads use, asked once; none: calls alone.
-  std::function<std::vector<SiteName>()> find_accesses;
+  Plan plan;             // what else is told to the agent
+  bool accesses = true;  // exchange threads at memory accesses, too
 };
 
 // Whether a test fails under any schedule: samplers in turn, calls first and memory accesses

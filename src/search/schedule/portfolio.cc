@@ -47,15 +47,6 @@ std::map<uint64_t, SeenObject> objects_of(const std::vector<ThreadAccess>& acces
 
 }  // namespace
 
-std::vector<SiteName> shared_access_sites(const Trace& trace) {
-  std::set<SiteName> sites;
-  for (const auto& [object, seen] : objects_of(executed_accesses(*trace.controlled)))
-    for (const uint32_t site : seen.sites)
-      if (seen.is_shared() && site < trace.sites.size() && trace.sites[site].name.api.empty())
-        sites.insert(trace.sites[site].name);
-  return {sites.begin(), sites.end()};
-}
-
 ScheduleProfile profile_of(const Trace& trace) {
   const ControlledRun& run = *trace.controlled;
   const std::vector<ThreadAccess> accesses = executed_accesses(run);

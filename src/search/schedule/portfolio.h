@@ -26,9 +26,6 @@ struct ScheduleProfile {
 
 ScheduleProfile profile_of(const Trace& trace);
 
-// Of a run in which instructions were switch points: those that touch what several threads use.
-std::vector<SiteName> shared_access_sites(const Trace& trace);
-
 // How often threads can be exchanged, and how late they may be.
 struct ScheduleLevel {
   std::vector<SiteName> accesses;

@@ -17,6 +17,13 @@ const SiteName* site_of(const Trace& trace, const ThreadAccess& access) {
   return access.site < trace.sites.size() ? &trace.sites[access.site].name : nullptr;
 }
 
+// An instruction is named by its function; people look for a line.
+std::string site_text(const Trace& trace, const SiteName& name) {
+  const auto site = std::ranges::find(trace.sites, name, &TracedSite::name);
+  const bool has_line = !name.file.empty() || site == trace.sites.end() || site->location.empty();
+  return has_line ? to_string(name) : site->location;
+}
+
 // The places of a run's accesses in a run that is equal but for the order of independent accesses,
 // with as few exchanges as a greedy choice gives: a thread goes on until it has to wait for what
 // another one does first.
@@ -406,9 +413,9 @@ class Reducer {
     return true;
   }
 
-  static std::string place_text(const SiteName& site, bool writes) {
+  std::string place_text(const SiteName& site, bool writes) const {
     if (!site.api.empty()) return "call at " + to_string(site);
-    return fmt::format("{} at {}", writes ? "write" : "read", to_string(site));
+    return fmt::format("{} at {}", writes ? "write" : "read", site_text(best_.trace(), site));
   }
 
   std::vector<std::string> switch_sentences() const {
