@@ -16,6 +16,7 @@ constexpr CommandEntry table[] = {
     {"inject", "make a thread of a test late, on purpose, and see what happens", inject_command},
     {"reproduce", "make a failure happen on demand, and measure how late is too late",
      reproduce_command},
+    {"explore", "whether a test fails under any schedule of its threads", explore_command},
     {"replay", "make a recorded failure happen again, also after an edit", replay_command},
     {"explain", "why a recorded failure happens, and what to do about it", explain_command},
     {"balance", "the shortest waits and time-outs that a test can afford", balance_command},

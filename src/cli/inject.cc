@@ -283,22 +283,15 @@ class Parser {
 }  // namespace
 
 Result<Schedule> parse_schedule(std::string_view text) {
-  constexpr std::pair<std::string_view, Sampler> samplers[] = {{"stay", Sampler::stay},
-                                                               {"random", Sampler::random_walk},
-                                                               {"pct", Sampler::pct},
-                                                               {"pos", Sampler::pos},
-                                                               {"surw", Sampler::surw}};
   const size_t colon = text.find(':');
-  const std::string_view name = text.substr(0, colon);
-  const auto found =
-      std::ranges::find(samplers, name, &std::pair<std::string_view, Sampler>::first);
+  const auto sampler = sampler_from(text.substr(0, colon));
   const auto seed =
       colon == text.npos ? std::optional<uint64_t>(1) : number_in(text.substr(colon + 1));
-  if (found == std::end(samplers) || !seed)
+  if (!sampler || !seed)
     return usage_error("this is no schedule", "--schedule '" + std::string(text) + "'",
                        "write stay, random, pct, pos or surw, and a seed behind it: random:7");
   Schedule schedule;
-  schedule.sampler = found->second;
+  schedule.sampler = *sampler;
   schedule.seed = *seed;
   return schedule;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/site.h"
@@ -22,6 +23,9 @@ enum class Sampler {
   pos,          // the highest of random numbers, drawn anew where two conflict
   surw,         // uniform over the interleavings of selected accesses
 };
+
+std::string_view to_string(Sampler sampler);
+std::optional<Sampler> sampler_from(std::string_view name);
 
 // An exchange: at switch point number `point` of the run, this thread goes on.
 struct Decision {
@@ -44,6 +48,11 @@ struct Schedule {
       accesses;                // instructions that touch shared memory and are switch points too
   bool find_accesses = false;  // look for those, which makes the run slow
 };
+
+// Objects of accesses that touch nothing which another thread could see, such as a start or a
+// sleep, and of those that may touch anything.
+inline constexpr uint64_t no_object = 0;
+inline constexpr uint64_t any_object = ~uint64_t{0};
 
 // A moment at which another thread could have gone on.
 struct SwitchPoint {
@@ -76,6 +85,18 @@ struct ControlledRun {
   Duration virtual_time{};                // that the test saw pass
   // Empty: the same schedule gives the same run. Else the call because of which it may not.
   std::string not_repeatable;
+};
+
+// This thread, at its nth visit of a site, waits until the other one has passed another site as
+// often as it says.
+struct OrderConstraint {
+  ThreadNumber thread = 0;
+  SiteName site;
+  uint64_t visit = 1;
+  ThreadNumber other = 0;
+  SiteName other_site;
+  uint64_t other_visit = 1;
+  bool operator==(const OrderConstraint&) const = default;
 };
 
 }  // namespace unflake

@@ -137,6 +137,7 @@ class Sampler {
   static constexpr uint64_t least_of_lives = uint64_t{1} << 32;
   static constexpr uint32_t longest_row = 2000;  // that one thread may be preferred
   static constexpr uint32_t longest_intent = 300;
+  static constexpr uint64_t weight_of_step = 1000;
 
   struct Thread {
     PendingStep step;
@@ -152,6 +153,12 @@ class Sampler {
     threads_[thread] = {};
     threads_[thread].priority = dice_.next() | least_of_lives;
     if (thread < plan_.remaining_count) threads_[thread].remaining = plan_.remaining[thread];
+    if (plan_.kind == SamplerKind::surw && intent_ == 0 && thread > 0) pass_intent_to(thread);
+  }
+
+  // The first thread may have been drawn for what this one, which it has created, will do.
+  void pass_intent_to(uint32_t created) {
+    if (dice_.below(weight(0)) < threads_[created].remaining * weight_of_step) intent_ = created;
   }
 
   uint32_t highest(const uint32_t* enabled, uint32_t count) const {
@@ -163,22 +170,23 @@ class Sampler {
 
   void fall(uint32_t thread) { threads_[thread].priority = --lowest_; }
 
-  bool falls_here() const {
+  // Every change point has a rank of its own below all others: who falls first need not stay above
+  // who falls later. Without that, some bugs of this depth would never be found.
+  void fall_at_change_points(uint32_t thread) {
     for (uint32_t i = 0; i + 1 < plan_.depth; ++i)
-      if (changes_[i] == points_ - 1) return true;
-    return false;
+      if (changes_[i] == points_ - 1) threads_[thread].priority = i;
   }
 
   // Whoever is always preferred may wait for one who never is: it falls too, after a long while.
   uint32_t choose_by_falling_priority(const uint32_t* enabled, uint32_t count) {
-    uint32_t best = highest(enabled, count);
+    const uint32_t best = highest(enabled, count);
     in_a_row_ = best == last_ ? in_a_row_ + 1 : 0;
-    if (falls_here() || in_a_row_ > longest_row) {
+    fall_at_change_points(best);
+    if (in_a_row_ > longest_row) {
       in_a_row_ = 0;
       fall(best);
-      best = highest(enabled, count);
     }
-    return last_ = best;
+    return last_ = highest(enabled, count);
   }
 
   void draw_again_after(const PendingStep& step) {
@@ -204,7 +212,7 @@ class Sampler {
     uint64_t left = threads_[thread].remaining;
     if (thread == 0)
       for (uint32_t i = known_; i < plan_.remaining_count; ++i) left += plan_.remaining[i];
-    return left * 1000 + 1;
+    return left * weight_of_step + 1;
   }
 
   template <class Use>

@@ -336,12 +336,17 @@ Participant& decide(Participant& running) {
   Participant* waiting = only_spinners_are_left() ? next_to_time_out() : nullptr;
   if (only_spinners_are_left() && is_timer_first(waiting)) jump_to_timer();
   uint32_t chosen = state->candidates[0];
+  const uint64_t point = control().points.load();
   if (waiting != nullptr && may_time_out(*waiting)) {
     chosen = waiting->number;
+    state->candidates[0] = chosen;
+    state->candidate_count = 1;
   } else if (state->candidate_count > 1) {
-    const uint64_t point = control().points.load();
-    control().points.store(point + 1);
     chosen = choose(running, point);
+  }
+  // Also where only one can go on: what it does then is a part of the order of events.
+  if (thread_count() > 1) {
+    control().points.store(point + 1);
     write_point(running, point, chosen);
   }
   Participant& next = state->threads[chosen];

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/outcome.h"
+#include "model/schedule.h"
+#include "model/test.h"
+
+namespace unflake {
+
+// What was found out about a test by running it under schedules.
+struct ExploreReport {
+  enum class Answer {
+    fails,           // and the schedule under which it does is known
+    passes_in_all,   // every schedule there is was run, or is equal to one that was
+    nothing_new,     // no failure, and hardly any order is left that was not seen
+    budget_over,     // no failure until then
+    not_controlled,  // its threads could not be scheduled: `why`
+    stopped,         // by the user
+  };
+
+  struct Tally {
+    Sampler sampler = Sampler::stay;
+    uint64_t schedules = 0;
+    uint64_t failures = 0;
+  };
+
+  // Every schedule with at most so many preemptions.
+  struct Bounded {
+    std::optional<int> preemptions;  // none: all there are
+    uint64_t schedules = 0;
+    bool is_complete = false;
+    std::string why_incomplete;
+  };
+
+  struct Found {
+    OutcomeKind outcome = OutcomeKind::fail;
+    Failure failure;
+    std::string signature;
+    Sampler sampler = Sampler::stay;  // that found it
+    uint64_t after_schedules = 0;
+    Schedule schedule;  // the reduced one
+    uint64_t digest = 0;
+    size_t switches = 0;  // that are left of `switches_at_first`
+    size_t switches_at_first = 0;
+    uint64_t came_back = 0, repeats = 0;  // under the same schedule
+    std::vector<OrderConstraint> orders;
+    std::vector<std::string> sentences;  // what has to happen
+    std::vector<std::string> deadlock;   // who waits for whom; empty: it is none
+    Duration stall{};                    // the least lateness that it takes: its slack
+    bool needs_accesses = false;         // switch points at memory accesses
+  };
+
+  TestId test;
+  Answer answer = Answer::budget_over;
+  std::string why;
+  std::string not_repeatable;  // the call because of which runs may not repeat
+  uint64_t seed = 1;
+  Duration budget{}, elapsed{};
+  uint64_t schedules = 0;  // runs of all kinds
+
+  size_t threads = 0;
+  uint64_t switch_points = 0;  // of a run without exchanges
+  size_t shared_objects = 0;
+  bool looked_for_accesses = false;
+  size_t access_sites = 0;   // instructions that touch memory which several threads use
+  Duration longest_stall{};  // that was tried
+
+  std::vector<Tally> tries;  // of the search
+  std::vector<Tally> rates;  // of fresh schedules, after the failure was found
+  size_t pairs = 0, pairs_in_both_orders = 0;
+  size_t orders = 0, orders_seen_once = 0;
+  uint64_t sampled = 0;          // schedules that the two above are counted in
+  uint64_t since_new_order = 0;  // of these, the last ones without anything new
+  std::vector<Bounded> bounded;
+  std::optional<Found> found;
+};
+
+}  // namespace unflake

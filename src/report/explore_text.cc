@@ -1,0 +1,271 @@
+#include "report/explore_text.h"
+
+#include <fmt/format.h>
+
+#include "stats/intervals.h"
+#include "util/json.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using Answer = ExploreReport::Answer;
+using Json = nlohmann::ordered_json;
+
+std::string schedules(uint64_t count) {
+  return counted(static_cast<long long>(count), "schedule");
+}
+
+std::string tried_in(const ExploreReport& report) {
+  return fmt::format("{} in {}", schedules(report.schedules), format_duration(report.elapsed));
+}
+
+std::string answer_line(const ExploreReport& report, const Style& style) {
+  const std::string test = one_line(to_string(report.test));
+  switch (report.answer) {
+    case Answer::fails:
+      if (report.found->came_back > 0)
+        return status_line(style, Tone::bad, "FAILS", std::nullopt,
+                           test + ", and it is known when");
+      return status_line(style, Tone::doubtful, "FAILED", std::nullopt,
+                         test + ", but not again under the same schedule");
+    case Answer::passes_in_all:
+      // Whoever shares memory without a call can still fail.
+      if (!report.looked_for_accesses && report.threads > 1)
+        return status_line(style, Tone::good, "NO FAILURE", std::nullopt,
+                           test + " passes in all orders of its calls");
+      return status_line(style, Tone::good, "SOUND", std::nullopt,
+                         test + " passes in all schedules");
+    case Answer::nothing_new:
+      return status_line(style, Tone::good, "NO FAILURE", std::nullopt,
+                         test + ", and hardly anything new is left to see");
+    case Answer::budget_over:
+      return status_line(style, Tone::plain, "NO FAILURE", std::nullopt,
+                         test + ", until the budget was over");
+    case Answer::not_controlled:
+      return status_line(style, Tone::doubtful, "NOT TRIED", std::nullopt,
+                         test + " cannot be controlled: " + one_line(report.why));
+    case Answer::stopped:
+      break;
+  }
+  return status_line(style, Tone::doubtful, "STOPPED", std::nullopt, test);
+}
+
+std::string found_lines(const ExploreReport::Found& found) {
+  std::string text;
+  if (!found.signature.empty())
+    text += detail_line(fmt::format("{} [{}]", one_line(headline(found.failure)), found.signature));
+  for (const std::string& sentence : found.sentences)
+    text += detail_line("when " + one_line(sentence));
+  if (!found.deadlock.empty()) text += detail_line("then nobody can go on:");
+  for (const std::string& sentence : found.deadlock) text += detail_line("  " + one_line(sentence));
+  if (found.stall > Duration{})
+    text += detail_line(
+        fmt::format("and a thread that could go on is {} late", format_duration(found.stall)));
+  return text;
+}
+
+std::string how_found(const ExploreReport::Found& found) {
+  std::string text = detail_line(fmt::format(
+      "found by {} after {}; came back {} of {} times under the same schedule",
+      to_string(found.sampler), schedules(found.after_schedules), found.came_back, found.repeats));
+  text +=
+      detail_line(fmt::format("{} of the {} of threads are left that it needs{}", found.switches,
+                              counted(static_cast<long long>(found.switches_at_first), "exchange"),
+                              found.needs_accesses ? ", some at memory accesses" : ""));
+  return text;
+}
+
+std::string what_was_seen(const ExploreReport& report) {
+  if (report.sampled == 0 && report.switch_points == 0) return "";
+  std::string text = detail_line(
+      fmt::format("{}, {}, {}", counted(static_cast<long long>(report.threads), "thread"),
+                  counted(static_cast<long long>(report.switch_points), "switch point"),
+                  counted(static_cast<long long>(report.shared_objects), "shared object")));
+  text += detail_line(fmt::format(
+      "{}; {} of {} of places that can come in either order were seen in both",
+      counted(static_cast<long long>(report.orders), "different order"),
+      report.pairs_in_both_orders, counted(static_cast<long long>(report.pairs), "pair")));
+  if (!report.looked_for_accesses)
+    text += detail_line("threads were exchanged at calls only, not at memory accesses");
+  return text;
+}
+
+// Good and Turing: how much was seen only once tells how much was not seen at all.
+std::string what_is_left(const ExploreReport& report) {
+  if (report.sampled == 0 || report.found || report.answer == Answer::passes_in_all) return "";
+  std::string text = detail_line(fmt::format(
+      "the next schedule would show a new order in about {} of cases",
+      percent(static_cast<double>(report.orders_seen_once) / static_cast<double>(report.sampled))));
+  if (report.longest_stall > Duration{})
+    text += detail_line(fmt::format("threads were up to {} late; --stall tries more",
+                                    format_duration(report.longest_stall)));
+  return text;
+}
+
+std::string bounded_lines(const ExploreReport& report) {
+  std::string text;
+  for (const ExploreReport::Bounded& bounded : report.bounded) {
+    const std::string which =
+        bounded.preemptions
+            ? fmt::format("schedules with at most {}", counted(*bounded.preemptions, "preemption"))
+            : std::string("schedules");
+    if (bounded.is_complete)
+      text += detail_line(fmt::format("all {} pass: {} run, the others are equal to one of them",
+                                      which, bounded.schedules));
+    else if (!report.found)
+      text += detail_line(fmt::format("not all {} were run, only {}: {}", which, bounded.schedules,
+                                      one_line(bounded.why_incomplete)));
+  }
+  return text;
+}
+
+std::string tally_table(const std::vector<ExploreReport::Tally>& tallies) {
+  Table table({"sampler", "schedules", "fail", "rate", "95 % interval"});
+  for (const ExploreReport::Tally& tally : tallies) {
+    const auto failures = static_cast<int64_t>(tally.failures);
+    const auto runs = static_cast<int64_t>(tally.schedules);
+    table.add({std::string(to_string(tally.sampler)), std::to_string(runs),
+               std::to_string(failures),
+               percent(static_cast<double>(failures) / static_cast<double>(runs)),
+               interval_text(exact_interval(failures, runs))});
+  }
+  return "\n" + table.text();
+}
+
+const char* name_of(Answer answer) {
+  switch (answer) {
+    case Answer::fails:
+      return "fails";
+    case Answer::passes_in_all:
+      return "passes_in_all";
+    case Answer::nothing_new:
+      return "nothing_new";
+    case Answer::budget_over:
+      return "budget_over";
+    case Answer::not_controlled:
+      return "not_controlled";
+    case Answer::stopped:
+      break;
+  }
+  return "stopped";
+}
+
+double ms(Duration duration) {
+  return static_cast<double>(duration.count()) / 1000;
+}
+
+Json texts(const std::vector<std::string>& all) {
+  Json list = Json::array();
+  for (const std::string& text : all) list.push_back(one_line(text));
+  return list;
+}
+
+Json json_of(const std::vector<ExploreReport::Tally>& tallies) {
+  Json list = Json::array();
+  for (const ExploreReport::Tally& tally : tallies) {
+    const Interval interval =
+        exact_interval(static_cast<int64_t>(tally.failures), static_cast<int64_t>(tally.schedules));
+    list.push_back({{"sampler", to_string(tally.sampler)},
+                    {"schedules", tally.schedules},
+                    {"failures", tally.failures},
+                    {"low", interval.low},
+                    {"high", interval.high}});
+  }
+  return list;
+}
+
+Json json_of(const std::vector<ExploreReport::Bounded>& all) {
+  Json list = Json::array();
+  for (const ExploreReport::Bounded& bounded : all) {
+    Json one{{"preemptions", nullptr},
+             {"schedules", bounded.schedules},
+             {"complete", bounded.is_complete}};
+    if (bounded.preemptions) one["preemptions"] = *bounded.preemptions;
+    if (!bounded.is_complete) one["why"] = one_line(bounded.why_incomplete);
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+Json json_of(const std::vector<OrderConstraint>& orders) {
+  Json list = Json::array();
+  for (const OrderConstraint& order : orders)
+    list.push_back({{"thread", order.thread},
+                    {"site", one_line(to_string(order.site))},
+                    {"visit", order.visit},
+                    {"after_thread", order.other},
+                    {"after_site", one_line(to_string(order.other_site))},
+                    {"after_visit", order.other_visit}});
+  return list;
+}
+
+Json json_of(const ExploreReport::Found& found) {
+  Json decisions = Json::array();
+  for (const Decision& decision : found.schedule.decisions)
+    decisions.push_back({decision.point, decision.thread});
+  return {{"outcome", to_string(found.outcome)},
+          {"signature", found.signature},
+          {"headline", one_line(headline(found.failure))},
+          {"sampler", to_string(found.sampler)},
+          {"after_schedules", found.after_schedules},
+          {"came_back", found.came_back},
+          {"repeats", found.repeats},
+          {"switches", found.switches},
+          {"switches_at_first", found.switches_at_first},
+          {"stall_ms", ms(found.stall)},
+          {"needs_accesses", found.needs_accesses},
+          {"digest", fmt::format("{:016x}", found.digest)},
+          {"decisions", std::move(decisions)},
+          {"orders", json_of(found.orders)},
+          {"sentences", texts(found.sentences)},
+          {"deadlock", texts(found.deadlock)}};
+}
+
+}  // namespace
+
+std::string explore_text(const ExploreReport& report, const Style& style) {
+  std::string text = "\n" + answer_line(report, style);
+  if (report.found) text += found_lines(*report.found) + how_found(*report.found);
+  if (report.answer == Answer::not_controlled) return text;
+  text += detail_line(tried_in(report));
+  text += what_was_seen(report) + bounded_lines(report) + what_is_left(report);
+  if (!report.not_repeatable.empty())
+    text += detail_line("equal schedules may give different runs, because of " +
+                        one_line(report.not_repeatable));
+  const auto& tallies = report.rates.empty() ? report.tries : report.rates;
+  if (!tallies.empty()) text += tally_table(tallies);
+  return text;
+}
+
+std::string explore_json(const ExploreReport& report) {
+  Json json{{"format", "unflake-explore"},
+            {"version", 1},
+            {"test", printable(to_string(report.test))},
+            {"answer", name_of(report.answer)},
+            {"seed", report.seed},
+            {"budget_ms", ms(report.budget)},
+            {"elapsed_ms", ms(report.elapsed)},
+            {"schedules", report.schedules},
+            {"threads", report.threads},
+            {"switch_points", report.switch_points},
+            {"shared_objects", report.shared_objects},
+            {"looked_for_accesses", report.looked_for_accesses},
+            {"access_sites", report.access_sites},
+            {"longest_stall_ms", ms(report.longest_stall)},
+            {"pairs", report.pairs},
+            {"pairs_in_both_orders", report.pairs_in_both_orders},
+            {"orders", report.orders},
+            {"orders_seen_once", report.orders_seen_once},
+            {"sampled", report.sampled},
+            {"since_new_order", report.since_new_order},
+            {"bounded", json_of(report.bounded)},
+            {"tries", json_of(report.tries)},
+            {"rates", json_of(report.rates)}};
+  if (!report.why.empty()) json["why"] = one_line(report.why);
+  if (!report.not_repeatable.empty()) json["not_repeatable"] = one_line(report.not_repeatable);
+  if (report.found) json["failure"] = json_of(*report.found);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace unflake

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "model/explore_report.h"
+#include "report/layout.h"
+
+namespace unflake {
+
+std::string explore_text(const ExploreReport& report, const Style& style);
+
+// docs/formats.md describes the members.
+std::string explore_json(const ExploreReport& report);
+
+}  // namespace unflake

@@ -1,0 +1,355 @@
+#include "search/schedule/explore.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "search/schedule/exhaustive.h"
+#include "search/schedule/portfolio.h"
+#include "search/schedule/reduction.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using Answer = ExploreReport::Answer;
+
+// After so many schedules without a new order, the next one shows one in at most 1 % of cases, with
+// a confidence of 95 %.
+constexpr uint64_t enough_without_new = 300;
+constexpr uint64_t first_quota = 100;  // schedules of a level in the first round
+constexpr uint64_t more_in_each_round = 4;
+constexpr uint64_t repeats = 5;  // of a failing schedule
+constexpr uint64_t runs_for_reduction = 1500;
+constexpr uint64_t runs_for_rate = 50;  // of each sampler
+constexpr Duration longest_for_rates = 10s;
+constexpr int most_preemptions = 2;
+constexpr Duration stalls[] = {1ms, 5ms, 20ms, 50ms, 100ms, 250ms, 500ms, 1s, 2s, 5s};
+
+// A kind of switch points together with how late threads may be: what has been seen there.
+struct Level {
+  ScheduleLevel settings;
+  Portfolio portfolio;
+  ScheduleCoverage coverage;
+  bool is_all_seen = false;
+
+  bool is_exhausted() const {
+    return is_all_seen || coverage.runs_since_new() >= enough_without_new;
+  }
+};
+
+class ScheduleSearch {
+ public:
+  ScheduleSearch(Executor& executor, std::shared_ptr<const Test> test,
+                 const ExploreOptions& options, EventStream& events)
+      : options_(options),
+        events_(events),
+        test_(std::move(test)),
+        runs_(executor, test_, options.plan, options.limits) {}
+
+  Result<ExploreReport> operator()() {
+    report_.test = test_->id;
+    report_.seed = options_.seed;
+    report_.budget = options_.limits.budget;
+    if (const auto profile = profile_run({})) search(*profile);
+    if (runs_.error()) return *runs_.error();
+    finish();
+    return std::move(report_);
+  }
+
+ private:
+  void step(const std::string& text) { events_.emit(SearchStep{"explore", text}); }
+
+  std::optional<ScheduleRun> profile_run(std::vector<SiteName> accesses) {
+    Schedule schedule;
+    schedule.accesses = std::move(accesses);
+    auto run = runs_.run(schedule);
+    if (run && run->failed()) take_failure(*run);
+    confirm();
+    return run;
+  }
+
+  void search(const ScheduleRun& profile) {
+    add_levels(profile);
+    report_.threads = profile_of(profile.trace()).threads;
+    report_.switch_points = profile.controlled().points_in_all;
+    report_.shared_objects = profile_of(profile.trace()).shared.size();
+    uint64_t quota = report_.threads > 1 ? first_quota : 0;
+    for (int round = 0; goes_on() && !is_exhausted(); ++round) {
+      for (size_t i = 0; i < levels_.size() && goes_on(); ++i) {
+        sample(levels_[i], quota);
+        // Instructions are looked for when calls alone have shown nothing.
+        if (i == 0 && round == 0 && goes_on()) add_access_levels();
+      }
+      if (round == 0 && goes_on() && options_.exhaustive) explore_bounded();
+      quota = std::max(first_quota, quota * more_in_each_round);
+    }
+    if (failing_) settle();
+  }
+
+  bool goes_on() const { return !failing_ && !runs_.is_over(); }
+  bool is_exhausted() const { return std::ranges::all_of(levels_, &Level::is_exhausted); }
+
+  void add_level(const ScheduleProfile& profile, std::vector<SiteName> accesses, Duration stall,
+                 size_t at) {
+    ScheduleLevel settings{std::move(accesses), stall};
+    const uint64_t seed = options_.seed * 1000 + levels_.size();
+    Level level{settings, Portfolio(profile, settings, options_.samplers, seed), {}};
+    levels_.insert(levels_.begin() + static_cast<ptrdiff_t>(at), std::move(level));
+  }
+
+  // Lateness matters only where time passes.
+  void add_levels(const ScheduleRun& run) {
+    const ScheduleProfile profile = profile_of(run.trace());
+    add_level(profile, {}, {}, 0);
+    if (!profile.has_deadlines) return;
+    for (const Duration stall : stalls)
+      if (stall <= options_.longest_stall) add_level(profile, {}, stall, levels_.size());
+  }
+
+  void add_access_levels() {
+    const std::vector<SiteName> accesses = shared_accesses();
+    if (accesses.empty()) return;
+    report_.access_sites = accesses.size();
+    step(fmt::format("{} instructions touch memory that several threads use", accesses.size()));
+    const auto run = profile_run(accesses);
+    if (!run || failing_) return;
+    const ScheduleProfile profile = profile_of(run->trace());
+    report_.switch_points = std::max(report_.switch_points, profile.length);
+    report_.shared_objects = std::max(report_.shared_objects, profile.shared.size());
+    add_level(profile, accesses, {}, 1);
+    if (profile.has_deadlines && options_.longest_stall > Duration{})
+      add_level(profile, accesses, options_.longest_stall, levels_.size());
+  }
+
+  std::vector<SiteName> shared_accesses() {
+    if (!options_.accesses) return {};
+    Schedule schedule;
+    schedule.find_accesses = true;
+    const auto run = runs_.run(schedule);
+    report_.looked_for_accesses = run.has_value();
+    return run ? run->controlled().shared_accesses : std::vector<SiteName>{};
+  }
+
+  static std::string text_of(const ScheduleLevel& level) {
+    std::string text =
+        level.accesses.empty() ? "exchanges at calls" : "exchanges at calls and memory accesses";
+    if (level.stall > Duration{})
+      text += fmt::format(", threads up to {} late", format_duration(level.stall));
+    return text;
+  }
+
+  void sample(Level& level, uint64_t quota) {
+    if (level.is_exhausted()) return;
+    step(text_of(level.settings));
+    report_.longest_stall = std::max(report_.longest_stall, level.settings.stall);
+    uint64_t started = 0;
+    runs_.run_each(
+        [&]() -> std::optional<Schedule> {
+          if (started >= quota || level.is_exhausted()) return std::nullopt;
+          ++started;
+          return level.portfolio.next();
+        },
+        [&](const ScheduleRun& run) {
+          level.coverage.add(run.trace());
+          pairs_.add(run.trace());
+          count(report_.tries, run);
+          if (run.failed()) take_failure(run);
+          return !failing_;
+        });
+    confirm();
+  }
+
+  static void count(std::vector<ExploreReport::Tally>& tallies, const ScheduleRun& run) {
+    auto tally = std::ranges::find(tallies, run.schedule.sampler, &ExploreReport::Tally::sampler);
+    if (tally == tallies.end())
+      tally = tallies.insert(tally, ExploreReport::Tally{run.schedule.sampler});
+    ++tally->schedules;
+    if (run.failed()) ++tally->failures;
+  }
+
+  // At the finest switch points there are, nobody late: then only decisions matter.
+  void explore_bounded() {
+    Level& level =
+        levels_.size() > 1 && !levels_[1].settings.accesses.empty() ? levels_[1] : levels_[0];
+    // Without a bound there are often fewer: equal runs are made once.
+    if (explore_within(level, std::nullopt, options_.most_exhaustive / 10)) return;
+    for (int preemptions = 0; preemptions <= most_preemptions && goes_on(); ++preemptions)
+      if (explore_within(level, preemptions, options_.most_exhaustive)) return;
+  }
+
+  // Whether there is nothing left to explore, or no way to.
+  bool explore_within(Level& level, std::optional<int> preemptions, uint64_t most_schedules) {
+    const ExhaustiveResult result = explore_at(level, preemptions, most_schedules);
+    const bool is_all = result.is_complete && !result.left_some_out;
+    if (result.is_complete || preemptions)
+      report_.bounded.push_back({is_all ? std::nullopt : preemptions, result.schedules,
+                                 result.is_complete, result.why_incomplete});
+    // Exchanges at calls alone are among them.
+    if (is_all) levels_[0].is_all_seen = level.is_all_seen = true;
+    return is_all || (preemptions && !result.is_complete);
+  }
+
+  ExhaustiveResult explore_at(Level& level, std::optional<int> preemptions,
+                              uint64_t most_schedules) {
+    step(preemptions ? fmt::format("all schedules with at most {} preemption{}", *preemptions,
+                                   *preemptions == 1 ? "" : "s")
+                     : "all schedules");
+    ExhaustiveOptions options;
+    options.most_preemptions = preemptions;
+    options.most_schedules = most_schedules;
+    options.base.accesses = level.settings.accesses;
+    const ExhaustiveResult result =
+        explore_all(run_for(runs_.left() / 5), options, [&](const ScheduleRun& run) {
+          level.coverage.add(run.trace());
+          pairs_.add(run.trace());
+          if (run.failed()) take_failure(run);
+          return !failing_;
+        });
+    confirm();
+    return result;
+  }
+
+  // Makes runs for no longer than this.
+  RunSchedule run_for(Duration at_most) {
+    const Duration until = runs_.elapsed() + at_most;
+    return [this, until](const Schedule& schedule) {
+      return runs_.elapsed() < until ? runs_.run(schedule) : std::nullopt;
+    };
+  }
+
+  void take_failure(const ScheduleRun& run) {
+    if (failing_) return;
+    failing_ = run;
+    found_ = {};
+    found_.sampler = run.schedule.sampler;
+    found_.after_schedules = runs_.count();
+    found_.switches_at_first = switches_of(run.controlled()).size();
+  }
+
+  // A failure counts when the same schedule gives it again. One that does not come back is kept for
+  // want of a better one.
+  void confirm() {
+    if (!failing_ || found_.repeats > 0) return;
+    step("it fails; is that so again under the same schedule?");
+    while (found_.repeats < repeats) {
+      const auto again = runs_.run(failing_->schedule);
+      if (!again) return;
+      ++found_.repeats;
+      if (is_same(*again) && again->controlled().digest == failing_->controlled().digest)
+        ++found_.came_back;
+    }
+    if (found_.came_back > 0) return;
+    if (!report_.found) describe({*failing_, {}, {}, {}});
+    failing_.reset();
+  }
+
+  bool is_same(const ScheduleRun& run) const {
+    return run.failed() && run.failure_id() == failing_->failure_id();
+  }
+
+  void settle() {
+    ScheduleRun failing = *failing_;
+    if (const auto plain = runs_.run(as_decisions(failing)); plain && is_same(*plain))
+      failing = *plain;
+    lessen_stall(failing);
+    step("the fewest exchanges of threads that it takes");
+    const Reduction reduction = reduce(run_for(runs_.left() / 2), failing, runs_for_reduction);
+    describe(reduction);
+    measure_rates(reduction.run.schedule);
+  }
+
+  // The least lateness under which the same exchanges still give the failure.
+  void lessen_stall(ScheduleRun& failing) {
+    Duration passes{}, fails = failing.schedule.stall;
+    if (fails == Duration{}) return;
+    step("how late a thread has to be");
+    while (fails - passes > std::max<Duration>(100us, fails / 10)) {
+      Schedule schedule = failing.schedule;
+      schedule.stall = passes + (fails - passes) / 2;
+      const auto run = runs_.run(schedule);
+      if (!run) return;
+      const bool still_fails = is_same(*run);
+      if (still_fails) failing = *run;
+      (still_fails ? fails : passes) = schedule.stall;
+    }
+  }
+
+  void describe(const Reduction& reduction) {
+    const ScheduleRun& run = reduction.run;
+    found_.outcome = run.result.outcome.kind;
+    if (!run.result.outcome.failures.empty()) found_.failure = run.result.outcome.failures.front();
+    found_.signature = run.result.outcome.signature;
+    found_.schedule = run.schedule;
+    found_.digest = run.controlled().digest;
+    found_.switches = reduction.switches.size();
+    found_.orders = reduction.orders;
+    found_.sentences = reduction.sentences;
+    found_.deadlock = deadlock_sentences(run.trace());
+    found_.stall = run.schedule.stall;
+    found_.needs_accesses = !run.schedule.accesses.empty();
+    report_.found = found_;
+  }
+
+  // A search that ends with its first failure says little about how often there is one.
+  void measure_rates(const Schedule& found) {
+    const auto level = std::ranges::find_if(levels_, [&](const Level& one) {
+      return one.settings.accesses == found.accesses && one.settings.stall >= found.stall;
+    });
+    if (level == levels_.end()) return;
+    step("how often samplers find it");
+    std::vector<Sampler> samplers;
+    for (const Sampler sampler : level->portfolio.turns())
+      if (std::ranges::count(samplers, sampler) == 0) samplers.push_back(sampler);
+    const RunSchedule run = run_for(std::min<Duration>(runs_.left() / 4, longest_for_rates));
+    for (uint64_t i = 0; i < samplers.size() * runs_for_rate; ++i) {
+      const auto seen = run(level->portfolio.next_by(samplers[i % samplers.size()]));
+      if (!seen) return;
+      count(report_.rates, *seen);
+    }
+  }
+
+  void finish() {
+    report_.elapsed = runs_.elapsed();
+    report_.schedules = runs_.count();
+    report_.not_repeatable = runs_.not_repeatable();
+    report_.pairs = pairs_.pairs();
+    report_.pairs_in_both_orders = pairs_.pairs_in_both_orders();
+    for (const Level& level : levels_) {
+      report_.orders += level.coverage.orders();
+      report_.orders_seen_once += level.coverage.orders_seen_once();
+      report_.sampled += level.coverage.runs();
+    }
+    report_.since_new_order = pairs_.runs_since_new();
+    report_.answer = answer();
+    report_.why = runs_.why_not_controlled();
+  }
+
+  Answer answer() const {
+    if (report_.found) return Answer::fails;
+    if (!runs_.why_not_controlled().empty()) return Answer::not_controlled;
+    if (runs_.was_stopped()) return Answer::stopped;
+    if (runs_.left() <= Duration{}) return Answer::budget_over;
+    const bool is_all = std::ranges::all_of(levels_, &Level::is_all_seen);
+    return is_all ? Answer::passes_in_all : Answer::nothing_new;
+  }
+
+  const ExploreOptions& options_;
+  EventStream& events_;
+  std::shared_ptr<const Test> test_;
+  ScheduleRuns runs_;
+  ExploreReport report_;
+  std::vector<Level> levels_;
+  ScheduleCoverage pairs_;  // of all levels together
+  std::optional<ScheduleRun> failing_;
+  ExploreReport::Found found_;
+};
+
+}  // namespace
+
+Result<ExploreReport> explore(Executor& executor, const std::shared_ptr<const Test>& test,
+                              const ExploreOptions& options, EventStream& events) {
+  return ScheduleSearch(executor, test, options, events)();
+}
+
+}  // namespace unflake
