@@ -61,6 +61,7 @@ ExploreReport failing_report() {
 TEST(ExploreText, says_that_all_schedules_pass) {
   ExploreReport report = sound_report();
   report.looked_for_accesses = true;
+  report.access_sites = 3;
   const std::string text = explore_text(report, Style(false));
   EXPECT_THAT(text, HasSubstr("bell:Bell.rings passes in all schedules"));
   EXPECT_THAT(text, HasSubstr("all schedules with at most 0 preemptions pass: 6 run"));

@@ -31,7 +31,7 @@ std::string answer_line(const ExploreReport& report, const Style& style) {
                          test + ", but not again under the same schedule");
     case Answer::passes_in_all:
       // Whoever shares memory without a call can still fail.
-      if (!report.looked_for_accesses && report.threads > 1)
+      if (report.access_sites == 0 && report.threads > 1)
         return status_line(style, Tone::good, "NO FAILURE", std::nullopt,
                            test + " passes in all orders of its calls");
       return status_line(style, Tone::good, "SOUND", std::nullopt,
@@ -86,6 +86,8 @@ std::string what_was_seen(const ExploreReport& report) {
       "{}; {} of {} of places that can come in either order were seen in both",
       counted(static_cast<long long>(report.orders), "different order"),
       report.pairs_in_both_orders, counted(static_cast<long long>(report.pairs), "pair")));
+  if (report.looked_for_accesses && report.access_sites == 0)
+    text += detail_line("no instruction was seen to touch memory that several threads use");
   if (!report.looked_for_accesses)
     text += detail_line("threads were exchanged at calls only, not at memory accesses");
   return text;

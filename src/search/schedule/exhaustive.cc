@@ -14,6 +14,13 @@ bool is_choice(const SwitchPoint& point) {
   return std::ranges::binary_search(point.enabled, point.chosen);
 }
 
+// The end of main waits until nobody else can go on, so that a run in which the process ends while
+// threads are still at work is none of these.
+bool exit_waits(const SwitchPoint& point) {
+  return point.thread == 0 && point.site == no_index && point.object == no_object &&
+         !can_stay(point);
+}
+
 // A state in which a thread is chosen.
 struct Node {
   SwitchPoint point;
@@ -67,6 +74,7 @@ class Exhaustion {
       result_.why_incomplete = "a run makes no sense";
     if (!follows_path(run)) result_.why_incomplete = "equal schedules gave different runs";
     if (!result_.why_incomplete.empty()) return false;
+    if (std::ranges::any_of(run.points, exit_waits)) result_.left_some_out = true;
     extend(run);
     return true;
   }

@@ -18,7 +18,7 @@ struct ExhaustiveOptions {
 struct ExhaustiveResult {
   uint64_t schedules = 0;  // that were run; all others are equal to one of them
   bool is_complete = false;
-  bool left_some_out = false;  // there are schedules with more preemptions
+  bool left_some_out = false;  // others have more preemptions, or end the process early
   std::string why_incomplete;
 };
 

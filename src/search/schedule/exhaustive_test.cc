@@ -134,6 +134,15 @@ TEST(Exhaustive, says_whether_the_bound_left_something_out) {
   EXPECT_EQ(1u, seen.result.schedules);
 }
 
+TEST(Exhaustive, does_not_claim_all_when_threads_outlive_main) {
+  ControlledProgram program;
+  program.scripts[program.add_thread()].set("late.cc:1", "x", 1);
+  program.main().spawn("main.cc:1", 1);
+  const Seen seen = explore(program, std::nullopt);
+  EXPECT_TRUE(seen.result.is_complete);
+  EXPECT_TRUE(seen.result.left_some_out);
+}
+
 TEST(Exhaustive, a_sound_program_passes_in_all_orders) {
   const Seen seen = explore(simulated::locked_updates(3), std::nullopt);
   EXPECT_TRUE(seen.result.is_complete);

@@ -182,7 +182,7 @@ class ScheduleSearch {
   bool explore_within(Level& level, std::optional<int> preemptions, uint64_t most_schedules) {
     const ExhaustiveResult result = explore_at(level, preemptions, most_schedules);
     const bool is_all = result.is_complete && !result.left_some_out;
-    if (result.is_complete || preemptions)
+    if (is_all || preemptions)
       report_.bounded.push_back({is_all ? std::nullopt : preemptions, result.schedules,
                                  result.is_complete, result.why_incomplete});
     // Exchanges at calls alone are among them.

@@ -131,6 +131,15 @@ TEST(Explore, a_sound_test_passes_in_all_schedules) {
   EXPECT_EQ(report.pairs, report.pairs_in_both_orders);
 }
 
+TEST(Explore, does_not_say_that_all_pass_when_threads_outlive_main) {
+  ControlledProgram program;
+  program.scripts[program.add_thread()].set("late.cc:1", "x", 1);
+  program.main().spawn("main.cc:1", 1);
+  const ExploreReport report = report_of(program);
+  EXPECT_EQ(Answer::nothing_new, report.answer);
+  for (const auto& bounded : report.bounded) EXPECT_TRUE(bounded.preemptions);
+}
+
 TEST(Explore, stops_when_nothing_new_is_seen) {
   ExploreOptions options = quick_options();
   options.exhaustive = false;
