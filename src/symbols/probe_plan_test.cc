@@ -155,5 +155,33 @@ TEST(ProbePlan, All_instructions_of_a_function_are_found) {
             (std::vector<uint64_t>{base, base + 1, base + 4, base + 5, base + 6}));
 }
 
+// mov eax, [rip + 16]; add dword [rbx + rcx * 4 + 8], 1; lock inc dword [rdi]; lea rax, [rdi + 4];
+// mov rax, fs:[40]; push rax; ret
+TEST(MemoryAccesses, Are_told_with_how_their_addresses_are_computed) {
+  PaperImage image;
+  for (const int byte :
+       {0x8b, 0x05, 0x10, 0,    0,    0,    0x83, 0x44, 0x8b, 0x08, 0x01, 0xf0, 0xff, 0x07, 0x48,
+        0x8d, 0x47, 0x04, 0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0,    0,    0,    0x50, 0xc3})
+    image.code_.push_back(static_cast<uint8_t>(byte));
+  image.functions_ = {function(0, image.code_.size())};
+  const std::vector<MemoryAccess> found = memory_accesses(image, image.functions_[0]);
+  ASSERT_EQ(found.size(), 3u);
+
+  EXPECT_EQ(found[0].address, base);
+  EXPECT_EQ(found[0].access.flags, protocol::access_reads | protocol::access_in_image);
+  EXPECT_EQ(found[0].access.displacement, static_cast<int64_t>(base + 6 + 16));
+
+  const protocol::PlanAccess& sum = found[1].access;
+  EXPECT_EQ(found[1].address, base + 6);
+  EXPECT_EQ(sum.flags, protocol::access_reads | protocol::access_writes);
+  EXPECT_EQ(std::vector<int>({sum.base, sum.index, sum.scale, sum.size}),
+            std::vector<int>({3, 1, 4, 4}));
+  EXPECT_EQ(sum.displacement, 8);
+
+  EXPECT_EQ(found[2].access.base, 7);
+  EXPECT_EQ(found[2].access.flags,
+            protocol::access_reads | protocol::access_writes | protocol::access_is_atomic);
+}
+
 }  // namespace
 }  // namespace unflake

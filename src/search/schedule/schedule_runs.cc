@@ -36,7 +36,7 @@ std::string ScheduleRun::failure_id() const {
 
 Experiment ScheduleRuns::experiment(const Schedule& schedule) const {
   Experiment experiment;
-  experiment.test = test_;
+  experiment.tests = test_;
   experiment.plan = plan_;
   experiment.plan.agent = true;
   experiment.plan.schedule = schedule;

@@ -217,6 +217,22 @@ TEST(Schedule, Timers_go_off_in_virtual_time) {
   EXPECT_LT(alarmed.process.duration, 5s);
 }
 
+TEST(Schedule, Time_passes_over_threads_that_could_go_on_only_as_far_as_they_may_be_stalled) {
+  Scheduled program("worker");
+  const auto texts_with = [&](Duration stall) {
+    std::set<std::string> texts;
+    Schedule schedule;
+    schedule.sampler = Sampler::random_walk;
+    schedule.stall = stall;
+    for (schedule.seed = 1; schedule.seed <= 30; ++schedule.seed)
+      texts.insert(program.run(schedule).process.output.text());
+    return texts;
+  };
+  EXPECT_EQ(texts_with(0ms), std::set<std::string>{"in time\n"});
+  EXPECT_EQ(texts_with(20ms), std::set<std::string>{"in time\n"});
+  EXPECT_EQ(texts_with(100ms), (std::set<std::string>{"in time\n", "late\n"}));
+}
+
 TEST(Schedule, Who_looks_at_the_clock_again_and_again_sees_time_pass) {
   const ExperimentResult result = Scheduled("clocks").run(Sampler::stay, 1);
   EXPECT_EQ(result.process.output.text(), "looked\n");

@@ -1,0 +1,270 @@
+#include "agent/schedule/decisions.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include "agent/clock.h"
+#include "agent/process.h"
+#include "agent/raw.h"
+#include "agent/schedule/enabled.h"
+#include "agent/schedule/timers.h"
+
+namespace unflake::agent {
+
+using namespace protocol;
+
+namespace {
+
+constexpr uint32_t late_exit_at_most = 2000;  // decisions
+
+void pause_for(int64_t ns) {
+  const timespec time = to_timespec(ns);
+  raw_syscall(__NR_nanosleep, as_word(&time), 0);
+}
+
+bool is_candidate(Participant& thread, int64_t horizon) {
+  if (thread.life != Life::lives) return false;
+  if (is_ready(thread)) return true;
+  return thread.next.deadline <= horizon && may_time_out(thread);
+}
+
+}  // namespace
+
+Participant* next_to_time_out() {
+  Participant* first = nullptr;
+  for (uint32_t i = 0; i < thread_count(); ++i) {
+    Participant& thread = state->threads[i];
+    if (thread.life != Life::lives || thread.next.deadline == forever) continue;
+    if (first == nullptr || thread.next.deadline < first->next.deadline) first = &thread;
+  }
+  return first;
+}
+
+bool can_go_on_without(const Participant& thread) {
+  const int64_t now = virtual_now();
+  for (uint32_t i = 0; i < thread_count(); ++i)
+    if (&state->threads[i] != &thread && is_candidate(state->threads[i], now)) return true;
+  return false;
+}
+
+namespace {
+
+// How far time may pass while somebody could go on: nobody is to be passed over for longer.
+int64_t horizon_of_stall() {
+  const int64_t now = virtual_now();
+  const auto stall = static_cast<int64_t>(state->tables.schedule[0].stall_ns);
+  if (stall <= 0) return now;
+  int64_t horizon = forever;
+  for (uint32_t i = 0; i < thread_count(); ++i) {
+    Participant& thread = state->threads[i];
+    if (thread.life != Life::lives || !is_ready(thread)) {
+      thread.enabled_since = -1;
+      continue;
+    }
+    if (thread.enabled_since < 0) thread.enabled_since = now;
+    const int64_t latest = thread.enabled_since + stall;
+    if (latest < horizon) horizon = latest;
+  }
+  return horizon == forever || horizon < now ? now : horizon;
+}
+
+template <class Keep>
+void keep_candidates(Keep keep) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < state->candidate_count; ++i)
+    if (keep(state->threads[state->candidates[i]]))
+      state->candidates[kept++] = state->candidates[i];
+  if (kept > 0) state->candidate_count = kept;
+}
+
+bool only_spinners_are_left() {
+  for (uint32_t i = 0; i < state->candidate_count; ++i)
+    if (!state->threads[state->candidates[i]].is_skipped) return false;
+  return state->candidate_count > 0;
+}
+
+void collect_candidates() {
+  const int64_t horizon = horizon_of_stall();
+  state->candidate_count = 0;
+  for (uint32_t i = 0; i < thread_count(); ++i)
+    if (is_candidate(state->threads[i], horizon)) state->candidates[state->candidate_count++] = i;
+  keep_candidates([](const Participant& thread) { return !thread.is_skipped; });
+  if (state->sampler.exits_late() && state->exit_decisions < late_exit_at_most)
+    keep_candidates([](const Participant& thread) { return !thread.next.exits; });
+}
+
+// A condition that times out needs its mutex, and waits for that from now on.
+void time_out(Participant& thread) {
+  if (thread.next.deadline > virtual_now()) pass_virtual_time(thread.next.deadline - virtual_now());
+  thread.timed_out = true;
+  thread.next.deadline = forever;
+  if (thread.next.wait == Wait::condition) {
+    thread.next.wait = Wait::mutex;
+    thread.next.address = thread.next.mutex;
+  } else {
+    thread.next.wait = Wait::nothing;
+  }
+}
+
+bool is_someone_out_of_sight() {
+  for (uint32_t i = 0; i < thread_count(); ++i)
+    if (state->threads[i].life == Life::lives && state->threads[i].next.wait == Wait::outside)
+      return true;
+  return false;
+}
+
+// Really waits for descriptors that threads wait for; whether there are any.
+bool look_at_descriptors(int ms) {
+  constexpr uint32_t most = 256;
+  pollfd all[most];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < thread_count(); ++i) {
+    const Participant& thread = state->threads[i];
+    if (thread.life != Life::lives || thread.next.wait != Wait::descriptors) continue;
+    for (uint32_t j = 0; j < thread.next.descriptor_count && count < most; ++j)
+      all[count++] = thread.next.descriptors[j];
+  }
+  if (count > 0) raw_syscall(__NR_poll, as_word(all), count, ms);
+  return count > 0;
+}
+
+bool waits_for_world() {
+  for (uint32_t i = 0; i < thread_count(); ++i)
+    if (state->threads[i].life == Life::lives && state->threads[i].next.wait == Wait::child)
+      return true;
+  return is_someone_out_of_sight() || has_children();
+}
+
+uint32_t number_of_tid(uint32_t tid) {
+  for (uint32_t i = 0; tid != 0 && i < thread_count(); ++i)
+    if (state->threads[i].tid.load() == tid && state->threads[i].life == Life::lives) return i;
+  return none;
+}
+
+[[noreturn]] void end_in_deadlock() {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < thread_count() && count < state->tables.deadlocked.count; ++i) {
+    const Participant& thread = state->threads[i];
+    if (thread.life != Life::lives) continue;
+    StuckThread& stuck = state->tables.deadlocked[count++];
+    stuck.object = thread.next.object;
+    stuck.thread = i;
+    stuck.site = thread.next.site;
+    stuck.held_by = number_of_tid(holder_of_object(thread.next));
+  }
+  control().deadlocks.store(count);
+  end_process();
+  for (;;) {
+    raw_syscall(__NR_kill, raw_syscall(__NR_getpid), SIGKILL);
+    raw_syscall(__NR_exit_group, 1);
+  }
+}
+
+// What the world does takes real time, and then virtual time passes with it.
+void let_world_go_on(int64_t ns) {
+  const uint64_t began = now_ns();
+  if (!look_at_descriptors(1)) pause_for(ns);
+  pass_virtual_time(static_cast<int64_t>(now_ns() - began));
+}
+
+// The next timer of the program, when it comes before this thread's deadline.
+bool is_timer_first(const Participant* thread) {
+  const int64_t timer = next_timer();
+  return timer != forever && (thread == nullptr || timer <= thread->next.deadline);
+}
+
+void jump_to_timer() {
+  pass_virtual_time(next_timer() - virtual_now());
+  fire_timers();
+}
+
+// Nobody can go on: time passes, or the world acts, or that was it.
+void wait_for_something(uint32_t& looks) {
+  Participant* first = next_to_time_out();
+  const bool world = waits_for_world();
+  if (world || (looks < 2 && look_at_descriptors(0))) {
+    ++looks;
+    const int64_t next = first != nullptr ? first->next.deadline : forever;
+    if (!world || (next > virtual_now() && next_timer() > virtual_now()))
+      return let_world_go_on(500'000);
+  }
+  if (is_timer_first(first)) return jump_to_timer();
+  if (first != nullptr) return time_out(*first);
+  if (look_at_descriptors(20)) return;
+  end_in_deadlock();
+}
+
+const PlannedDecision* planned_at(uint64_t point) {
+  const auto& decisions = state->tables.decisions;
+  while (state->next_decision < decisions.count && decisions[state->next_decision].point < point)
+    ++state->next_decision;
+  if (state->next_decision >= decisions.count) return nullptr;
+  const PlannedDecision& next = decisions[state->next_decision];
+  return next.point == point ? &next : nullptr;
+}
+
+uint32_t choose(const Participant& running, uint64_t point) {
+  if (const PlannedDecision* planned = planned_at(point))
+    for (uint32_t i = 0; i < state->candidate_count; ++i)
+      if (state->candidates[i] == planned->thread) return planned->thread;
+  return state->sampler.choose(state->candidates, state->candidate_count, running.number);
+}
+
+uint32_t write_enabled() {
+  const auto& enabled = state->tables.enabled;
+  const uint32_t first = enabled.used->load();
+  if (first + state->candidate_count > enabled.count) return none;
+  for (uint32_t i = 0; i < state->candidate_count; ++i)
+    enabled[first + i] = static_cast<uint16_t>(state->candidates[i]);
+  enabled.used->store(first + state->candidate_count);
+  return first;
+}
+
+void write_point(const Participant& running, uint64_t number, uint32_t chosen) {
+  if (number >= state->tables.points.count) return;
+  ScheduledPoint& point = state->tables.points[number];
+  point.object = running.next.object;
+  point.site = running.next.site;
+  point.first_enabled = write_enabled();
+  point.enabled_count = static_cast<uint16_t>(state->candidate_count);
+  point.thread = static_cast<uint16_t>(running.number);
+  point.chosen = static_cast<uint16_t>(chosen);
+  point.writes = running.next.writes;
+}
+
+void digest(const Participant& chosen) {
+  const uint64_t word = (uint64_t{chosen.number} << 16) | chosen.next.api;
+  control().digest.store((control().digest.load() ^ word) * 0x100000001b3);
+}
+
+}  // namespace
+
+Participant& decide(Participant& running) {
+  pass_virtual_time(step_ns);
+  if (next_timer() <= virtual_now()) fire_timers();
+  uint32_t looks = 0;
+  for (collect_candidates(); state->candidate_count == 0; collect_candidates())
+    wait_for_something(looks);
+  Participant* waiting = only_spinners_are_left() ? next_to_time_out() : nullptr;
+  if (only_spinners_are_left() && is_timer_first(waiting)) jump_to_timer();
+  uint32_t chosen = state->candidates[0];
+  const uint64_t point = control().points.load();
+  if (waiting != nullptr && may_time_out(*waiting)) {
+    chosen = waiting->number;
+    state->candidates[0] = chosen;
+    state->candidate_count = 1;
+  } else if (state->candidate_count > 1) {
+    chosen = choose(running, point);
+  }
+  // Also where only one can go on: what it does then is a part of the order of events.
+  if (thread_count() > 1) {
+    control().points.store(point + 1);
+    write_point(running, point, chosen);
+  }
+  Participant& next = state->threads[chosen];
+  if (!is_ready(next)) time_out(next);
+  digest(next);
+  return next;
+}
+
+}  // namespace unflake::agent
