@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "app/agent_command.h"
+#include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/page.h"
 #include "cli/commands.h"
 #include "report/explore_text.h"
 #include "report/search_text.h"

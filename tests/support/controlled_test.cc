@@ -8,7 +8,7 @@
 
 #include "model/signature.h"
 #include "protocol/samplers.h"
-#include "util/fnv1a.h"
+#include "util/text.h"
 
 namespace unflake::simulated {
 
