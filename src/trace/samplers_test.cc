@@ -151,7 +151,7 @@ TEST(Samplers, Surw_lets_steps_that_are_not_selected_pass_freely) {
   plan.selected_count = 1;
   const Program program{{write(2), write(1), write(2), write(1)}, {write(1), write(1)}};
   std::map<Schedule, int> of_selected;
-  for (const auto& [schedule, times] : count(program, plan, 6000)) {
+  for (const auto& [schedule, times] : count(program, plan, 60'000)) {
     Schedule only;
     int a = 0;
     for (const char thread : schedule)
@@ -160,7 +160,7 @@ TEST(Samplers, Surw_lets_steps_that_are_not_selected_pass_freely) {
   }
   ASSERT_EQ(of_selected.size(), 6u);
   for (const auto& [schedule, times] : of_selected)
-    EXPECT_LT(deviation(times, 6000, 1 / 6.), 4) << schedule;
+    EXPECT_LT(deviation(times, 60'000, 1 / 6.), 4) << schedule;
 }
 
 TEST(Samplers, Steps_conflict_when_both_touch_an_object_and_one_writes) {
