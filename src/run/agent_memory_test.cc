@@ -75,7 +75,9 @@ TEST(AgentMemory, Holds_the_tables_of_a_plan) {
 
 // As an agent of another language finds them, which has none of these structs.
 TEST(AgentMemory, Tells_an_agent_where_every_table_is_and_what_number_an_api_has) {
-  const auto memory = AgentMemory::create(small_plan());
+  LoweredPlan plan = small_plan();
+  plan.schedule.emplace();
+  const auto memory = AgentMemory::create(plan);
   ASSERT_TRUE(memory);
   const Mapped mapped(*memory);
   const Header& header = mapped.header();
