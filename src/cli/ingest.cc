@@ -190,7 +190,7 @@ class Ingestion {
 
   static bool says_no_report(const Taken& taken) {
     const auto& problem = taken.error ? taken.error : taken.report.refused;
-    return problem && problem->what.find("no test report") != std::string::npos;
+    return problem && problem->what.ends_with(not_a_test_report);
   }
 
   IngestSettings settings_for(const ReportFile& file) const {

@@ -212,7 +212,7 @@ Result<ReadReport> read_results(ByteSource bytes, const ReportSource& source,
     report.refused = read.error();
   else if (!handler.saw_report())
     report.refused =
-        usage_error("is XML, but not a test report", source.name,
+        usage_error(std::string(not_a_test_report), source.name,
                     "give the JUnit XML that the test runner writes, or CTest's Test.xml");
   return report;
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -96,6 +97,9 @@ struct ResultCounts {
   int64_t packed_outputs = 0;  // of failures, that were left out
   bool operator==(const ResultCounts&) const = default;
 };
+
+// Why other XML is refused; a folder may contain some.
+inline constexpr std::string_view not_a_test_report = "is XML, but not a test report";
 
 struct ReadReport {
   ResultCounts counts;

@@ -65,7 +65,7 @@ class Sampler {
     plan_ = plan;
     dice_ = Dice(plan.seed * 0x2545f4914f6cdd1d);
     known_ = points_ = in_a_row_ = since_intent_ = 0;
-    lowest_ = least_of_lives;
+    lowest_ = least_of_changes;
     intent_ = last_ = no_thread;
     if (plan_.depth > deepest_pct) plan_.depth = deepest_pct;
     const uint64_t length = plan.length > 0 ? plan.length : usual_length;
@@ -135,6 +135,7 @@ class Sampler {
   static constexpr uint32_t no_thread = 0xffffffff;
   static constexpr uint64_t usual_length = 100;
   static constexpr uint64_t least_of_lives = uint64_t{1} << 32;
+  static constexpr uint64_t least_of_changes = uint64_t{1} << 31;
   static constexpr uint32_t longest_row = 2000;  // that one thread may be preferred
   static constexpr uint32_t longest_intent = 300;
   static constexpr uint64_t weight_of_step = 1000;
@@ -170,11 +171,11 @@ class Sampler {
 
   void fall(uint32_t thread) { threads_[thread].priority = --lowest_; }
 
-  // Every change point has a rank of its own below all others: who falls first need not stay above
+  // Every change point has a rank of its own below all lives: who falls first need not stay above
   // who falls later. Without that, some bugs of this depth would never be found.
   void fall_at_change_points(uint32_t thread) {
     for (uint32_t i = 0; i + 1 < plan_.depth; ++i)
-      if (changes_[i] == points_ - 1) threads_[thread].priority = i;
+      if (changes_[i] == points_ - 1) threads_[thread].priority = least_of_changes + i;
   }
 
   // Whoever is always preferred may wait for one who never is: it falls too, after a long while.

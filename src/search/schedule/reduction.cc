@@ -10,8 +10,18 @@ namespace unflake {
 namespace {
 
 constexpr size_t most_sentences = 5;
+constexpr size_t most_refinements = 16;
+constexpr size_t most_single_orders = 24;
 
 using Visits = std::map<std::pair<ThreadNumber, uint32_t>, uint64_t>;
+
+// Of a site, by a thread: the same in all runs.
+struct Visit {
+  ThreadNumber thread = 0;
+  SiteName site;
+  uint64_t nth = 0;
+  auto operator<=>(const Visit&) const = default;
+};
 
 const SiteName* site_of(const Trace& trace, const ThreadAccess& access) {
   return access.site < trace.sites.size() ? &trace.sites[access.site].name : nullptr;
@@ -120,8 +130,7 @@ class Reducer {
   Reduction operator()() {
     straighten();
     drop_switches();
-    std::vector<OrderConstraint> orders = orders_around_switches();
-    if (!orders.empty()) orders = needed(std::move(orders));
+    std::vector<OrderConstraint> orders = needed(orders_around_switches());
     Reduction reduction{best_, switches_of(best_.controlled()), std::move(orders), {}};
     reduction.sentences = sentences(reduction.orders);
     return reduction;
@@ -282,15 +291,75 @@ class Reducer {
                       }));
   }
 
-  // One by one, as long as the failure stays; none if all together do not give it.
+  // One that is enough alone, else all but those without which the failure stays; none if it takes
+  // more than orders.
   std::vector<OrderConstraint> needed(std::vector<OrderConstraint> orders) {
-    if (!take_if_wanted(with_orders(orders))) return {};
+    if (orders.empty() || !refine(orders)) return {};
+    std::vector<OrderConstraint> single = orders;
+    if (const auto undisturbed = try_run({}))
+      for (const OrderConstraint& order : reversed_in(*undisturbed, most_single_orders))
+        single.push_back(order);
+    for (const OrderConstraint& order : single)
+      if (take_if_wanted(with_orders({order}))) return {order};
     for (size_t i = orders.size(); i-- > 0;) {
       std::vector<OrderConstraint> fewer = orders;
       fewer.erase(fewer.begin() + static_cast<ptrdiff_t>(i));
       if (take_if_wanted(with_orders(fewer))) orders = std::move(fewer);
     }
     return orders;
+  }
+
+  // A run that keeps to the orders and does not fail shows which order is missing.
+  bool refine(std::vector<OrderConstraint>& orders) {
+    for (size_t tries = 0; tries < most_refinements; ++tries) {
+      const std::optional<ScheduleRun> run = with_orders(orders);
+      if (take_if_wanted(run)) return true;
+      if (!run) return false;
+      const auto missing = reversed_in(*run, 1);
+      if (missing.empty() || std::ranges::count(orders, missing[0]) > 0) return false;
+      orders.push_back(missing[0]);
+    }
+    return false;
+  }
+
+  // The first accesses of the run before which another thread did what, in the failing run, came
+  // after them or not at all.
+  std::vector<OrderConstraint> reversed_in(const ScheduleRun& run, size_t most) const {
+    const std::map<Visit, size_t> places = places_in(best_);
+    std::map<uint64_t, std::vector<std::pair<ThreadAccess, Visit>>> of_object;
+    std::vector<OrderConstraint> orders;
+    Visits visits;
+    for (const ThreadAccess& access : executed_accesses(run.controlled())) {
+      const SiteName* site = site_of(run.trace(), access);
+      if (site == nullptr) continue;
+      const Visit visit{access.thread, *site, ++visits[{access.thread, access.site}]};
+      auto& earlier = of_object[access.object];
+      const auto place = places.find(visit);
+      for (const auto& [other, other_visit] : earlier) {
+        if (place == places.end() || !is_conflict(other, access)) continue;
+        const auto other_place = places.find(other_visit);
+        if (other_place != places.end() && other_place->second < place->second) continue;
+        orders.push_back(order_of(other_visit, visit));
+        if (orders.size() == most) return orders;
+      }
+      earlier.emplace_back(access, visit);
+    }
+    return orders;
+  }
+
+  static std::map<Visit, size_t> places_in(const ScheduleRun& run) {
+    std::map<Visit, size_t> places;
+    Visits visits;
+    for (const ThreadAccess& access : executed_accesses(run.controlled())) {
+      const uint64_t nth = ++visits[{access.thread, access.site}];
+      if (const SiteName* site = site_of(run.trace(), access))
+        places.emplace(Visit{access.thread, *site, nth}, places.size());
+    }
+    return places;
+  }
+
+  static OrderConstraint order_of(const Visit& waits, const Visit& awaited) {
+    return {waits.thread, waits.site, waits.nth, awaited.thread, awaited.site, awaited.nth};
   }
 
   std::optional<ScheduleRun> with_orders(const std::vector<OrderConstraint>& orders) {
