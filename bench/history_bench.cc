@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "store/sqlite/database_file.h"
+#include "store/sqlite/database.h"
 #include "store/sqlite/sums.h"
 #include "store/store.h"
 

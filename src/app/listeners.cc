@@ -13,7 +13,7 @@
 #include "store/values.h"
 #include "util/files.h"
 #include "util/paths.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 
 namespace unflake {

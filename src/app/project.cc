@@ -12,7 +12,7 @@
 #include "app/version.h"
 #include "lifecycle/owners.h"
 #include "util/paths.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -12,7 +12,7 @@
 #include "app/options.h"
 #include "app/project.h"
 #include "cli/commands.h"
-#include "run/agent_loader.h"
+#include "run/agent_session.h"
 #include "run/local_executor.h"
 #include "run/process_tree.h"
 #include "store/store.h"

@@ -5,7 +5,7 @@
 #include "cli/ingest_input.h"
 #include "ingest/ingest.h"
 #include "run/local_executor.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 
 namespace unflake {

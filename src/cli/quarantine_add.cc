@@ -11,7 +11,7 @@
 #include "lifecycle/quarantine.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 
 namespace unflake {

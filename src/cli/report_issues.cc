@@ -8,7 +8,7 @@
 
 #include "lifecycle/gate.h"
 #include "report/layout.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 #include "web/issue_sender.h"
 

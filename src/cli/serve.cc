@@ -6,7 +6,7 @@
 
 #include "app/options.h"
 #include "app/version.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 #include "web/results_api.h"
 

@@ -12,7 +12,7 @@
 #include <new>
 #include <vector>
 
-#include "util/system.h"
+#include "util/result.h"
 
 namespace unflake {
 

@@ -10,9 +10,9 @@
 #include "output/output_parsers.h"
 #include "output/pass_rule.h"
 #include "output/test_sections.h"
-#include "suite/boost.h"
+#include "suite/frameworks.h"
+#include "util/result.h"
 #include "util/scan.h"
-#include "util/system.h"
 #include "util/text.h"
 
 namespace unflake {

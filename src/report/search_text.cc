@@ -6,7 +6,7 @@
 
 #include "report/layout.h"
 #include "stats/intervals.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 
 namespace unflake {

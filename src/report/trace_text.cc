@@ -8,7 +8,7 @@
 
 #include "report/layout.h"
 #include "util/paths.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 
 namespace unflake {

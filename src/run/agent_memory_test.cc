@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "run/agent_loader.h"
+#include "run/agent_session.h"
 #include "support/fake_agent.h"
 #include "support/temp_folder.h"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -8,13 +9,80 @@
 
 #include "model/plan.h"
 #include "model/test.h"
-#include "run/agent_loader.h"
+#include "protocol/agent_protocol.h"
 #include "run/agent_memory.h"
+#include "run/spawn.h"
 #include "trace/code_map.h"
 #include "trace/raising.h"
 #include "util/result.h"
 
 namespace unflake {
+
+inline constexpr const char* agent_file_name = "libunflake-agent.so";
+
+// Where a library of unflake is: next to the folder of the running program, as it was built or
+// installed. For the agent's, UNFLAKE_AGENT_LIBRARY may name another one.
+Result<std::string> find_library(const std::string& file_name);
+Result<std::string> find_agent_library();
+
+// A library under a name that LD_PRELOAD can hold: no spaces, no colons.
+class PreloadedLibrary {
+ public:
+  static Result<PreloadedLibrary> open(const std::string& library);
+  PreloadedLibrary(PreloadedLibrary&& other) noexcept;
+  PreloadedLibrary& operator=(PreloadedLibrary&&) = delete;
+  ~PreloadedLibrary();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  PreloadedLibrary() = default;
+
+  std::string path_;
+  std::string link_folder_;  // removed with this object; empty: no link was needed
+};
+
+// What a process would find in a variable of its environment; empty: nothing.
+using Variables = std::function<std::string(const char* name)>;
+Variables variables_of(const Command& command);  // which must live as long, and so must the other
+Variables variables_of(const Environment& environment);
+
+// What makes a process load an agent.
+struct Loading {
+  std::vector<EnvChange> environment;
+  std::vector<std::string> arguments;  // right after the program's name
+};
+void apply(const Loading& loading, Command& command);
+
+// How agents of one kind get into a process.
+class AgentLoader {
+ public:
+  virtual ~AgentLoader() = default;
+
+  virtual protocol::AgentKind kind() const = 0;
+  // An error when such an agent cannot be loaded into this program.
+  virtual Result<void> check(const std::string& program) const = 0;
+  // What the process would find in its environment anyway is kept, and what loads the agent already
+  // is not added again.
+  virtual Loading loading(const Variables& before) const = 0;
+};
+
+// A library that the dynamic linker loads before all others.
+class NativeLoader final : public AgentLoader {
+ public:
+  explicit NativeLoader(std::string library) : library_(std::move(library)) {}
+
+  protocol::AgentKind kind() const override { return protocol::AgentKind::native; }
+  Result<void> check(const std::string& program) const override;
+  Loading loading(const Variables& before) const override;
+
+ private:
+  std::string library_;
+};
+
+// The only place that joins LD_PRELOAD. The user's own libraries stay: some insist on being first.
+enum class Preloaded { first, last };
+EnvChange preload(const Variables& before, const std::string& library, Preloaded where);
 
 // One run under the agent, from its start to its trace.
 struct AgentRun {

@@ -16,7 +16,7 @@
 #include <set>
 
 #include "protocol/agent_protocol.h"
-#include "run/agent_loader.h"
+#include "run/agent_session.h"
 #include "run/process_tree.h"
 #include "run/spawn.h"
 #include "symbols/loadable.h"

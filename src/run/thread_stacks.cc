@@ -10,7 +10,7 @@
 #include <chrono>
 #include <csignal>
 
-#include "run/agent_loader.h"
+#include "run/agent_session.h"
 #include "run/process_tree.h"
 #include "symbols/process_stacks.h"
 #include "symbols/project_code.h"

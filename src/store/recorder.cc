@@ -9,7 +9,7 @@
 
 #include "store/values.h"
 #include "util/json.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,9 +1,8 @@
-#include "suite/boost.h"
-
 #include <algorithm>
 #include <charconv>
 
 #include "suite/adapter.h"
+#include "suite/frameworks.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "suite/boost.h"
+#include "suite/frameworks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,3 @@
-#include "suite/catch2.h"
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -8,6 +6,7 @@
 #include <set>
 
 #include "suite/adapter.h"
+#include "suite/frameworks.h"
 #include "util/text.h"
 
 namespace unflake {

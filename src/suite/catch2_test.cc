@@ -1,4 +1,4 @@
-#include "suite/catch2.h"
+#include "suite/frameworks.h"
 
 #include <gtest/gtest.h>
 

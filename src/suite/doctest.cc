@@ -1,5 +1,3 @@
-#include "suite/doctest.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <tuple>
 
 #include "suite/adapter.h"
+#include "suite/frameworks.h"
 #include "util/text.h"
 
 namespace unflake {

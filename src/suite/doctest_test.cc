@@ -1,4 +1,4 @@
-#include "suite/doctest.h"
+#include "suite/frameworks.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
-#include "suite/gtest.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "suite/adapter.h"
+#include "suite/frameworks.h"
 #include "util/json.h"
 #include "util/text.h"
 

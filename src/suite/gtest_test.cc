@@ -1,4 +1,4 @@
-#include "suite/gtest.h"
+#include "suite/frameworks.h"
 
 #include <gtest/gtest.h>
 

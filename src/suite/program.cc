@@ -11,7 +11,7 @@
 
 #include "suite/adapter.h"
 #include "util/paths.h"
-#include "util/system.h"
+#include "util/result.h"
 #include "util/text.h"
 
 namespace unflake {

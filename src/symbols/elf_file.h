@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "symbols/image.h"
 #include "util/result.h"
 #include "util/unique_fd.h"
 
@@ -172,5 +173,9 @@ class SymbolTable {
 // be empty.
 using SymbolVisitor = std::function<void(const GElf_Sym& symbol, const char* name)>;
 void visit_symbols(const ElfFile& file, uint32_t table, const SymbolVisitor& visit);
+
+// The extents of functions as exception handling sees them: what is left in a stripped file.
+// Ordered; procedure linkage tables are left out.
+std::vector<Extent> eh_frame_extents(const ElfFile& file);
 
 }  // namespace unflake

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -67,5 +68,14 @@ class [[nodiscard]] Result<void> {
  private:
   std::optional<Error> error_;
 };
+
+// "SIGSEGV"; "signal 64" where the number has no name.
+std::string signal_name(int number);
+
+// Empty when the variable is not set.
+inline std::string environment_variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
 
 }  // namespace unflake

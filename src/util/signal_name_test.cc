@@ -1,4 +1,4 @@
-#include "util/system.h"
+#include "util/result.h"
 
 #include <gtest/gtest.h>
 

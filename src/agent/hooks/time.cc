@@ -10,7 +10,7 @@
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
 #include "agent/record/visit.h"
-#include "agent/schedule/timers.h"
+#include "agent/schedule/virtual_clock.h"
 #include "protocol/agent_protocol.h"
 
 namespace unflake::agent {

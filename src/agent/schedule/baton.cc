@@ -9,7 +9,7 @@
 #include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/schedule/decisions.h"
-#include "agent/schedule/timers.h"
+#include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
 

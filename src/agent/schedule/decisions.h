@@ -4,6 +4,21 @@
 
 namespace unflake::agent {
 
+// Whether a thread would not block now, its deadline left aside.
+bool is_ready(const Participant& thread);
+
+// Whether it could go on if its deadline came now.
+bool may_time_out(const Participant& thread);
+
+// The thread that has what this one waits for, as the system names it; 0: nobody, or not known.
+uint32_t holder_of_object(const Step& step);
+
+bool has_children();
+
+}  // namespace unflake::agent
+
+namespace unflake::agent {
+
 inline constexpr int64_t step_ns = 1000;  // of virtual time, that pass with every decision
 
 // Who goes on. `running` has announced its next step. Comes back when there is somebody: time may

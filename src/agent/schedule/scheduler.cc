@@ -11,8 +11,6 @@
 #include "agent/record/threads.h"
 #include "agent/schedule/baton.h"
 #include "agent/schedule/decisions.h"
-#include "agent/schedule/enabled.h"
-#include "agent/schedule/timers.h"
 #include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {

@@ -1,6 +1,12 @@
 #include "agent/schedule/virtual_clock.h"
 
+#include <poll.h>
+#include <sys/time.h>
+#include <time.h>
+
 #include "agent/clock.h"
+#include "agent/raw.h"
+#include "agent/real.h"
 #include "agent/schedule/scheduler.h"
 #include "agent/schedule/turns.h"
 
@@ -43,6 +49,124 @@ int64_t look_at_clock(clockid_t clock) {
     looking = {steps_so_far(), 0};
   }
   return program_now(clock);
+}
+
+}  // namespace unflake::agent
+
+namespace unflake::agent {
+
+namespace real {
+extern int (*timer_settime)(timer_t timer, int flags, const itimerspec* value, itimerspec* old);
+}
+
+namespace {
+
+struct Timer {
+  bool is_set;
+  TimerKind kind;
+  uint64_t id;
+  int64_t deadline;
+  int64_t interval;
+};
+
+constexpr size_t most_timers = 256;
+Timer timers[most_timers];
+size_t used = 0;  // behind these none is set
+
+constexpr size_t most_of_system = 64;
+uint64_t of_system[most_of_system];
+size_t of_system_count = 0;
+
+constexpr int64_t shortest_delay = 1000;
+
+Timer* find(TimerKind kind, uint64_t id) {
+  for (size_t i = 0; i < used; ++i)
+    if (timers[i].is_set && timers[i].kind == kind && timers[i].id == id) return &timers[i];
+  return nullptr;
+}
+
+Timer* room_for_one() {
+  for (size_t i = 0; i < used; ++i)
+    if (!timers[i].is_set) return &timers[i];
+  return used < most_timers ? &timers[used++] : nullptr;
+}
+
+// A descriptor is readable, and a signal there, a moment after its timer was set; the next decision
+// must not come before that.
+void go_off(const Timer& timer, int64_t delay_ns) {
+  const itimerspec at_once{{0, 0}, to_timespec(delay_ns)};
+  const itimerval signal_at_once{{0, 0}, {0, delay_ns / 1000}};
+  switch (timer.kind) {
+    case TimerKind::descriptor: {
+      const int descriptor = static_cast<int>(timer.id);
+      if (failed(raw_syscall(__NR_timerfd_settime, descriptor, 0, as_word(&at_once), 0))) return;
+      pollfd readable{descriptor, POLLIN, 0};
+      raw_syscall(__NR_poll, as_word(&readable), 1, 1000);
+      return;
+    }
+    case TimerKind::interval:
+      raw_syscall(__NR_setitimer, ITIMER_REAL, as_word(&signal_at_once), 0);
+      break;
+    case TimerKind::posix:
+      real::timer_settime(reinterpret_cast<timer_t>(timer.id), 0, &at_once, nullptr);
+      break;
+  }
+  note_unrepeatable("a timer that sends a signal");
+  if (delay_ns > shortest_delay) return;
+  const timespec arrival{0, 1'000'000};
+  raw_syscall(__NR_nanosleep, as_word(&arrival), 0);
+}
+
+}  // namespace
+
+TimerSetting set_virtual_timer(TimerKind kind, uint64_t id, const TimerSetting& setting) {
+  Timer* timer = find(kind, id);
+  TimerSetting before{};
+  if (timer != nullptr) {
+    const int64_t left = timer->deadline - virtual_now();
+    before = {left > 0 ? left : 1, timer->interval};
+    timer->is_set = false;
+  }
+  if (setting.span <= 0) return before;
+  timer = room_for_one();
+  if (timer == nullptr)
+    note_unrepeatable("more timers than can be controlled");
+  else
+    *timer = {true, kind, id, virtual_now() + setting.span, setting.interval};
+  return before;
+}
+
+void forget_timer(TimerKind kind, uint64_t id) {
+  if (Timer* timer = find(kind, id)) timer->is_set = false;
+}
+
+void leave_to_system(uint64_t posix_timer) {
+  if (of_system_count < most_of_system) of_system[of_system_count++] = posix_timer;
+}
+
+bool is_left_to_system(uint64_t posix_timer) {
+  for (size_t i = 0; i < of_system_count; ++i)
+    if (of_system[i] == posix_timer) return true;
+  return false;
+}
+
+int64_t next_timer() {
+  int64_t next = forever;
+  for (size_t i = 0; i < used; ++i)
+    if (timers[i].is_set && timers[i].deadline < next) next = timers[i].deadline;
+  return next;
+}
+
+void fire_timers(int64_t delay_ns) {
+  const int64_t now = virtual_now();
+  for (size_t i = 0; i < used; ++i) {
+    Timer& timer = timers[i];
+    if (!timer.is_set || timer.deadline > now) continue;
+    timer.is_set = timer.interval > 0;
+    if (timer.is_set)
+      timer.deadline += (1 + (now - timer.deadline) / timer.interval) * timer.interval;
+    go_off(timer, delay_ns);
+  }
 }
 
 }  // namespace unflake::agent

@@ -17,3 +17,28 @@ bool is_virtual(clockid_t clock);
 int64_t look_at_clock(clockid_t clock);
 
 }  // namespace unflake::agent
+
+// Timers of a controlled run: they are kept here, in virtual time, and the system's own is set to
+// go off at once when that time has come.
+namespace unflake::agent {
+
+enum class TimerKind : uint8_t { descriptor, interval, posix };
+
+struct TimerSetting {
+  int64_t span;      // until it goes off; 0: it is off
+  int64_t interval;  // afterwards; 0: only once
+};
+
+// Returns what was left of the setting before.
+TimerSetting set_virtual_timer(TimerKind kind, uint64_t id, const TimerSetting& setting);
+void forget_timer(TimerKind kind, uint64_t id);
+
+// One that counts the processor's time, and so is not to be kept here.
+void leave_to_system(uint64_t posix_timer);
+bool is_left_to_system(uint64_t posix_timer);
+
+int64_t next_timer();  // forever: there is none
+// Sets those off whose time has come: at once, or after some real time.
+void fire_timers(int64_t delay_ns = 1000);
+
+}  // namespace unflake::agent

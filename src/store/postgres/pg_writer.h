@@ -14,6 +14,10 @@
 
 namespace unflake {
 
+// Adds runs to the sums over tests, when enough of them wait and nobody else does it.
+void fold_when_due(PgConnection& connection);
+void fold_everything(PgConnection& connection);
+
 struct KeptOutput {
   RunRow run;
   std::string output;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "store/postgres/pg_flaky.h"
-#include "store/postgres/pg_fold.h"
 #include "store/postgres/pg_lifecycle.h"
 #include "store/postgres/pg_reader.h"
 #include "store/postgres/pg_visit.h"

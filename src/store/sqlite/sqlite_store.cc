@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "store/sqlite/database.h"
-#include "store/sqlite/database_file.h"
 #include "store/sqlite/flaky_failures.h"
 #include "store/sqlite/reader.h"
 #include "store/sqlite/visit.h"
