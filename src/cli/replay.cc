@@ -190,13 +190,43 @@ struct ReplayCommand {
   OneTestOptions one;
 };
 
-class Replay {
+// A line for every run, and details for new failures. Of the runs that look for the plan's sites
+// the first is shown.
+class RunLines : public Consumer {
  public:
-  explicit Replay(ReplayCommand& command)
-      : command_(command),
+  explicit RunLines(const ReplayCommand& command)
+      : is_silent_(command.json),
         style_(style_for(command.one.colour)),
         texts_(style_, command.full ? StackDetail::full : StackDetail::project,
                command.full || command.verbose) {}
+
+  void on(const Event& event) override {
+    const auto* trial = std::get_if<TrialEnded>(&event);
+    if (trial == nullptr || trial->result.process.end == ProcessResult::End::not_started) return;
+    if (trial->purpose == Purpose::profile && trial->number == 1)
+      tell("without interventions:\n" + outcome_line(*trial->test, trial->result, style_));
+    if (trial->purpose != Purpose::replay) return;
+    if (trial->number == 1) tell("with interventions:\n");
+    tell(texts_.text_of(*trial->test, trial->result));
+  }
+
+  void tell(const std::string& text) const {
+    if (is_silent_) return;
+    Page page;
+    page.print("{}", text);
+    (void)page.write_out();
+  }
+
+ private:
+  const bool is_silent_;
+  const Style style_;
+  RunTexts texts_;
+};
+
+class Replay {
+ public:
+  explicit Replay(ReplayCommand& command)
+      : command_(command), style_(style_for(command.one.colour)), lines_(command) {}
 
   Result<int> operator()(const Words& words) {
     if (auto loaded = load(); !loaded) return loaded.error();
@@ -204,6 +234,7 @@ class Replay {
     if (!one) return one.error();
     one_ = std::move(*one);
     history_.open(command_.one, *one_, command_line_of("replay", words));
+    one_->events().add(lines_);
     if (auto found = find_sites(); !found) return found.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     for (const Relocated& note : relocation_.notes) tell(fmt::format("{}\n", printable(note.text)));
@@ -239,7 +270,6 @@ class Replay {
       if (i == 0) {
         seen = *result->trace;
         code_ = program_code(seen, one_->project_code());
-        tell("without interventions:\n" + outcome_line(one_->test(), *result, style_));
         code_notes_.add(*result->trace);
         if (!command_.json) warn(code_notes_.take(), command_.one.colour);
       }
@@ -264,14 +294,12 @@ class Replay {
 
   Result<int> run_all() {
     ReplayResult results(repro_);
-    tell("with interventions:\n");
     for (int i = 0; i < command_.runs; ++i) {
       const auto result =
           one_->run({relocation_.plan, repro_.conditions, repro_.reason}, Purpose::replay);
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
       if (!result) return result.error();
       results.add(*result, code_);
-      tell(texts_.text_of(one_->test(), *result));
     }
     tell(results.text(relocation_.plan, style_));
     Page page;
@@ -307,16 +335,11 @@ class Replay {
     return debug_with_gdb(one_->test(), **run, repro_.failure.kind, command_.gdb_arguments);
   }
 
-  void tell(const std::string& text) const {
-    if (command_.json) return;
-    Page page;
-    page.print("{}", text);
-    (void)page.write_out();
-  }
+  void tell(const std::string& text) const { lines_.tell(text); }
 
   ReplayCommand& command_;
   const Style style_;
-  RunTexts texts_;
+  RunLines lines_;
   Project project_;
   std::string path_;
   Repro repro_;
