@@ -240,6 +240,7 @@ void end_libraries_and_hold() {
   turn_before_exit();
   hold_exit();
   end_process();
+  end_turns_of_process();
 }
 
 }  // namespace

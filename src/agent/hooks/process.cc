@@ -24,12 +24,28 @@ using protocol::Api;
                      static_cast<char**>(alloca(followed_size(environment) * sizeof(char*))), \
                      static_cast<char*>(alloca(preload_size)))
 
+namespace {
+
+// In a controlled run: it takes turns with the others from now on.
+void was_started(const Visit& visit, Participant* expected, pid_t child) {
+  if (expected == nullptr) return;
+  if (child <= 0) return process_was_not_created(*expected);
+  process_was_created(*expected, child);
+  turn_after(visit);
+}
+
+}  // namespace
+
 // In the child the visit is the parent's.
 HOOK(pid_t, fork, ()) {
   Visit visit(Api::fork, CALLER);
   Turn turn(visit, {});
+  Participant* expected = is_controlled() ? expect_fork() : nullptr;
   const pid_t child = real::fork();
-  if (child != 0) return visit.leave(child);
+  if (child != 0) {
+    was_started(visit, expected, child);
+    return visit.leave(child);
+  }
   begin_thread_at(visit.plan_site(), visit.site());
   return 0;
 }
@@ -99,42 +115,59 @@ HOOK(int, sigsuspend, (const sigset_t* mask)) {
         const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) { \
     Visit visit(Api::name, CALLER);                                                               \
     Turn turn(visit, {});                                                                         \
-    return visit.leave(                                                                           \
-        real::name(child, path, actions, attributes, arguments, FOLLOWED(environment)));          \
+    Participant* expected = is_controlled() ? expect_program() : nullptr;                         \
+    pid_t started = 0;                                                                            \
+    const int result =                                                                            \
+        real::name(&started, path, actions, attributes, arguments, FOLLOWED(environment));        \
+    if (result == 0 && child != nullptr) *child = started;                                        \
+    was_started(visit, expected, result == 0 ? started : -1);                                     \
+    return visit.leave(result);                                                                   \
   }
 
 SPAWN_HOOK(posix_spawn)
 SPAWN_HOOK(posix_spawnp)
 
+namespace {
+
+// Comes back when there is no such program.
+template <class Exec>
+int exec_in_turn(Visit& visit, Exec exec) {
+  if (is_controlled()) become_program();
+  const int result = exec();
+  if (is_controlled()) stay_program();
+  return visit.leave(result);
+}
+
+}  // namespace
+
+#define EXEC(environment, call)                  \
+  Visit visit(Api::execve, CALLER);              \
+  char* const* followed = FOLLOWED(environment); \
+  return exec_in_turn(visit, [&] { return call; })
+
 HOOK(int, execve, (const char* path, char* const* arguments, char* const* environment)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execve(path, arguments, FOLLOWED(environment)));
+  EXEC(environment, real::execve(path, arguments, followed));
 }
 
 HOOK(int, execvpe, (const char* file, char* const* arguments, char* const* environment)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execvpe(file, arguments, FOLLOWED(environment)));
+  EXEC(environment, real::execvpe(file, arguments, followed));
 }
 
 HOOK(int, fexecve, (int file, char* const* arguments, char* const* environment)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::fexecve(file, arguments, FOLLOWED(environment)));
+  EXEC(environment, real::fexecve(file, arguments, followed));
 }
 
 HOOK(int, execveat,
      (int folder, const char* path, char* const* arguments, char* const* environment, int flags)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execveat(folder, path, arguments, FOLLOWED(environment), flags));
+  EXEC(environment, real::execveat(folder, path, arguments, followed, flags));
 }
 
 UNFLAKE_DEFINE(int, execv, (const char* path, char* const* arguments)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execve(path, arguments, FOLLOWED(environ)));
+  EXEC(environ, real::execve(path, arguments, followed));
 }
 
 UNFLAKE_DEFINE(int, execvp, (const char* file, char* const* arguments)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execvpe(file, arguments, FOLLOWED(environ)));
+  EXEC(environ, real::execvpe(file, arguments, followed));
 }
 
 namespace {
@@ -162,8 +195,7 @@ UNFLAKE_DEFINE(int, execl, (const char* path, const char* first, ...)) {
   va_start(list, first);
   GATHER(words, first, list)
   va_end(list);
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execve(path, words, FOLLOWED(environ)));
+  EXEC(environ, real::execve(path, words, followed));
 }
 
 UNFLAKE_DEFINE(int, execlp, (const char* file, const char* first, ...)) {
@@ -171,8 +203,7 @@ UNFLAKE_DEFINE(int, execlp, (const char* file, const char* first, ...)) {
   va_start(list, first);
   GATHER(words, first, list)
   va_end(list);
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execvpe(file, words, FOLLOWED(environ)));
+  EXEC(environ, real::execvpe(file, words, followed));
 }
 
 UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
@@ -181,8 +212,7 @@ UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
   GATHER(words, first, list)
   char* const* environment = va_arg(list, char* const*);
   va_end(list);
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execve(path, words, FOLLOWED(environment)));
+  EXEC(environment, real::execve(path, words, followed));
 }
 
 // At the end of main and here another thread may still go first.
@@ -197,6 +227,18 @@ HOOK(void, quick_exit, (int status)) {
   resolve_real_functions();
   hold_exit();
   real::quick_exit(status);
+}
+
+HOOK(void, _exit, (int status)) {
+  resolve_real_functions();
+  end_turns_of_process();
+  real::_exit(status);
+}
+
+HOOK(void, _Exit, (int status)) {
+  resolve_real_functions();
+  end_turns_of_process();
+  real::_Exit(status);
 }
 
 }  // namespace unflake::agent

@@ -34,6 +34,10 @@ const timespec* as_time(long word) {
   return reinterpret_cast<const timespec*>(word);
 }
 
+bool is_shared_futex(long operation) {
+  return (operation & FUTEX_PRIVATE_FLAG) == 0;
+}
+
 bool is_futex_wait(int operation) {
   return operation == FUTEX_WAIT || operation == FUTEX_WAIT_BITSET || operation == FUTEX_LOCK_PI ||
          operation == FUTEX_WAIT_REQUEUE_PI || operation == FUTEX_LOCK_PI2;
@@ -43,7 +47,7 @@ bool is_futex_wait(int operation) {
 long wait_in_turn(const Visit& visit, const Arguments& with, const Subject& subject) {
   const int64_t span = visit.other_time() >= 0 ? visit.other_time() : subject.value;
   const long result = wait_on_futex(visit, reinterpret_cast<const uint32_t*>(with.a),
-                                    static_cast<uint32_t>(with.c), span);
+                                    is_shared_futex(with.b), static_cast<uint32_t>(with.c), span);
   if (result == 0) return 0;
   errno = static_cast<int>(-result);
   return -1;
@@ -56,7 +60,8 @@ long wake_in_turn(const Visit& visit, const Arguments& with) {
   const int operation = static_cast<int>(with.b) & FUTEX_CMD_MASK;
   const bool is_wake = operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET;
   const uint32_t most = is_wake ? static_cast<uint32_t>(with.c) : UINT_MAX;
-  const uint32_t woken = wake(Wait::futex, reinterpret_cast<void*>(with.a), most);
+  const uint64_t queue = queue_of(reinterpret_cast<void*>(with.a), is_shared_futex(with.b));
+  const uint32_t woken = wake(Wait::futex, queue, most);
   const long result = pass_on(SYS_futex, with);
   return result < 0 ? result : result + woken;
 }

@@ -213,7 +213,7 @@ Woken take_for_descriptor(Step step, short events, int flags) {
 
 Woken take_for_thread(Step step) {
   Participant* target = participant_of(static_cast<pthread_t>(step.object));
-  step.address = target;
+  step.id = target != nullptr ? static_cast<int32_t>(target->number) : 0;
   step.object = target != nullptr ? target->number | thread_object : 0;
   if (target == nullptr) step.wait = Wait::nothing;
   const Woken how = take_again(step);
@@ -235,17 +235,12 @@ bool releases(Api api) {
   }
 }
 
-bool starts_process(Api api) {
-  return api == Api::fork || api == Api::posix_spawn || api == Api::posix_spawnp;
-}
-
 }  // namespace
 
 void Turn::take(const Visit& visit, const Subject& subject, int flags) {
   const Manner manner = manner_of(visit.api());
   if (!manner.is_point) return;
   if (subject.value == wrong_time) return;
-  if (starts_process(visit.api())) note_unrepeatable("a process that the test has started");
   Step step = step_of(visit, manner.wait, subject.object);
   step.writes = manner.writes;
   step.yields = manner.yields;
@@ -274,9 +269,15 @@ void Turn::take(const Visit& visit, const Subject& subject, int flags) {
 
 namespace {
 
-// Of another process too, which no list of ours can have.
 bool is_shared(const pthread_cond_t& condition) {
   return (condition.__data.__wrefs & 1) != 0;
+}
+
+// glibc's words of a barrier: the third is the number of threads, the fourth whether it is shared.
+uint32_t word_of(const pthread_barrier_t& barrier, size_t number) {
+  uint32_t word;
+  memcpy(&word, barrier.__size + number * sizeof word, sizeof word);
+  return word;
 }
 
 int lock_again(const Visit& visit, pthread_mutex_t* mutex) {
@@ -289,13 +290,13 @@ int lock_again(const Visit& visit, pthread_mutex_t* mutex) {
 
 int wait_for_condition(const Visit& visit, pthread_cond_t* condition, pthread_mutex_t* mutex,
                        const Subject& subject) {
-  if (is_shared(*condition)) note_unrepeatable("a condition that processes share");
   Step before = step_of(visit, Wait::nothing, reinterpret_cast<uint64_t>(condition));
   if (before.may_switch) take_step(before);
   const int failed_unlock = real::pthread_mutex_unlock(mutex);
   if (failed_unlock != 0) return failed_unlock;
   Step step = step_of(visit, Wait::condition, reinterpret_cast<uint64_t>(condition));
   step.mutex = mutex;
+  step.queue = queue_of(condition, is_shared(*condition));
   step.deadline = deadline_after(span_of(visit, subject));
   take_step(step);
   const Woken how = woken();
@@ -306,17 +307,18 @@ int wait_for_condition(const Visit& visit, pthread_cond_t* condition, pthread_mu
 }
 
 void wake_condition(const void* condition, uint32_t count) {
-  if (is_controlled()) wake(Wait::condition, condition, count);
+  if (!is_controlled()) return;
+  const bool shared = is_shared(*static_cast<const pthread_cond_t*>(condition));
+  wake(Wait::condition, queue_of(condition, shared), count);
 }
 
-// glibc keeps the number of threads in the third word.
 int wait_at_barrier(const Visit& visit, pthread_barrier_t* barrier) {
-  uint32_t needed;
-  memcpy(&needed, barrier->__size + 2 * sizeof needed, sizeof needed);
+  const uint32_t needed = word_of(*barrier, 2);
   Step step = step_of(visit, Wait::nothing, reinterpret_cast<uint64_t>(barrier));
   if (step.may_switch) take_step(step);
-  if (count_waiting(Wait::barrier, barrier) + 1 >= needed) {
-    wake(Wait::barrier, barrier, UINT_MAX);
+  step.queue = queue_of(barrier, word_of(*barrier, 3) != 0);
+  if (count_waiting(Wait::barrier, step.queue) + 1 >= needed) {
+    wake(Wait::barrier, step.queue, UINT_MAX);
     return PTHREAD_BARRIER_SERIAL_THREAD;
   }
   step.wait = Wait::barrier;
@@ -324,11 +326,13 @@ int wait_at_barrier(const Visit& visit, pthread_barrier_t* barrier) {
   return 0;
 }
 
-long wait_on_futex(const Visit& visit, const uint32_t* word, uint32_t expected, int64_t span) {
+long wait_on_futex(const Visit& visit, const uint32_t* word, bool is_shared, uint32_t expected,
+                   int64_t span) {
   Step step = step_of(visit, Wait::nothing, reinterpret_cast<uint64_t>(word));
   if (step.may_switch) take_step(step);
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != expected) return -EAGAIN;
   step.wait = Wait::futex;
+  step.queue = queue_of(word, is_shared);
   step.deadline = deadline_after(span);
   take_step(step);
   switch (woken()) {

@@ -53,7 +53,8 @@ void wake_condition(const void* condition, uint32_t count);
 int wait_at_barrier(const Visit& visit, pthread_barrier_t* barrier);
 
 // 0 or a negated errno.
-long wait_on_futex(const Visit& visit, const uint32_t* word, uint32_t expected, int64_t span);
+long wait_on_futex(const Visit& visit, const uint32_t* word, bool is_shared, uint32_t expected,
+                   int64_t span);
 
 // Until one of them is ready.
 Woken wait_for_descriptors(const Visit& visit, pollfd* descriptors, uint32_t count, int64_t span,

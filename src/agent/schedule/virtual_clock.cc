@@ -1,23 +1,21 @@
 #include "agent/schedule/virtual_clock.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/time.h>
 #include <time.h>
 
 #include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
-#include "agent/schedule/scheduler.h"
+#include "agent/schedule/baton.h"
 #include "agent/schedule/turns.h"
 
 namespace unflake::agent {
 namespace {
 
-constexpr clockid_t most_clocks = 12;
 constexpr int64_t look_ns = 1000;
 constexpr uint32_t looks_until_yield = 16;
-
-int64_t began[most_clocks];
 
 constinit thread_local struct {
   uint64_t steps;
@@ -28,17 +26,17 @@ constinit thread_local struct {
 
 bool is_virtual(clockid_t clock) {
   return clock >= 0 && clock < most_clocks && clock != CLOCK_PROCESS_CPUTIME_ID &&
-         clock != CLOCK_THREAD_CPUTIME_ID && began[clock] != 0;
+         clock != CLOCK_THREAD_CPUTIME_ID && state->clocks_began[clock] != 0;
 }
 
 void begin_virtual_clock() {
   for (clockid_t clock = 0; clock < most_clocks; ++clock)
-    began[clock] = static_cast<int64_t>(now_ns(clock));
+    state->clocks_began[clock] = static_cast<int64_t>(now_ns(clock));
 }
 
 int64_t program_now(clockid_t clock) {
   if (!is_controlled() || !is_virtual(clock)) return static_cast<int64_t>(now_ns(clock));
-  return began[clock] + virtual_now();
+  return state->clocks_began[clock] + virtual_now();
 }
 
 int64_t look_at_clock(clockid_t clock) {
@@ -61,18 +59,6 @@ extern int (*timer_settime)(timer_t timer, int flags, const itimerspec* value, i
 
 namespace {
 
-struct Timer {
-  bool is_set;
-  TimerKind kind;
-  uint64_t id;
-  int64_t deadline;
-  int64_t interval;
-};
-
-constexpr size_t most_timers = 256;
-Timer timers[most_timers];
-size_t used = 0;  // behind these none is set
-
 constexpr size_t most_of_system = 64;
 uint64_t of_system[most_of_system];
 size_t of_system_count = 0;
@@ -80,15 +66,18 @@ size_t of_system_count = 0;
 constexpr int64_t shortest_delay = 1000;
 
 Timer* find(TimerKind kind, uint64_t id) {
-  for (size_t i = 0; i < used; ++i)
-    if (timers[i].is_set && timers[i].kind == kind && timers[i].id == id) return &timers[i];
+  for (uint32_t i = 0; i < state->timers_used; ++i) {
+    Timer& timer = state->timers[i];
+    if (timer.is_set && timer.process == own_process && timer.kind == kind && timer.id == id)
+      return &timer;
+  }
   return nullptr;
 }
 
 Timer* room_for_one() {
-  for (size_t i = 0; i < used; ++i)
-    if (!timers[i].is_set) return &timers[i];
-  return used < most_timers ? &timers[used++] : nullptr;
+  for (uint32_t i = 0; i < state->timers_used; ++i)
+    if (!state->timers[i].is_set) return &state->timers[i];
+  return state->timers_used < most_timers ? &state->timers[state->timers_used++] : nullptr;
 }
 
 // A descriptor is readable, and a signal there, a moment after its timer was set; the next decision
@@ -132,7 +121,7 @@ TimerSetting set_virtual_timer(TimerKind kind, uint64_t id, const TimerSetting& 
   if (timer == nullptr)
     note_unrepeatable("more timers than can be controlled");
   else
-    *timer = {true, kind, id, virtual_now() + setting.span, setting.interval};
+    *timer = {true, kind, own_process, id, virtual_now() + setting.span, setting.interval};
   return before;
 }
 
@@ -152,21 +141,51 @@ bool is_left_to_system(uint64_t posix_timer) {
 
 int64_t next_timer() {
   int64_t next = forever;
-  for (size_t i = 0; i < used; ++i)
-    if (timers[i].is_set && timers[i].deadline < next) next = timers[i].deadline;
+  for (uint32_t i = 0; i < state->timers_used; ++i)
+    if (state->timers[i].is_set && state->timers[i].deadline < next)
+      next = state->timers[i].deadline;
   return next;
 }
 
-void fire_timers(int64_t delay_ns) {
+namespace {
+
+void begin_next_interval(Timer& timer) {
   const int64_t now = virtual_now();
-  for (size_t i = 0; i < used; ++i) {
-    Timer& timer = timers[i];
-    if (!timer.is_set || timer.deadline > now) continue;
-    timer.is_set = timer.interval > 0;
-    if (timer.is_set)
-      timer.deadline += (1 + (now - timer.deadline) / timer.interval) * timer.interval;
+  timer.is_set = timer.interval > 0;
+  if (timer.is_set)
+    timer.deadline += (1 + (now - timer.deadline) / timer.interval) * timer.interval;
+}
+
+// Its threads are all out of sight. The alarm clock is one that anybody can ring.
+void ring_for(Timer& timer) {
+  begin_next_interval(timer);
+  note_unrepeatable("a timer of a process out of sight");
+  if (timer.kind == TimerKind::interval) raw_syscall(__NR_kill, timer.process, SIGALRM);
+}
+
+}  // namespace
+
+void fire_own_timers(int64_t delay_ns) {
+  for (uint32_t i = 0; i < state->timers_used; ++i) {
+    Timer& timer = state->timers[i];
+    if (!timer.is_set || timer.process != own_process || timer.deadline > virtual_now()) continue;
+    begin_next_interval(timer);
     go_off(timer, delay_ns);
   }
+}
+
+void fire_timers(int64_t delay_ns) {
+  fire_own_timers(delay_ns);
+  for (uint32_t i = 0; i < state->timers_used; ++i) {
+    Timer& timer = state->timers[i];
+    if (timer.is_set && timer.deadline <= virtual_now() && !ask_process(timer.process))
+      ring_for(timer);
+  }
+}
+
+void forget_timers_of(uint32_t process) {
+  for (uint32_t i = 0; i < state->timers_used; ++i)
+    if (state->timers[i].process == process) state->timers[i].is_set = false;
 }
 
 }  // namespace unflake::agent

@@ -6,7 +6,7 @@
 namespace unflake::agent {
 
 // The time that a controlled run sees: it begins with the real one and passes by steps and jumps.
-// Clocks of processors and of other processes stay what they are.
+// Clocks of processors and of processes out of control stay what they are.
 void begin_virtual_clock();
 
 // The time of a clock as the program is to see it.
@@ -37,8 +37,11 @@ void forget_timer(TimerKind kind, uint64_t id);
 void leave_to_system(uint64_t posix_timer);
 bool is_left_to_system(uint64_t posix_timer);
 
-int64_t next_timer();  // forever: there is none
-// Sets those off whose time has come: at once, or after some real time.
+int64_t next_timer();  // of any process; forever: there is none
+// Sets those off whose time has come: at once, or after some real time. Each process does it for
+// its own and is asked to.
 void fire_timers(int64_t delay_ns = 1000);
+void fire_own_timers(int64_t delay_ns = 1000);
+void forget_timers_of(uint32_t process);
 
 }  // namespace unflake::agent

@@ -270,10 +270,68 @@ TEST(Schedule, A_loop_that_only_looks_at_memory_loses_its_turn) {
   EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("computed without a switch point"));
 }
 
-TEST(Schedule, A_process_that_the_test_starts_is_waited_for_in_real_time) {
-  const ExperimentResult result = Scheduled("child").run(Sampler::stay, 1);
-  EXPECT_EQ(result.process.output.text(), "a child\n");
-  EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("process"));
+TEST(Schedule, A_child_takes_turns_with_its_parent) {
+  for (const Sampler sampler : samplers) {
+    const ExperimentResult result = Scheduled("child").run(sampler, 1);
+    EXPECT_EQ(result.process.output.text(), "a child\n");
+    EXPECT_THAT(control_of(result).not_repeatable, IsEmpty());
+  }
+}
+
+// The texts of some seeds, each of which gives the same run again.
+std::set<std::string> orders_of_processes(const std::string& action) {
+  Scheduled program(action);
+  std::set<std::string> texts;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const ExperimentResult first = program.run(Sampler::random_walk, seed);
+    const ExperimentResult again = program.run(Sampler::random_walk, seed);
+    EXPECT_EQ(first.outcome.kind, OutcomeKind::pass);
+    EXPECT_THAT(control_of(first).not_repeatable, IsEmpty());
+    EXPECT_EQ(again.process.output.text(), first.process.output.text());
+    EXPECT_EQ(control_of(again).digest, control_of(first).digest);
+    EXPECT_EQ(control_of(again).virtual_time, control_of(first).virtual_time);
+    texts.insert(first.process.output.text());
+  }
+  return texts;
+}
+
+TEST(Schedule, Threads_of_all_processes_take_turns_and_share_locks_and_clock) {
+  EXPECT_GT(orders_of_processes("family").size(), 2u);
+}
+
+TEST(Schedule, Programs_that_the_test_starts_take_turns_with_it) {
+  EXPECT_GT(orders_of_processes("programs").size(), 1u);
+}
+
+TEST(Schedule, Processes_can_be_in_a_deadlock_with_each_other) {
+  Scheduled program("family-quarrel");
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    const ExperimentResult result = program.run(Sampler::random_walk, seed);
+    const ControlledRun& run = control_of(result);
+    if (run.deadlock.empty()) continue;
+    EXPECT_EQ(result.outcome.kind, OutcomeKind::timeout);
+    EXPECT_LT(result.process.duration, 5s);
+    ASSERT_EQ(run.deadlock.size(), 2u);
+    EXPECT_EQ(run.deadlock[0].held_by, run.deadlock[1].thread);
+    EXPECT_EQ(run.deadlock[1].held_by, run.deadlock[0].thread);
+    return;
+  }
+  FAIL() << "no deadlock";
+}
+
+TEST(Schedule, A_program_that_cannot_be_controlled_is_waited_for_in_real_time_and_named) {
+  const ExperimentResult result = Scheduled("static-program").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "ended\n");
+  EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("static_agent"));
+}
+
+TEST(Schedule, A_process_that_crashes_or_is_killed_holds_nobody_up) {
+  Scheduled program("lost-children");
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const ExperimentResult result = program.run(Sampler::random_walk, seed);
+    EXPECT_EQ(result.process.output.text(), "lost\n");
+    EXPECT_LT(result.process.duration, 5s);
+  }
 }
 
 TEST(Schedule, A_program_with_ThreadSanitizer_is_not_controlled_and_says_why) {
