@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/clock.h"
@@ -23,6 +25,25 @@ long read_facts(const char* path, char* text, size_t size) {
   raw_syscall(__NR_close, file);
   text[length > 0 ? length : 0] = '\0';
   return length;
+}
+
+bool has_lived(uint32_t process) {
+  for (uint32_t i = 0; i < thread_count(); ++i)
+    if (state->threads[i].process.load() == process) return true;
+  return false;
+}
+
+bool read_signal_facts(uint32_t process, uint32_t tid, SignalFacts& facts) {
+  char path[64], text[4096];
+  snprintf(path, sizeof path, "/proc/%u/task/%u/status", process, tid);
+  if (read_facts(path, text, sizeof text) <= 0) return false;
+  const auto mask = [&](const char* name) {
+    const char* at = strstr(text, name);
+    return at != nullptr ? strtoul(at + strlen(name), nullptr, 16) : 0;
+  };
+  facts = {mask("\nSigPnd:") | mask("\nShdPnd:"), mask("\nSigBlk:"), mask("\nSigCgt:"),
+           mask("\nSigIgn:")};
+  return true;
 }
 
 namespace {
@@ -75,6 +96,15 @@ void let_thread_die() {
   state->dying.store(0);
 }
 
+// Of a process that has ended but still is in its parent's books; 0: it is not.
+pid_t parent_of(uint32_t process) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/%u/stat", process);
+  if (read_facts(path, text, sizeof text) <= 0) return 0;
+  const char* end = strrchr(text, ')');
+  return end != nullptr && strlen(end) > 4 ? atoi(end + 4) : 0;
+}
+
 // What it has open is closed and its parent hears of it only then. One that cannot write what is
 // left of its output, because nobody reads it, is not waited for.
 void let_process_die() {
@@ -90,6 +120,7 @@ void let_process_die() {
   }
   if (asleep >= most_looks_asleep) note_unrepeatable("a process that does not end");
   state->dying_process.store(0);
+  let_signal_arrive(parent_of(process), 0, SIGCHLD);
 }
 
 // A program that was started under control and has not taken part since.

@@ -18,7 +18,14 @@ bool ask_process(uint32_t process);
 // What the system tells in such a file, ended by 0; its length, -1: there is none.
 long read_facts(const char* path, char* text, size_t size);
 
+bool has_lived(uint32_t process);  // under control
 bool is_gone(uint32_t process);
+// Masks of a thread, as the kernel has them.
+struct SignalFacts {
+  uint64_t pending, blocked, caught, ignored;
+};
+bool read_signal_facts(uint32_t process, uint32_t tid, SignalFacts& facts);
+
 // Its threads are no more.
 void bury(uint32_t process);
 

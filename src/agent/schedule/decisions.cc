@@ -128,7 +128,13 @@ bool is_ready(const Participant& thread) {
     case Wait::barrier:
     case Wait::futex:
       return thread.woken;
+    case Wait::signal: {
+      SignalFacts facts;
+      return read_signal_facts(thread.process.load(), tid, facts) &&
+             (facts.pending & step.signals) != 0;
+    }
     case Wait::sleep:
+    case Wait::handler:
     case Wait::outside:
       return false;
   }
@@ -281,12 +287,6 @@ bool look_at_descriptors(int ms) {
   });
   if (are_there_any) raw_syscall(__NR_poll, as_word(all), count, ms);
   return are_there_any;
-}
-
-bool has_lived(uint32_t process) {
-  for (uint32_t i = 0; i < thread_count(); ++i)
-    if (state->threads[i].process.load() == process) return true;
-  return false;
 }
 
 bool has_children() {

@@ -21,6 +21,8 @@ enum class Wait : uint8_t {
   thread,       // its end
   descriptors,  // one of them
   child,        // a process
+  signal,       // one of `signals` is pending
+  handler,      // the program's own has run
   sleep,        // the deadline and nothing else
   condition,    // these three: until another thread wakes it
   barrier,
@@ -45,6 +47,7 @@ struct Step {
   uint32_t descriptor_count;
   int32_t id_type, id, options;  // of a child; `id` is the number of a thread to join
   uint64_t queue;                // of a condition, a barrier or a futex: who wakes names the same
+  uint64_t signals;              // as the kernel has them
   int64_t deadline;              // in virtual time
 };
 inline constexpr uint16_t no_api = 0xffff;
@@ -81,9 +84,10 @@ struct Participant {
   bool interrupted;
   bool is_ready;  // these two: as its process has told
   bool may_time_out;
-  bool is_expected;  // a program that has not begun yet
-  bool is_skipped;   // it has yielded, and nobody has done anything since
-  uint8_t yields;    // in a row
+  bool is_expected;   // a program that has not begun yet
+  bool is_skipped;    // it has yielded, and nobody has done anything since
+  uint8_t yields;     // in a row
+  uint32_t handlers;  // of signals that it has run
 };
 
 }  // namespace unflake::agent

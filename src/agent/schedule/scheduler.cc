@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "agent/clock.h"
 #include "agent/hash.h"
@@ -139,7 +140,8 @@ void leave_timer_behind() {
 
 bool can_be_interrupted(Wait wait) {
   return wait == Wait::sleep || wait == Wait::descriptors || wait == Wait::semaphore ||
-         wait == Wait::futex || wait == Wait::child;
+         wait == Wait::futex || wait == Wait::child || wait == Wait::signal ||
+         wait == Wait::handler;
 }
 
 }  // namespace
@@ -210,6 +212,14 @@ Participant& who_became_program(Participant& any) {
   return state->threads[holder];
 }
 
+// That the system has given to the program at its start.
+void pin_random_bytes() {
+  constexpr size_t count = 16;
+  auto* bytes = reinterpret_cast<unsigned char*>(getauxval(AT_RANDOM));
+  for (size_t i = 0; bytes != nullptr && i < count; ++i)
+    bytes[i] = static_cast<unsigned char>(draw_by_seed());
+}
+
 bool take_part_after_exec() {
   Participant* own = await_own();
   if (own == nullptr) {
@@ -243,6 +253,8 @@ void begin_control() {
   if (!is_first && !take_part_after_exec()) return;
   at_thread_end = end_turns;
   pthread_atfork(nullptr, nullptr, take_part_after_fork);
+  take_time_stamps();
+  pin_random_bytes();
   detail::controlled = true;
 }
 
@@ -537,9 +549,64 @@ InterruptedTurn begin_handler() {
   return interrupted;
 }
 
-void end_handler(const InterruptedTurn& interrupted) {
+bool was_sent_in_turn(const siginfo_t& info) {
+  const bool has_sender = info.si_code == SI_USER || info.si_code == SI_TKILL ||
+                          info.si_code == SI_QUEUE ||
+                          (info.si_signo == SIGCHLD && info.si_code > 0);
+  return has_sender && is_controlled() && has_lived(static_cast<uint32_t>(info.si_pid));
+}
+
+namespace {
+
+bool waits_to_handle(uint32_t process, uint32_t tid) {
+  return find_living([&](const Participant& thread) {
+           return thread.process.load() == process && thread.returned.load() != 0 &&
+                  (tid == 0 || thread.tid.load() == tid);
+         }) != nullptr;
+}
+
+bool does_nothing_by_default(int signal) {
+  return signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT ||
+         signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+// Whether nothing more comes of a signal by itself: it waits to be taken or handled, or was for
+// nobody, or the process is gone.
+bool has_arrived(uint32_t process, uint32_t tid, int signal) {
+  SignalFacts facts;
+  if (is_gone(process) || !read_signal_facts(process, tid != 0 ? tid : process, facts)) return true;
+  const uint64_t bit = uint64_t{1} << (signal - 1);
+  if ((facts.ignored & bit) != 0 || (facts.blocked & facts.pending & bit) != 0) return true;
+  if ((facts.caught & bit) != 0) return waits_to_handle(process, tid);
+  return does_nothing_by_default(signal);
+}
+
+// It has been handled by now.
+bool is_to_self(uint32_t process, uint32_t tid) {
+  if (self == nullptr || process != own_process) return false;
+  return tid == self->tid.load() || (tid == 0 && self->tid.load() == process);
+}
+
+}  // namespace
+
+void let_signal_arrive(pid_t to, pid_t tid, int signal) {
+  constexpr int most_looks = 400;
+  const auto process = static_cast<uint32_t>(to);
+  const auto thread = static_cast<uint32_t>(tid);
+  if (to <= 0 || signal <= 0 || signal > 64 || is_to_self(process, thread) || !has_lived(process))
+    return;
+  for (int looks = 0; looks < most_looks; ++looks) {
+    if (has_arrived(process, thread, signal)) return;
+    const timespec time = to_timespec(50'000);
+    raw_syscall(__NR_nanosleep, as_word(&time), 0);
+  }
+  note_unrepeatable("a signal that did not arrive");
+}
+
+void end_handler(const InterruptedTurn& interrupted, bool was_sent_in_turn) {
   if (!is_controlled() || self == nullptr) return;
   Participant& me = *self;
+  ++me.handlers;
   if (!interrupted.was_waiting) {
     if (is_deciding(me)) me.interrupted = can_be_interrupted(me.next.wait);
     return;
@@ -550,7 +617,7 @@ void end_handler(const InterruptedTurn& interrupted) {
   me.timed_out = interrupted.timed_out;
   me.waits_since = interrupted.waits_since;
   me.interrupted = can_be_interrupted(me.next.wait);
-  note_unrepeatable("a signal handler");
+  if (!was_sent_in_turn) note_unrepeatable("a signal handler");
   Participant& next = decide(me);
   if (&next == &me)
     me.turn.store(1);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <signal.h>
+
 #include "agent/schedule/participants.h"
 
 // One thread of a controlled run runs at a time, whatever its process: the one that holds the
@@ -75,7 +77,11 @@ struct InterruptedTurn {
   uint64_t waits_since;
 };
 InterruptedTurn begin_handler();
-void end_handler(const InterruptedTurn& interrupted);
+void end_handler(const InterruptedTurn& interrupted, bool was_sent_in_turn);
+// By a process of this run, which has waited until the signal was there.
+bool was_sent_in_turn(const siginfo_t& info);
+// After a signal was sent: until it has done what it does at once. `tid` 0: to the whole process.
+void let_signal_arrive(pid_t process, pid_t tid, int signal);
 
 // The virtual clock: ns since control began. Only who holds the baton moves it.
 int64_t virtual_now();

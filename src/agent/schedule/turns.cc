@@ -5,8 +5,10 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
 
@@ -108,11 +110,6 @@ Manner manner_of(Api api) {
     case Api::mq_receive:
     case Api::mq_timedsend:
     case Api::mq_timedreceive:
-    case Api::pause:
-    case Api::sigsuspend:
-    case Api::sigwait:
-    case Api::sigwaitinfo:
-    case Api::sigtimedwait:
       return {Wait::outside};
     default:
       return {};
@@ -180,8 +177,24 @@ Woken woken() {
   return me->interrupted ? Woken::interrupted : Woken::ready;
 }
 
+bool can_be_cancelled(Wait wait) {
+  switch (wait) {
+    case Wait::semaphore:
+    case Wait::thread:
+    case Wait::descriptors:
+    case Wait::child:
+    case Wait::signal:
+    case Wait::handler:
+    case Wait::sleep:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // A cancelled thread ends here.
 Woken take(const Step& step) {
+  if (can_be_cancelled(step.wait)) pthread_testcancel();
   if (!step.may_switch && goes_on(step)) return Woken::ready;
   take_step(step);
   const Woken how = woken();
@@ -192,6 +205,18 @@ Woken take(const Step& step) {
 bool never_blocks(int descriptor) {
   const long flags = raw_syscall(__NR_fcntl, descriptor, F_GETFL);
   return failed(flags) || (flags & O_NONBLOCK) != 0;
+}
+
+// -1: it has none, or is no socket.
+int64_t time_out_of(int descriptor, short events) {
+  timeval time{};
+  socklen_t size = sizeof time;
+  const int option = events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO;
+  if (failed(raw_syscall(__NR_getsockopt, descriptor, SOL_SOCKET, option, as_word(&time),
+                         as_word(&size))))
+    return -1;
+  const int64_t ns = to_ns({time.tv_sec, time.tv_usec * 1000});
+  return ns > 0 ? ns : -1;
 }
 
 // Calls that a signal does not end, or that are made again afterwards.
@@ -208,6 +233,7 @@ Woken take_for_descriptor(Step step, short events, int flags) {
   step.descriptors = &watched;
   step.descriptor_count = 1;
   if ((flags & MSG_DONTWAIT) != 0 || never_blocks(descriptor)) step.wait = Wait::nothing;
+  if (step.wait != Wait::nothing) step.deadline = deadline_after(time_out_of(descriptor, events));
   return take_again(step);
 }
 
@@ -292,6 +318,7 @@ int wait_for_condition(const Visit& visit, pthread_cond_t* condition, pthread_mu
                        const Subject& subject) {
   Step before = step_of(visit, Wait::nothing, reinterpret_cast<uint64_t>(condition));
   if (before.may_switch) take_step(before);
+  pthread_testcancel();
   const int failed_unlock = real::pthread_mutex_unlock(mutex);
   if (failed_unlock != 0) return failed_unlock;
   Step step = step_of(visit, Wait::condition, reinterpret_cast<uint64_t>(condition));
@@ -358,6 +385,30 @@ Woken wait_for_descriptors(const Visit& visit, pollfd* descriptors, uint32_t cou
   } else if (count == 0) {
     step.wait = Wait::sleep;
   }
+  return take(step);
+}
+
+// A signal that was held back may be handled as soon as the mask allows it.
+void wait_for_handler(const Visit& visit, const sigset_t* mask) {
+  Participant* me = this_participant();
+  if (me == nullptr) return;
+  const uint32_t before = me->handlers;
+  uint64_t blocked = 0, own = 0;
+  if (mask != nullptr) {
+    memcpy(&blocked, mask, sizeof blocked);
+    raw_syscall(__NR_rt_sigprocmask, SIG_SETMASK, as_word(&blocked), as_word(&own),
+                kernel_mask_size);
+  }
+  const Step step = step_of(visit, Wait::handler, 0);
+  while (me->handlers == before) take(step);
+  if (mask != nullptr)
+    raw_syscall(__NR_rt_sigprocmask, SIG_SETMASK, as_word(&own), 0, kernel_mask_size);
+}
+
+Woken wait_for_signal(const Visit& visit, const sigset_t& signals, int64_t span) {
+  Step step = step_of(visit, Wait::signal, 0);
+  memcpy(&step.signals, &signals, sizeof step.signals);
+  step.deadline = deadline_after(span);
   return take(step);
 }
 

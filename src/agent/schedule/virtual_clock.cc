@@ -1,8 +1,13 @@
 #include "agent/schedule/virtual_clock.h"
 
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <time.h>
 
 #include "agent/clock.h"
@@ -47,6 +52,106 @@ int64_t look_at_clock(clockid_t clock) {
     looking = {steps_so_far(), 0};
   }
   return program_now(clock);
+}
+
+namespace {
+
+bool stamps_taken = false;
+uint64_t vdso_begin = 0, vdso_end = 0;
+
+void find_vdso() {
+  constexpr uint64_t usual_size = 0x2000;
+  vdso_begin = getauxval(AT_SYSINFO_EHDR);
+  vdso_end = vdso_begin + usual_size;
+}
+
+bool set_time_stamps(int how) {
+  return !failed(raw_syscall(__NR_prctl, PR_SET_TSC, how));
+}
+
+// For clocks of the vDSO, which know the real counter only.
+uint64_t real_time_stamp() {
+  set_time_stamps(PR_TSC_ENABLE);
+  uint32_t low, high;
+  asm volatile("rdtsc" : "=a"(low), "=d"(high));
+  set_time_stamps(PR_TSC_SIGSEGV);
+  return uint64_t{high} << 32 | low;
+}
+
+uint64_t time_stamp_at(uint64_t instruction) {
+  if (instruction < vdso_begin || instruction >= vdso_end)
+    return static_cast<uint64_t>(look_at_clock(CLOCK_MONOTONIC));
+  note_unrepeatable("a clock of the vDSO that was read without the C library");
+  return real_time_stamp();
+}
+
+}  // namespace
+
+namespace {
+
+bool is_of_system(const char* path) {
+  return strncmp(path, "/lib", 4) == 0 || strncmp(path, "/usr/lib", 8) == 0 ||
+         strstr(path, "libunflake-agent") != nullptr || strstr(path, "vdso") != nullptr;
+}
+
+bool has_time_stamps(const uint8_t* code, size_t size) {
+  const uint8_t* const end = code + size;
+  for (const uint8_t* at = code; at + 2 < end; ++at) {
+    at = static_cast<const uint8_t*>(memchr(at, 0x0f, static_cast<size_t>(end - at) - 2));
+    if (at == nullptr) return false;
+    if (at[1] == 0x31 || (at[1] == 0x01 && at[2] == 0xf9)) return true;
+  }
+  return false;
+}
+
+int look_for_time_stamps(dl_phdr_info* image, size_t, void*) {
+  if (is_of_system(image->dlpi_name)) return 0;
+  for (int i = 0; i < image->dlpi_phnum; ++i) {
+    const auto& segment = image->dlpi_phdr[i];
+    const auto* code = reinterpret_cast<const uint8_t*>(image->dlpi_addr + segment.p_vaddr);
+    if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0 &&
+        (segment.p_flags & PF_R) != 0 && has_time_stamps(code, segment.p_memsz))
+      return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void leave_time_stamps(bool leave) {
+  if (stamps_taken) set_time_stamps(leave ? PR_TSC_ENABLE : PR_TSC_SIGSEGV);
+}
+
+void take_time_stamps() {
+  if (dl_iterate_phdr(look_for_time_stamps, nullptr) == 0) return;
+  find_vdso();
+  stamps_taken = set_time_stamps(PR_TSC_SIGSEGV);
+  if (stamps_taken) ask_kernel_for_time();
+}
+
+bool time_stamps_are_taken() {
+  return stamps_taken;
+}
+
+// rdtsc is 0f 31, and rdtscp, which also tells the processor, 0f 01 f9. A tick is a nanosecond.
+bool read_time_stamp(ucontext_t* context) {
+  greg_t* registers = context->uc_mcontext.gregs;
+  const auto at = static_cast<uint64_t>(registers[REG_RIP]);
+  if (!stamps_taken || at == 0) return false;
+  uint8_t code[3] = {};
+  const iovec here{code, sizeof code}, there{reinterpret_cast<void*>(at), sizeof code};
+  if (failed(raw_syscall(__NR_process_vm_readv, own_process, as_word(&here), 1, as_word(&there), 1,
+                         0)))
+    return false;
+  const bool plain = code[0] == 0x0f && code[1] == 0x31;
+  const bool with_processor = code[0] == 0x0f && code[1] == 0x01 && code[2] == 0xf9;
+  if (!plain && !with_processor) return false;
+  const uint64_t stamp = time_stamp_at(at);
+  registers[REG_RAX] = static_cast<greg_t>(stamp & 0xffffffff);
+  registers[REG_RDX] = static_cast<greg_t>(stamp >> 32);
+  if (with_processor) registers[REG_RCX] = 0;
+  registers[REG_RIP] += plain ? 2 : 3;
+  return true;
 }
 
 }  // namespace unflake::agent

@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <time.h>
+#include <ucontext.h>
 
 namespace unflake::agent {
 
@@ -15,6 +16,17 @@ int64_t program_now(clockid_t clock);
 // A look at a clock by the program. Who looks again and again waits for time to pass.
 bool is_virtual(clockid_t clock);
 int64_t look_at_clock(clockid_t clock);
+
+// When code of the program reads the processor's time stamp counter: from here on it is a clock
+// like others. Reading it is a fault, which becomes a look. Where the system cannot do that, and in
+// libraries that are loaded later, it stays what it is.
+void take_time_stamps();
+bool time_stamps_are_taken();
+// Programs that this thread starts inherit the fault, but not what becomes of it: meanwhile there
+// is none.
+void leave_time_stamps(bool leave);
+// Whether the fault was that; then the context is behind the instruction.
+bool read_time_stamp(ucontext_t* context);
 
 }  // namespace unflake::agent
 

@@ -334,6 +334,100 @@ TEST(Schedule, A_process_that_crashes_or_is_killed_holds_nobody_up) {
   }
 }
 
+TEST(Schedule, The_time_stamp_counter_is_a_clock_like_others) {
+  const ExperimentResult result = Scheduled("stamps").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "stamped\n");
+  EXPECT_LT(result.process.duration, 4s);
+}
+
+TEST(Schedule, Random_numbers_from_everywhere_are_those_of_the_seed) {
+  Scheduled program("random");
+  const std::string first = program.run(Sampler::stay, 1).process.output.text();
+  EXPECT_EQ(std::ranges::count(first, ' '), 6);
+  EXPECT_EQ(program.run(Sampler::stay, 1).process.output.text(), first);
+  EXPECT_NE(program.run(Sampler::stay, 2).process.output.text(), first);
+}
+
+TEST(Schedule, Time_outs_of_sockets_run_out_in_virtual_time) {
+  const ExperimentResult result = Scheduled("silent-sockets").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "silent\n");
+  EXPECT_LT(result.process.duration, 5s);
+  EXPECT_THAT(control_of(result).not_repeatable, IsEmpty());
+}
+
+TEST(Schedule, Signals_between_threads_and_processes_come_at_the_same_point_in_every_run) {
+  Scheduled program("signals");
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const ExperimentResult first = program.run(Sampler::random_walk, seed);
+    const ExperimentResult again = program.run(Sampler::random_walk, seed);
+    EXPECT_EQ(first.process.output.text(), "heard\n");
+    EXPECT_THAT(control_of(first).not_repeatable, IsEmpty());
+    EXPECT_EQ(control_of(again).digest, control_of(first).digest);
+  }
+}
+
+// --- What programs do to themselves, and the run must survive ---
+
+struct Trouble {
+  std::string action;
+  std::string output;
+  std::string reason;  // a part of why the run may be another one next time; empty: it is not
+};
+
+class Troubled : public testing::TestWithParam<Trouble> {};
+
+TEST_P(Troubled, Run_ends_and_tells) {
+  Scheduled program(GetParam().action);
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const ExperimentResult result = program.run(Sampler::random_walk, seed);
+    EXPECT_EQ(result.process.output.text(), GetParam().output);
+    EXPECT_LT(result.process.duration, 15s);
+    if (GetParam().reason.empty())
+      EXPECT_THAT(control_of(result).not_repeatable, IsEmpty());
+    else
+      EXPECT_THAT(control_of(result).not_repeatable, HasSubstr(GetParam().reason));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedule, Troubled,
+                         testing::Values(Trouble{"cancel", "cancelled\n", ""},
+                                         Trouble{"many-threads", "started\n", ""},
+                                         Trouble{"threads-at-once", "started\n", ""},
+                                         Trouble{"leave-main", "left\n", ""},
+                                         Trouble{"exit-elsewhere", "exited\n", ""},
+                                         Trouble{"vfork", "xx\n", "neither fork nor posix_spawn"}),
+                         [](const auto& info) {
+                           std::string name = info.param.action;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(Schedule, A_long_computation_ends_whether_or_not_it_loses_its_turn) {
+  const ExperimentResult result = Scheduled("compute").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "computed\n");
+}
+
+TEST(Schedule, A_program_that_forbids_what_the_agent_needs_ends_and_the_run_says_how) {
+  const ExperimentResult result = Scheduled("no-futexes").run(Sampler::stay, 1);
+  EXPECT_EQ(result.outcome.kind, OutcomeKind::crash);
+  EXPECT_LT(result.process.duration, 10s);
+}
+
+TEST(Schedule, A_realtime_priority_changes_nothing) {
+  Scheduled program("realtime");
+  const std::string first = program.run(Sampler::random_walk, 3).process.output.text();
+  EXPECT_EQ(first, Scheduled("letters").run(Sampler::random_walk, 3).process.output.text());
+}
+
+// Written before the program was changed: what it names is not there any more.
+TEST(Schedule, Decisions_about_what_is_not_there_are_passed_over) {
+  Schedule schedule;
+  for (uint64_t point = 0; point < 100'000; point += 3) schedule.decisions.push_back({point, 900});
+  const ExperimentResult result = Scheduled("letters").run(schedule);
+  EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
+  EXPECT_EQ(result.process.output.text().size(), 7u);
+}
+
 TEST(Schedule, A_program_with_ThreadSanitizer_is_not_controlled_and_says_why) {
   const ExperimentResult result =
       Scheduled(std::vector<std::string>{"scheduled_tsan", "letters"}).run(Sampler::stay, 1);
@@ -344,7 +438,8 @@ TEST(Schedule, A_program_with_ThreadSanitizer_is_not_controlled_and_says_why) {
 TEST(Schedule, Every_timing_api_returns_what_it_would_without_a_schedule) {
   const ExperimentResult result =
       Scheduled(std::vector<std::string>{"every_api"}).run(Sampler::stay, 1);
-  EXPECT_EQ(result.process.output.text(), "every call returned what it should\n");
+  EXPECT_EQ(result.process.output.text(), "every call returned what it should\n")
+      << deadlock_text(*result.trace);
 }
 
 }  // namespace
