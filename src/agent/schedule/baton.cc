@@ -142,6 +142,7 @@ void tell_about_own_threads() {
     if (!is_own(thread)) return;
     thread.is_ready = is_ready(thread);
     thread.may_time_out = may_time_out(thread);
+    thread.timer = timer_of(thread);
     thread.blocker = holder_of_object(thread.next);
     thread.told_in = state->round;
   });

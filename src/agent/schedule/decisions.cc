@@ -148,6 +148,17 @@ bool may_time_out(const Participant& thread) {
   return is_own(thread) ? is_free(*step.mutex, thread.tid.load()) : thread.may_time_out;
 }
 
+int64_t timer_of(const Participant& thread) {
+  if (thread.next.wait != Wait::descriptors) return forever;
+  if (!is_own(thread)) return thread.timer;
+  int64_t first = forever;
+  for (uint32_t i = 0; state->timers_used > 0 && i < thread.next.descriptor_count; ++i) {
+    const int64_t timer = timer_of_descriptor(thread.next.descriptors[i].fd);
+    if (timer < first) first = timer;
+  }
+  return first;
+}
+
 uint32_t holder_of_object(const Step& step) {
   switch (step.wait) {
     case Wait::mutex:
@@ -179,7 +190,7 @@ void pause_for(int64_t ns) {
 
 bool is_candidate(Participant& thread, int64_t horizon) {
   if (thread.life != Life::lives) return false;
-  if (is_ready(thread)) return true;
+  if (is_ready(thread) || timer_of(thread) <= horizon) return true;
   return thread.next.deadline <= horizon && may_time_out(thread);
 }
 
@@ -373,6 +384,15 @@ void jump_to_timer() {
   fire_timers();
 }
 
+// The one for which this thread waits, when it comes before its deadline.
+bool let_timer_go_off(const Participant& thread) {
+  const int64_t timer = timer_of(thread);
+  if (timer == forever || timer > thread.next.deadline) return false;
+  pass_virtual_time(timer - virtual_now());
+  fire_timers();
+  return true;
+}
+
 // Nobody can go on: time passes, or the world acts, or that was it.
 void wait_for_something(uint32_t& looks) {
   constexpr uint32_t most_looks = 2;
@@ -471,7 +491,7 @@ Participant& decide(const Participant& running) {
     write_point(running, point, chosen);
   }
   Participant& next = state->threads[chosen];
-  if (!is_ready(next)) time_out(next);
+  if (!is_ready(next) && !let_timer_go_off(next)) time_out(next);
   digest(next);
   return next;
 }

@@ -10,6 +10,9 @@ bool is_ready(const Participant& thread);
 // Whether it could go on if its deadline came now.
 bool may_time_out(const Participant& thread);
 
+// When the next timer goes off that it waits for as a descriptor; forever: it waits for none.
+int64_t timer_of(const Participant& thread);
+
 // The thread that has what this one waits for, as the system names it; 0: nobody, or not known.
 uint32_t holder_of_object(const Step& step);
 

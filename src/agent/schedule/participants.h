@@ -75,6 +75,7 @@ struct Participant {
   uint32_t blocker;  // who has what it waits for, as its process has told
   pthread_t handle;
   Step next;
+  int64_t timer;         // of its descriptors the next to go off, as its process has told
   uint64_t waits_since;  // the count of steps: who waits longest is woken first
   int64_t enabled_since;
   Life life;

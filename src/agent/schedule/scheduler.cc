@@ -42,7 +42,18 @@ void begin_step(Participant& me) {
   state->sampler.execute(me.number);
 }
 
-void announce(Participant& me, const Step& step) {
+// Descriptors, files and children have other names in every process, and its end is what others may
+// look for: such a step may have to do with any other.
+Step as_seen_by_processes(Step step) {
+  constexpr uint64_t least_of_kinds = uint64_t{1} << 60;
+  if (!step.exits && (step.object < least_of_kinds || step.wait == Wait::thread)) return step;
+  step.object = ~uint64_t{0};
+  step.writes = true;
+  return step;
+}
+
+void announce(Participant& me, const Step& announced) {
+  const Step step = state->has_processes ? as_seen_by_processes(announced) : announced;
   me.next = step;
   me.woken = me.timed_out = me.interrupted = false;
   me.enabled_since = -1;
@@ -369,6 +380,7 @@ void process_was_created(Participant& child, pid_t process) {
   child.tid.store(static_cast<uint32_t>(process));
   child_was_created(child, 0);
   if (child.is_expected) state->starting.add(-1u);
+  state->has_processes = true;
   forked = nullptr;
 }
 

@@ -33,6 +33,7 @@ struct State {
   protocol::Shared<uint32_t> starting;  // programs that are not written down yet
   uint32_t left_by;                     // the last thread of a process that has left its turn
   uint32_t round;                       // of questions to other processes
+  bool has_processes;                   // more than one
   uint32_t next_decision;
   uint32_t exit_decisions;
   uint32_t timers_used;  // behind these none is set

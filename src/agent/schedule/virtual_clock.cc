@@ -244,6 +244,11 @@ bool is_left_to_system(uint64_t posix_timer) {
   return false;
 }
 
+int64_t timer_of_descriptor(int descriptor) {
+  const Timer* timer = find(TimerKind::descriptor, static_cast<uint64_t>(descriptor));
+  return timer != nullptr ? timer->deadline : forever;
+}
+
 int64_t next_timer() {
   int64_t next = forever;
   for (uint32_t i = 0; i < state->timers_used; ++i)

@@ -49,7 +49,8 @@ void forget_timer(TimerKind kind, uint64_t id);
 void leave_to_system(uint64_t posix_timer);
 bool is_left_to_system(uint64_t posix_timer);
 
-int64_t next_timer();  // of any process; forever: there is none
+int64_t timer_of_descriptor(int descriptor);  // of this process; forever: none is set
+int64_t next_timer();                         // of any process; forever: there is none
 // Sets those off whose time has come: at once, or after some real time. Each process does it for
 // its own and is asked to.
 void fire_timers(int64_t delay_ns = 1000);

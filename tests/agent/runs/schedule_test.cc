@@ -216,20 +216,25 @@ TEST(Schedule, Timers_go_off_in_virtual_time) {
   EXPECT_LT(alarmed.process.duration, 5s);
 }
 
+std::set<std::string> texts_with(Scheduled program, Duration stall) {
+  std::set<std::string> texts;
+  Schedule schedule;
+  schedule.sampler = Sampler::random_walk;
+  schedule.stall = stall;
+  for (schedule.seed = 1; schedule.seed <= 30; ++schedule.seed)
+    texts.insert(program.run(schedule).process.output.text());
+  return texts;
+}
+
 TEST(Schedule, Time_passes_over_threads_that_could_go_on_only_as_far_as_they_may_be_stalled) {
-  Scheduled program("worker");
-  const auto texts_with = [&](Duration stall) {
-    std::set<std::string> texts;
-    Schedule schedule;
-    schedule.sampler = Sampler::random_walk;
-    schedule.stall = stall;
-    for (schedule.seed = 1; schedule.seed <= 30; ++schedule.seed)
-      texts.insert(program.run(schedule).process.output.text());
-    return texts;
-  };
-  EXPECT_EQ(texts_with(0ms), std::set<std::string>{"in time\n"});
-  EXPECT_EQ(texts_with(20ms), std::set<std::string>{"in time\n"});
-  EXPECT_EQ(texts_with(100ms), (std::set<std::string>{"in time\n", "late\n"}));
+  EXPECT_EQ(texts_with(Scheduled("worker"), 0ms), std::set<std::string>{"in time\n"});
+  EXPECT_EQ(texts_with(Scheduled("worker"), 20ms), std::set<std::string>{"in time\n"});
+  EXPECT_EQ(texts_with(Scheduled("worker"), 100ms), (std::set<std::string>{"in time\n", "late\n"}));
+}
+
+TEST(Schedule, A_timer_goes_off_before_a_thread_that_may_be_stalled_that_long) {
+  EXPECT_EQ(texts_with(Scheduled("timer-race"), 0ms), std::set<std::string>{"mt\n"});
+  EXPECT_EQ(texts_with(Scheduled("timer-race"), 100ms), (std::set<std::string>{"mt\n", "tm\n"}));
 }
 
 TEST(Schedule, Who_looks_at_the_clock_again_and_again_sees_time_pass) {
