@@ -265,6 +265,19 @@ void lose(Participant& lost, bool sleeps) {
   lost.next.deadline = forever;
 }
 
+// By a process of this run: that one may be waiting for it. A debugger from outside stops a thread
+// for as long as its user likes.
+bool is_stopped_from_within(const Participant& thread, char now) {
+  constexpr char tracer_line[] = "\nTracerPid:";
+  if (now != 't') return now == 'T';
+  char path[64], text[4096];
+  snprintf(path, sizeof path, "/proc/%u/task/%u/status", thread.process.load(), thread.tid.load());
+  if (read_facts(path, text, sizeof text) <= 0) return false;
+  const char* at = strstr(text, tracer_line);
+  return at != nullptr &&
+         has_lived(static_cast<uint32_t>(strtoul(at + strlen(tracer_line), nullptr, 10)));
+}
+
 // By a thread that waits for its turn. The holder may be in a call that nobody has foreseen, or in
 // a loop that waits for memory to change, or its process was killed; then the baton goes to
 // somebody else. Whether this thread has got it.
@@ -287,7 +300,8 @@ bool take_baton_from_the_lost(Participant& watcher, Watch& watch) {
     return decide_instead(lost, watcher);
   }
   if ((holder & deciding) != 0) return false;
-  const bool sleeps = state_of(lost.process.load(), lost.tid.load()) == 'S';
+  const char now = state_of(lost.process.load(), lost.tid.load());
+  const bool sleeps = now == 'S' || is_stopped_from_within(lost, now);
   if (!sleeps && cpu_time_of(lost) - watch.cpu < longest_computation_ns) return false;
   if (!state->holder.change(holder, watcher.number | deciding)) return false;
   if (!can_go_on_without(lost) &&

@@ -11,6 +11,7 @@
 #include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
+#include "agent/schedule/baton.h"
 
 namespace unflake::agent {
 namespace {
@@ -192,8 +193,15 @@ bool can_be_cancelled(Wait wait) {
   }
 }
 
+// In a handler that has interrupted the choice of who goes on: calls are made as they come.
+bool is_within_decision() {
+  const Participant* me = this_participant();
+  return me != nullptr && is_deciding(*me);
+}
+
 // A cancelled thread ends here.
 Woken take(const Step& step) {
+  if (is_within_decision()) return Woken::ready;
   if (can_be_cancelled(step.wait)) pthread_testcancel();
   if (!step.may_switch && goes_on(step)) return Woken::ready;
   take_step(step);
@@ -400,7 +408,7 @@ void wait_for_handler(const Visit& visit, const sigset_t* mask) {
                 kernel_mask_size);
   }
   const Step step = step_of(visit, Wait::handler, 0);
-  while (me->handlers == before) take(step);
+  while (me->handlers == before && !is_within_decision()) take(step);
   if (mask != nullptr)
     raw_syscall(__NR_rt_sigprocmask, SIG_SETMASK, as_word(&own), 0, kernel_mask_size);
 }

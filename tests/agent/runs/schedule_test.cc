@@ -400,6 +400,7 @@ INSTANTIATE_TEST_SUITE_P(Schedule, Troubled,
                                          Trouble{"threads-at-once", "started\n", ""},
                                          Trouble{"leave-main", "left\n", ""},
                                          Trouble{"exit-elsewhere", "exited\n", ""},
+                                         Trouble{"traced", "traced\n", "blocked in a call"},
                                          Trouble{"vfork", "xx\n", "neither fork nor posix_spawn"}),
                          [](const auto& info) {
                            std::string name = info.param.action;
