@@ -27,8 +27,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* help =
-    R"(Makes a failure happen on demand: looks for the delays, at sites in threads, under which the
-test fails, confirms them on fresh runs, and measures how late is too late.
+    R"(Makes a failure happen on demand: looks for the order of threads, or for the delays at sites
+in threads, under which the test fails, confirms them on fresh runs, and measures how late is too late.
 
   unflake reproduce ./server_test Server.Accepts                      any failure that lateness can cause
   unflake reproduce ./server_test --log ci.log                        the one that a CI log shows
@@ -402,7 +402,7 @@ int reproduce_command(const Words& words) {
   line.option("--failure", command.failure,
               "a signature from history, FILE:LINE of a check, or `timeout`");
   line.option("--strategy", command.strategies,
-              "one or more, in this order [guided, then wider ones]:" + strategy_list())
+              "one or more, in this order [schedules, guided, then wider ones]:" + strategy_list())
       .separated_by(',')
       .one_at_a_time();
   line.option("--budget", command.budget, "for everything, the slack included [5m]");

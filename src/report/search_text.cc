@@ -189,7 +189,7 @@ void SearchReport::count(const TrialEnded& trial) {
 void SearchReport::tell(const SearchStarted& search) {
   wants_any_ = search.wanted.empty() && search.signature.empty();
   const std::string wanted =
-      search.wanted.empty() ? "every failure that lateness can cause" : search.wanted;
+      search.wanted.empty() ? "every failure that timing can cause" : search.wanted;
   print(status_line(style_, Tone::plain, "Hunting", std::nullopt,
                     one_line(to_string(search.test->id))));
   print(detail_line("for " + one_line(wanted)));

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 // Delays find in a few runs what only lateness can cause, so that they are not kept waiting.
 constexpr int share_of_first_search = 6;
-constexpr Duration longest_first_search = 15s;
+constexpr Duration longest_first_search = 5s;
 
 ExploreOptions options_for(const Hunt& hunt) {
   ExploreOptions options;
