@@ -77,8 +77,7 @@ class Explaining {
     auto repro = load_repro(*path);
     if (!repro) return repro.error();
     repro_ = std::move(*repro);
-    if (repro_.is_under_control())
-      notes_.push_back("under control it fails when " + repro_.reason);
+    if (repro_.is_under_control()) notes_.push_back("under control it fails when " + repro_.reason);
     if (!command_.html.empty() || command_.json) return {};
     command_.html =
         project_.path("explain/" + std::filesystem::path(*path).stem().string() + ".html");

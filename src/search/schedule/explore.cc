@@ -40,6 +40,22 @@ struct Level {
   }
 };
 
+std::string text_of(const ScheduleLevel& level) {
+  std::string text =
+      level.accesses.empty() ? "exchanges at calls" : "exchanges at calls and memory accesses";
+  if (level.stall > Duration{})
+    text += fmt::format(", threads up to {} late", format_duration(level.stall));
+  return text;
+}
+
+void count(std::vector<ExploreReport::Tally>& tallies, const ScheduleRun& run) {
+  auto tally = std::ranges::find(tallies, run.schedule.sampler, &ExploreReport::Tally::sampler);
+  if (tally == tallies.end())
+    tally = tallies.insert(tally, ExploreReport::Tally{run.schedule.sampler});
+  ++tally->schedules;
+  if (run.hit) ++tally->failures;
+}
+
 class ScheduleSearch {
  public:
   ScheduleSearch(TrialRunner& runner, const ExploreOptions& options)
@@ -129,14 +145,6 @@ class ScheduleSearch {
     return run ? run->controlled().shared_accesses : std::vector<SiteName>{};
   }
 
-  static std::string text_of(const ScheduleLevel& level) {
-    std::string text =
-        level.accesses.empty() ? "exchanges at calls" : "exchanges at calls and memory accesses";
-    if (level.stall > Duration{})
-      text += fmt::format(", threads up to {} late", format_duration(level.stall));
-    return text;
-  }
-
   void sample(Level& level, uint64_t quota) {
     if (level.is_exhausted()) return;
     step(text_of(level.settings));
@@ -156,14 +164,6 @@ class ScheduleSearch {
           return !failing_;
         });
     confirm();
-  }
-
-  static void count(std::vector<ExploreReport::Tally>& tallies, const ScheduleRun& run) {
-    auto tally = std::ranges::find(tallies, run.schedule.sampler, &ExploreReport::Tally::sampler);
-    if (tally == tallies.end())
-      tally = tallies.insert(tally, ExploreReport::Tally{run.schedule.sampler});
-    ++tally->schedules;
-    if (run.hit) ++tally->failures;
   }
 
   // At the finest switch points there are, nobody late: then only decisions matter.

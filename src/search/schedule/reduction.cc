@@ -122,6 +122,166 @@ class FewerSwitches {
   std::optional<size_t> anything_;
 };
 
+uint64_t visits_before(const std::vector<ThreadAccess>& accesses, size_t end,
+                       const ThreadAccess& like) {
+  return static_cast<uint64_t>(std::count_if(
+      accesses.begin(), accesses.begin() + static_cast<ptrdiff_t>(end),
+      [&](const ThreadAccess& one) { return one.thread == like.thread && one.site == like.site; }));
+}
+
+std::map<Visit, size_t> places_in(const ScheduleRun& run) {
+  std::map<Visit, size_t> places;
+  Visits visits;
+  for (const ThreadAccess& access : executed_accesses(run.controlled())) {
+    const uint64_t nth = ++visits[{access.thread, access.site}];
+    if (const SiteName* site = site_of(run.trace(), access))
+      places.emplace(Visit{access.thread, *site, nth}, places.size());
+  }
+  return places;
+}
+
+OrderConstraint order_of_visits(const Visit& waits, const Visit& awaited) {
+  return {waits.thread, waits.site, waits.nth, awaited.thread, awaited.site, awaited.nth};
+}
+
+uint64_t count(const Visits& visits, ThreadNumber thread, uint32_t site) {
+  const auto found = visits.find({thread, site});
+  return found == visits.end() ? 0 : found->second;
+}
+
+uint64_t passed(const Trace& trace, const Visits& visits, const OrderConstraint& order) {
+  for (uint32_t site = 0; site < trace.sites.size(); ++site)
+    if (trace.sites[site].name == order.other_site) return count(visits, order.other, site);
+  return 0;
+}
+
+std::optional<ThreadNumber> awaited_by(const Trace& trace, const ThreadAccess& access,
+                                       const Visits& visits,
+                                       const std::vector<OrderConstraint>& orders) {
+  const SiteName* site = site_of(trace, access);
+  if (site == nullptr) return std::nullopt;
+  for (const OrderConstraint& order : orders) {
+    if (order.thread != access.thread || order.site != *site) continue;
+    if (count(visits, access.thread, access.site) + 1 != order.visit) continue;
+    if (passed(trace, visits, order) < order.other_visit) return order.other;
+  }
+  return std::nullopt;
+}
+
+std::optional<ThreadNumber> instead_of(const Trace& trace, const SwitchPoint& point,
+                                       const PendingAccesses& pending, const Visits& visits,
+                                       const std::vector<OrderConstraint>& orders,
+                                       ThreadNumber awaited) {
+  std::optional<ThreadNumber> instead;
+  for (const ThreadNumber thread : point.enabled) {
+    if (thread == point.chosen) continue;
+    if (awaited_by(trace, pending.of(thread), visits, orders)) continue;
+    if (thread == awaited) return thread;
+    if (!instead) instead = thread;
+  }
+  return instead;
+}
+
+// The first point at which a thread went on that had to wait, and who goes on instead.
+std::optional<Decision> first_correction(const ScheduleRun& run,
+                                         const std::vector<OrderConstraint>& orders) {
+  Visits visits;
+  PendingAccesses pending;
+  for (size_t i = 0; i < run.controlled().points.size(); ++i) {
+    const SwitchPoint& point = run.controlled().points[i];
+    pending.arrive(point);
+    const auto awaited = awaited_by(run.trace(), pending.of(point.chosen), visits, orders);
+    if (awaited)
+      if (const auto instead = instead_of(run.trace(), point, pending, visits, orders, *awaited))
+        return Decision{i, *instead};
+    const ThreadAccess done = pending.of(point.chosen);
+    ++visits[{done.thread, done.site}];
+  }
+  return std::nullopt;
+}
+
+// What has to happen, as a person would say it.
+class OrderWords {
+ public:
+  explicit OrderWords(const ScheduleRun& run)
+      : run_(run), accesses_(executed_accesses(run.controlled())) {}
+
+  std::vector<std::string> operator()(const std::vector<OrderConstraint>& orders) const {
+    std::vector<std::string> all;
+    for (const OrderConstraint& order : orders) all.push_back(sentence(order));
+    if (all.empty()) all = switch_sentences();
+    return all;
+  }
+
+ private:
+  // What comes first is often something between two accesses of the thread that waits.
+  std::string sentence(const OrderConstraint& order) const {
+    const Trace& trace = run_.trace();
+    const std::optional<size_t> first = find(order.other, order.other_site, order.other_visit);
+    const std::string other = thread_text(trace, order.other);
+    const std::string waiting = thread_text(trace, order.thread);
+    const std::string then = place_text(order.site, writes_at(order));
+    if (!first) return fmt::format("{} waits before its {}", waiting, then);
+    const std::string what = place_text(order.other_site, accesses_[*first].writes);
+    for (size_t i = *first; i-- > 0;) {
+      const ThreadAccess& before = accesses_[i];
+      if (before.thread != order.thread || !is_conflict(before, accesses_[*first])) continue;
+      const SiteName* site = site_of(trace, before);
+      if (site == nullptr) continue;
+      return fmt::format("the {} by {} comes between the {} and the {} by {}", what, other,
+                         place_text(*site, before.writes), then, waiting);
+    }
+    return fmt::format("the {} by {} comes before the {} by {}", what, other, then, waiting);
+  }
+
+  std::optional<size_t> find(ThreadNumber thread, const SiteName& name, uint64_t visit) const {
+    for (size_t i = 0; i < accesses_.size(); ++i) {
+      const SiteName* site = site_of(run_.trace(), accesses_[i]);
+      if (accesses_[i].thread == thread && site != nullptr && *site == name && --visit == 0)
+        return i;
+    }
+    return std::nullopt;
+  }
+
+  // Of what the thread does there, or was about to do.
+  bool writes_at(const OrderConstraint& order) const {
+    uint64_t visit = 0;
+    for (const SwitchPoint& point : run_.controlled().points)
+      if (point.thread == order.thread && point.site < run_.trace().sites.size() &&
+          run_.trace().sites[point.site].name == order.site && ++visit == order.visit)
+        return point.writes;
+    return true;
+  }
+
+  std::string place_text(const SiteName& site, bool writes) const {
+    if (!site.api.empty()) return "call at " + to_string(site);
+    return fmt::format("{} at {}", writes ? "write" : "read", site_text(run_.trace(), site));
+  }
+
+  std::vector<std::string> switch_sentences() const {
+    std::vector<std::string> all;
+    const Trace& trace = run_.trace();
+    for (const SwitchPoint& point : run_.controlled().points) {
+      if (point.chosen == undisturbed_choice(point)) continue;
+      const std::string to = thread_text(trace, point.chosen);
+      const std::string from = thread_text(trace, undisturbed_choice(point));
+      all.push_back(point.site < trace.sites.size()
+                        ? fmt::format("{} goes on before {} when {} gets to {}", to, from,
+                                      thread_text(trace, point.thread),
+                                      to_string(trace.sites[point.site].name))
+                        : fmt::format("{} goes on before {}", to, from));
+    }
+    if (all.empty() && run_.schedule.stall > Duration{}) return {};
+    if (all.empty()) return {"no thread has to be interrupted for it"};
+    if (all.size() > most_sentences)
+      return {fmt::format("threads are exchanged {} times; fewer did not do", all.size())};
+    return all;
+  }
+
+  const ScheduleRun& run_;
+  const std::vector<ThreadAccess> accesses_;
+};
+
 class Reducer {
  public:
   Reducer(const RunSchedule& run, const ScheduleRun& failing, uint64_t most_runs)
@@ -132,7 +292,7 @@ class Reducer {
     drop_switches();
     std::vector<OrderConstraint> orders = needed(orders_around_switches());
     Reduction reduction{best_, switches_of(best_.controlled()), std::move(orders), {}};
-    reduction.sentences = sentences(reduction.orders);
+    reduction.sentences = OrderWords(best_)(reduction.orders);
     return reduction;
   }
 
@@ -282,15 +442,6 @@ class Reducer {
     return order;
   }
 
-  static uint64_t visits_before(const std::vector<ThreadAccess>& accesses, size_t end,
-                                const ThreadAccess& like) {
-    return static_cast<uint64_t>(
-        std::count_if(accesses.begin(), accesses.begin() + static_cast<ptrdiff_t>(end),
-                      [&](const ThreadAccess& one) {
-                        return one.thread == like.thread && one.site == like.site;
-                      }));
-  }
-
   // One that is enough alone, else all but those without which the failure stays; none if it takes
   // more than orders.
   std::vector<OrderConstraint> needed(std::vector<OrderConstraint> orders) {
@@ -339,27 +490,12 @@ class Reducer {
         if (place == places.end() || !is_conflict(other, access)) continue;
         const auto other_place = places.find(other_visit);
         if (other_place != places.end() && other_place->second < place->second) continue;
-        orders.push_back(order_of(other_visit, visit));
+        orders.push_back(order_of_visits(other_visit, visit));
         if (orders.size() == most) return orders;
       }
       earlier.emplace_back(access, visit);
     }
     return orders;
-  }
-
-  static std::map<Visit, size_t> places_in(const ScheduleRun& run) {
-    std::map<Visit, size_t> places;
-    Visits visits;
-    for (const ThreadAccess& access : executed_accesses(run.controlled())) {
-      const uint64_t nth = ++visits[{access.thread, access.site}];
-      if (const SiteName* site = site_of(run.trace(), access))
-        places.emplace(Visit{access.thread, *site, nth}, places.size());
-    }
-    return places;
-  }
-
-  static OrderConstraint order_of(const Visit& waits, const Visit& awaited) {
-    return {waits.thread, waits.site, waits.nth, awaited.thread, awaited.site, awaited.nth};
   }
 
   std::optional<ScheduleRun> with_orders(const std::vector<OrderConstraint>& orders) {
@@ -374,137 +510,6 @@ class Reducer {
       run = try_run(decisions);
     }
     return run;
-  }
-
-  // The first point at which a thread went on that had to wait, and who goes on instead.
-  static std::optional<Decision> first_correction(const ScheduleRun& run,
-                                                  const std::vector<OrderConstraint>& orders) {
-    Visits visits;
-    PendingAccesses pending;
-    for (size_t i = 0; i < run.controlled().points.size(); ++i) {
-      const SwitchPoint& point = run.controlled().points[i];
-      pending.arrive(point);
-      const auto awaited = awaited_by(run.trace(), pending.of(point.chosen), visits, orders);
-      if (awaited)
-        if (const auto instead = instead_of(run.trace(), point, pending, visits, orders, *awaited))
-          return Decision{i, *instead};
-      const ThreadAccess done = pending.of(point.chosen);
-      ++visits[{done.thread, done.site}];
-    }
-    return std::nullopt;
-  }
-
-  static std::optional<ThreadNumber> awaited_by(const Trace& trace, const ThreadAccess& access,
-                                                const Visits& visits,
-                                                const std::vector<OrderConstraint>& orders) {
-    const SiteName* site = site_of(trace, access);
-    if (site == nullptr) return std::nullopt;
-    for (const OrderConstraint& order : orders) {
-      if (order.thread != access.thread || order.site != *site) continue;
-      if (count(visits, access.thread, access.site) + 1 != order.visit) continue;
-      if (passed(trace, visits, order) < order.other_visit) return order.other;
-    }
-    return std::nullopt;
-  }
-
-  static uint64_t count(const Visits& visits, ThreadNumber thread, uint32_t site) {
-    const auto found = visits.find({thread, site});
-    return found == visits.end() ? 0 : found->second;
-  }
-  static uint64_t passed(const Trace& trace, const Visits& visits, const OrderConstraint& order) {
-    for (uint32_t site = 0; site < trace.sites.size(); ++site)
-      if (trace.sites[site].name == order.other_site) return count(visits, order.other, site);
-    return 0;
-  }
-
-  static std::optional<ThreadNumber> instead_of(const Trace& trace, const SwitchPoint& point,
-                                                const PendingAccesses& pending,
-                                                const Visits& visits,
-                                                const std::vector<OrderConstraint>& orders,
-                                                ThreadNumber awaited) {
-    std::optional<ThreadNumber> instead;
-    for (const ThreadNumber thread : point.enabled) {
-      if (thread == point.chosen) continue;
-      if (awaited_by(trace, pending.of(thread), visits, orders)) continue;
-      if (thread == awaited) return thread;
-      if (!instead) instead = thread;
-    }
-    return instead;
-  }
-
-  std::vector<std::string> sentences(const std::vector<OrderConstraint>& orders) const {
-    std::vector<std::string> all;
-    const std::vector<ThreadAccess> accesses = executed_accesses(best_.controlled());
-    for (const OrderConstraint& order : orders) all.push_back(sentence(accesses, order));
-    if (all.empty()) all = switch_sentences();
-    return all;
-  }
-
-  // What comes first is often something between two accesses of the thread that waits.
-  std::string sentence(const std::vector<ThreadAccess>& accesses,
-                       const OrderConstraint& order) const {
-    const Trace& trace = best_.trace();
-    const std::optional<size_t> first =
-        find(accesses, order.other, order.other_site, order.other_visit);
-    const std::string other = thread_text(trace, order.other);
-    const std::string waiting = thread_text(trace, order.thread);
-    const std::string then = place_text(order.site, writes_at(order));
-    if (!first) return fmt::format("{} waits before its {}", waiting, then);
-    const std::string what = place_text(order.other_site, accesses[*first].writes);
-    for (size_t i = *first; i-- > 0;) {
-      const ThreadAccess& before = accesses[i];
-      if (before.thread != order.thread || !is_conflict(before, accesses[*first])) continue;
-      const SiteName* site = site_of(trace, before);
-      if (site == nullptr) continue;
-      return fmt::format("the {} by {} comes between the {} and the {} by {}", what, other,
-                         place_text(*site, before.writes), then, waiting);
-    }
-    return fmt::format("the {} by {} comes before the {} by {}", what, other, then, waiting);
-  }
-
-  std::optional<size_t> find(const std::vector<ThreadAccess>& accesses, ThreadNumber thread,
-                             const SiteName& name, uint64_t visit) const {
-    for (size_t i = 0; i < accesses.size(); ++i) {
-      const SiteName* site = site_of(best_.trace(), accesses[i]);
-      if (accesses[i].thread == thread && site != nullptr && *site == name && --visit == 0)
-        return i;
-    }
-    return std::nullopt;
-  }
-
-  // Of what the thread does there, or was about to do.
-  bool writes_at(const OrderConstraint& order) const {
-    uint64_t visit = 0;
-    for (const SwitchPoint& point : best_.controlled().points)
-      if (point.thread == order.thread && point.site < best_.trace().sites.size() &&
-          best_.trace().sites[point.site].name == order.site && ++visit == order.visit)
-        return point.writes;
-    return true;
-  }
-
-  std::string place_text(const SiteName& site, bool writes) const {
-    if (!site.api.empty()) return "call at " + to_string(site);
-    return fmt::format("{} at {}", writes ? "write" : "read", site_text(best_.trace(), site));
-  }
-
-  std::vector<std::string> switch_sentences() const {
-    std::vector<std::string> all;
-    const Trace& trace = best_.trace();
-    for (const SwitchPoint& point : best_.controlled().points) {
-      if (point.chosen == undisturbed_choice(point)) continue;
-      const std::string to = thread_text(trace, point.chosen);
-      const std::string from = thread_text(trace, undisturbed_choice(point));
-      all.push_back(point.site < trace.sites.size()
-                        ? fmt::format("{} goes on before {} when {} gets to {}", to, from,
-                                      thread_text(trace, point.thread),
-                                      to_string(trace.sites[point.site].name))
-                        : fmt::format("{} goes on before {}", to, from));
-    }
-    if (all.empty() && best_.schedule.stall > Duration{}) return {};
-    if (all.empty()) return {"no thread has to be interrupted for it"};
-    if (all.size() > most_sentences)
-      return {fmt::format("threads are exchanged {} times; fewer did not do", all.size())};
-    return all;
   }
 
   const RunSchedule& run_;

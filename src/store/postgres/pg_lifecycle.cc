@@ -187,6 +187,20 @@ void insert_trials(PgConnection& connection, std::span<const RunRecord> trials,
                  columns.duration_us, columns.outcome, columns.signature, columns.plan);
 }
 
+std::vector<RecentRun> recent_runs_in(const PgRows& rows) {
+  std::vector<RecentRun> runs;
+  for (int row = 0; row < rows.size(); ++row)
+    runs.push_back({.started = to_time(rows.integer(row, 0)),
+                    .outcome = outcome_from_code(rows.integer(row, 1)),
+                    .duration = Duration(rows.integer(row, 2)),
+                    .attempt = static_cast<int>(rows.integer(row, 3)),
+                    .signature = rows.text(row, 4),
+                    .commit = rows.text(row, 5),
+                    .branch = rows.text(row, 6),
+                    .machine = rows.text(row, 7)});
+  return runs;
+}
+
 std::vector<RecentRun> recent_trials(PgConnection& connection, int64_t test,
                                      const std::string& purpose, size_t most) {
   const PgRows rows = connection.run(R"sql(
@@ -199,18 +213,11 @@ std::vector<RecentRun> recent_trials(PgConnection& connection, int64_t test,
       WHERE test = $1::bigint AND ($2 = '' OR purpose = $2)
       ORDER BY trials.started_us DESC, session DESC, attempt DESC LIMIT $3::bigint)sql",
                                      test, purpose, most);
-  std::vector<RecentRun> trials;
-  for (int row = 0; row < rows.size(); ++row)
-    trials.push_back({.started = to_time(rows.integer(row, 0)),
-                      .outcome = outcome_from_code(rows.integer(row, 1)),
-                      .duration = Duration(rows.integer(row, 2)),
-                      .attempt = static_cast<int>(rows.integer(row, 3)),
-                      .signature = rows.text(row, 4),
-                      .commit = rows.text(row, 5),
-                      .branch = rows.text(row, 6),
-                      .machine = rows.text(row, 7),
-                      .purpose = rows.text(row, 8),
-                      .plan = rows.text(row, 9)});
+  std::vector<RecentRun> trials = recent_runs_in(rows);
+  for (int row = 0; row < rows.size(); ++row) {
+    trials[static_cast<size_t>(row)].purpose = rows.text(row, 8);
+    trials[static_cast<size_t>(row)].plan = rows.text(row, 9);
+  }
   return trials;
 }
 

@@ -29,6 +29,9 @@ std::optional<TargetRecord> find_target(PgConnection& connection, int64_t projec
 void insert_trials(PgConnection& connection, std::span<const RunRecord> trials,
                    std::vector<RunRow> rows);
 
+// Of rows that begin with: start, outcome, duration, attempt, signature, commit, branch, machine.
+std::vector<RecentRun> recent_runs_in(const PgRows& rows);
+
 // Newest first.
 std::vector<RecentRun> recent_trials(PgConnection& connection, int64_t test,
                                      const std::string& purpose, size_t most);

@@ -297,17 +297,7 @@ std::vector<RecentRun> PgReader::recent_runs(const TestId& id, size_t most) {
       LEFT JOIN signatures ON signatures.id = newest.signature
       ORDER BY newest.started_us DESC, session DESC, attempt DESC)sql",
                                       *test, std::min<size_t>(most, INT32_MAX));
-  std::vector<RecentRun> runs;
-  for (int row = 0; row < rows.size(); ++row)
-    runs.push_back({.started = to_time(rows.integer(row, 0)),
-                    .outcome = outcome_from_code(rows.integer(row, 1)),
-                    .duration = Duration(rows.integer(row, 2)),
-                    .attempt = static_cast<int>(rows.integer(row, 3)),
-                    .signature = rows.text(row, 4),
-                    .commit = rows.text(row, 5),
-                    .branch = rows.text(row, 6),
-                    .machine = rows.text(row, 7)});
-  return runs;
+  return recent_runs_in(rows);
 }
 
 std::vector<RecentRun> PgReader::recent_trials(const TestId& id, const std::string& purpose,
