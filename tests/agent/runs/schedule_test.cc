@@ -342,7 +342,6 @@ TEST(Schedule, A_process_that_crashes_or_is_killed_holds_nobody_up) {
 TEST(Schedule, The_time_stamp_counter_is_a_clock_like_others) {
   const ExperimentResult result = Scheduled("stamps").run(Sampler::stay, 1);
   EXPECT_EQ(result.process.output.text(), "stamped\n");
-  EXPECT_LT(result.process.duration, 4s);
 }
 
 TEST(Schedule, Random_numbers_from_everywhere_are_those_of_the_seed) {
