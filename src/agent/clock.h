@@ -9,6 +9,8 @@ namespace unflake::agent {
 uint64_t now_ns();
 uint64_t now_ns(clockid_t clock);
 void resolve_clock();
+// Without the vDSO, whose clocks read the time stamp counter.
+void ask_kernel_for_time();
 
 inline constexpr int64_t ns_per_second = 1'000'000'000;
 

@@ -240,6 +240,7 @@ void end_libraries_and_hold() {
   turn_before_exit();
   hold_exit();
   end_process();
+  end_turns_of_process();
 }
 
 }  // namespace
@@ -261,7 +262,7 @@ void join_run(const char* memory_name) {
   meet_process();
   meet_first_thread();
   begin_control();
-  if (captures_failures()) watch_fatal_signals();
+  if (captures_failures() || is_controlled()) watch_fatal_signals();
   install_probes();
 }
 

@@ -113,6 +113,7 @@ enum class TableKind : uint32_t {
   deadlocked = 28,
   accesses = 29,
   access_states = 30,  // Shared<uint32_t> for each of `accesses`
+  turns = 31,          // uint64_t: what agents of this version share, of no use to anybody else
   count
 };
 inline constexpr size_t table_kinds = static_cast<size_t>(TableKind::count);

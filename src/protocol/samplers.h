@@ -15,7 +15,7 @@ enum class SamplerKind : uint32_t {
   surw = 4,
 };
 
-inline constexpr uint32_t most_scheduled_threads = 1024;
+inline constexpr uint32_t most_scheduled_threads = 16384;
 inline constexpr uint32_t deepest_pct = 16;
 
 // Random numbers that are the same everywhere: splitmix64.
@@ -72,6 +72,12 @@ class Sampler {
     for (uint64_t& change : changes_) change = dice_.below(length);
     exits_ = 0;
     exits_late_ = true;
+  }
+
+  // Where the plan's lists are for the process that uses the sampler now.
+  void find_lists(const uint64_t* selected, const uint64_t* remaining) {
+    plan_.selected = selected;
+    plan_.remaining = remaining;
   }
 
   // To be called for every step of a thread before the choice in which it may take part. Threads

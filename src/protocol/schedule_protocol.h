@@ -94,11 +94,13 @@ struct ScheduleTables {
   Elements<StuckThread> deadlocked;
   Elements<const PlanAccess> accesses;
   Elements<Shared<uint32_t>> access_states;
+  Elements<uint64_t> turns;
 };
 
 inline constexpr uint32_t max_switch_points = 16384;
 inline constexpr uint32_t max_enabled = 65536;
 inline constexpr uint32_t max_deadlocked = 64;
+inline constexpr uint32_t turns_size = 5 << 17;  // words; only what is used takes memory
 
 // False: the run is not controlled.
 inline bool find_tables(char* base, const Header& header, ScheduleTables& tables) {
@@ -111,8 +113,8 @@ inline bool find_tables(char* base, const Header& header, ScheduleTables& tables
          find(Kind::control, tables.control) && find(Kind::switch_points, tables.points) &&
          find(Kind::enabled, tables.enabled) && find(Kind::deadlocked, tables.deadlocked) &&
          find(Kind::accesses, tables.accesses) && find(Kind::access_states, tables.access_states) &&
-         tables.access_states.count == tables.accesses.count && tables.schedule.count == 1 &&
-         tables.control.count == 1;
+         find(Kind::turns, tables.turns) && tables.access_states.count == tables.accesses.count &&
+         tables.schedule.count == 1 && tables.control.count == 1;
 }
 
 }  // namespace unflake::protocol

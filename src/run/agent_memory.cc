@@ -117,6 +117,7 @@ class PlanWriter {
     layout_.add(TableKind::enabled, sizeof(uint16_t), max_enabled);
     layout_.add(TableKind::deadlocked, sizeof(StuckThread), max_deadlocked);
     layout_.add(TableKind::access_states, sizeof(uint32_t), accesses);
+    layout_.add(TableKind::turns, sizeof(uint64_t), turns_size);
   }
 
   void add_images(const LoweredPlan& plan) {

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <fcntl.h>
 #include <mqueue.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "agent/hooks/random.h"
 #include "agent/hooks/signal.h"
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
@@ -42,6 +44,11 @@ bool ended_by_time(int received, unsigned wanted, const timespec* left) {
          to_ns(*left) == 0;
 }
 
+int would_block() {
+  errno = EAGAIN;
+  return -1;
+}
+
 // The time-outs of the two directions are two things: reads know the plain descriptor.
 uint64_t timed_direction(int socket, int option) {
   return word(socket) | (option == SO_SNDTIMEO ? uint64_t{1} << 32 : 0);
@@ -49,21 +56,32 @@ uint64_t timed_direction(int socket, int option) {
 
 }  // namespace
 
+// Calls that may end with the time-out of their socket.
+#define WAITING_HOOK(type, name, parameters, arguments, ...)       \
+  HOOK(type, name, parameters) {                                   \
+    if (passes(Api::name, CALLER)) return real::name arguments;    \
+    Visit visit(Api::name, CALLER, Subject{__VA_ARGS__});          \
+    Turn turn(visit, Subject{__VA_ARGS__});                        \
+    if (turn.timed_out()) return visit.leave(would_block(), true); \
+    return visit.leave(real::name arguments);                      \
+  }
+
 // The same for calls whose flags may say that they do not wait.
-#define FLAGGED_HOOK(type, name, parameters, arguments, ...)    \
-  HOOK(type, name, parameters) {                                \
-    if (passes(Api::name, CALLER)) return real::name arguments; \
-    Visit visit(Api::name, CALLER, Subject{__VA_ARGS__});       \
-    Turn turn(visit, Subject{__VA_ARGS__}, flags);              \
-    return visit.leave(real::name arguments);                   \
+#define FLAGGED_HOOK(type, name, parameters, arguments, ...)       \
+  HOOK(type, name, parameters) {                                   \
+    if (passes(Api::name, CALLER)) return real::name arguments;    \
+    Visit visit(Api::name, CALLER, Subject{__VA_ARGS__});          \
+    Turn turn(visit, Subject{__VA_ARGS__}, flags);                 \
+    if (turn.timed_out()) return visit.leave(would_block(), true); \
+    return visit.leave(real::name arguments);                      \
   }
 
 PLAIN_HOOK(int, connect, (int socket, const sockaddr* peer, socklen_t size), (socket, peer, size),
            word(socket))
-PLAIN_HOOK(int, accept, (int socket, sockaddr* peer, socklen_t* size), (socket, peer, size),
-           word(socket))
-PLAIN_HOOK(int, accept4, (int socket, sockaddr* peer, socklen_t* size, int flags),
-           (socket, peer, size, flags), word(socket))
+WAITING_HOOK(int, accept, (int socket, sockaddr* peer, socklen_t* size), (socket, peer, size),
+             word(socket))
+WAITING_HOOK(int, accept4, (int socket, sockaddr* peer, socklen_t* size, int flags),
+             (socket, peer, size, flags), word(socket))
 PLAIN_HOOK(int, bind, (int socket, const sockaddr* own, socklen_t size), (socket, own, size),
            word(socket))
 PLAIN_HOOK(int, listen, (int socket, int backlog), (socket, backlog), word(socket))
@@ -86,14 +104,14 @@ FLAGGED_HOOK(ssize_t, recvfrom,
 FLAGGED_HOOK(ssize_t, recvmsg, (int socket, msghdr* message, int flags), (socket, message, flags),
              word(socket))
 
-PLAIN_HOOK(ssize_t, read, (int file, void* room, size_t size), (file, room, size), word(file),
-           bytes(size))
-PLAIN_HOOK(ssize_t, write, (int file, const void* data, size_t size), (file, data, size),
-           word(file), bytes(size))
-PLAIN_HOOK(ssize_t, readv, (int file, const iovec* parts, int count), (file, parts, count),
-           word(file))
-PLAIN_HOOK(ssize_t, writev, (int file, const iovec* parts, int count), (file, parts, count),
-           word(file))
+WAITING_HOOK(ssize_t, read, (int file, void* room, size_t size), (file, room, size), word(file),
+             bytes(size))
+WAITING_HOOK(ssize_t, write, (int file, const void* data, size_t size), (file, data, size),
+             word(file), bytes(size))
+WAITING_HOOK(ssize_t, readv, (int file, const iovec* parts, int count), (file, parts, count),
+             word(file))
+WAITING_HOOK(ssize_t, writev, (int file, const iovec* parts, int count), (file, parts, count),
+             word(file))
 PLAIN_HOOK(int, close, (int file), (file), word(file))
 PLAIN_HOOK(int, eventfd_read, (int file, eventfd_t* value), (file, value), word(file))
 PLAIN_HOOK(int, eventfd_write, (int file, eventfd_t value), (file, value), word(file))
@@ -117,12 +135,13 @@ PLAIN_HOOK(ssize_t, mq_receive, (mqd_t queue, char* room, size_t size, unsigned*
            (queue, room, size, priority), word(queue), bytes(size))
 
 // Other names of the same calls: what _FORTIFY_SOURCE and large files make of them.
-#define SAME_HOOK(type, name, api, parameters, arguments, ...) \
-  HOOK(type, name, parameters) {                               \
-    if (passes(Api::api, CALLER)) return real::name arguments; \
-    Visit visit(Api::api, CALLER, Subject{__VA_ARGS__});       \
-    Turn turn(visit, Subject{__VA_ARGS__});                    \
-    return visit.leave(real::name arguments);                  \
+#define SAME_HOOK(type, name, api, parameters, arguments, ...)     \
+  HOOK(type, name, parameters) {                                   \
+    if (passes(Api::api, CALLER)) return real::name arguments;     \
+    Visit visit(Api::api, CALLER, Subject{__VA_ARGS__});           \
+    Turn turn(visit, Subject{__VA_ARGS__});                        \
+    if (turn.timed_out()) return visit.leave(would_block(), true); \
+    return visit.leave(real::name arguments);                      \
   }
 
 SAME_HOOK(ssize_t, __read_chk, read, (int file, void* room, size_t size, size_t there),
@@ -143,27 +162,29 @@ SAME_HOOK(int, __openat_2, openat, (int folder, const char* path, int flags), (f
 SAME_HOOK(int, __openat64_2, openat, (int folder, const char* path, int flags),
           (folder, path, flags), word(path))
 
-#define OPEN_HOOK(name)                                                  \
-  HOOK(int, name, (const char* path, int flags, ...)) {                  \
-    va_list arguments;                                                   \
-    va_start(arguments, flags);                                          \
-    const mode_t mode = mode_of(flags, arguments);                       \
-    va_end(arguments);                                                   \
-    if (passes(Api::open, CALLER)) return real::name(path, flags, mode); \
-    Visit visit(Api::open, CALLER, {word(path)});                        \
-    Turn turn(visit, {word(path)});                                      \
-    return visit.leave(real::name(path, flags, mode));                   \
+#define OPEN_HOOK(name)                                                                           \
+  HOOK(int, name, (const char* path, int flags, ...)) {                                           \
+    va_list arguments;                                                                            \
+    va_start(arguments, flags);                                                                   \
+    const mode_t mode = mode_of(flags, arguments);                                                \
+    va_end(arguments);                                                                            \
+    if (passes(Api::open, CALLER)) return real::name(path, flags, mode);                          \
+    Visit visit(Api::open, CALLER, {word(path)});                                                 \
+    Turn turn(visit, {word(path)});                                                               \
+    if (is_controlled() && is_random_device(path)) return visit.leave(open_seeded_device(flags)); \
+    return visit.leave(real::name(path, flags, mode));                                            \
   }
-#define OPENAT_HOOK(name)                                                          \
-  HOOK(int, name, (int folder, const char* path, int flags, ...)) {                \
-    va_list arguments;                                                             \
-    va_start(arguments, flags);                                                    \
-    const mode_t mode = mode_of(flags, arguments);                                 \
-    va_end(arguments);                                                             \
-    if (passes(Api::openat, CALLER)) return real::name(folder, path, flags, mode); \
-    Visit visit(Api::openat, CALLER, {word(path)});                                \
-    Turn turn(visit, {word(path)});                                                \
-    return visit.leave(real::name(folder, path, flags, mode));                     \
+#define OPENAT_HOOK(name)                                                                         \
+  HOOK(int, name, (int folder, const char* path, int flags, ...)) {                               \
+    va_list arguments;                                                                            \
+    va_start(arguments, flags);                                                                   \
+    const mode_t mode = mode_of(flags, arguments);                                                \
+    va_end(arguments);                                                                            \
+    if (passes(Api::openat, CALLER)) return real::name(folder, path, flags, mode);                \
+    Visit visit(Api::openat, CALLER, {word(path)});                                               \
+    Turn turn(visit, {word(path)});                                                               \
+    if (is_controlled() && is_random_device(path)) return visit.leave(open_seeded_device(flags)); \
+    return visit.leave(real::name(folder, path, flags, mode));                                    \
   }
 
 OPEN_HOOK(open)

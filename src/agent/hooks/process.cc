@@ -1,7 +1,9 @@
 #include <alloca.h>
+#include <errno.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +14,7 @@
 #include "agent/real.h"
 #include "agent/record/memory.h"
 #include "agent/record/visit.h"
+#include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
 
@@ -24,19 +27,61 @@ using protocol::Api;
                      static_cast<char**>(alloca(followed_size(environment) * sizeof(char*))), \
                      static_cast<char*>(alloca(preload_size)))
 
+namespace {
+
+// In a controlled run: it takes turns with the others from now on.
+void was_started(const Visit& visit, Participant* expected, pid_t child) {
+  if (expected == nullptr) return;
+  if (child <= 0) return process_was_not_created(*expected);
+  process_was_created(*expected, child);
+  turn_after(visit);
+}
+
+}  // namespace
+
 // In the child the visit is the parent's.
 HOOK(pid_t, fork, ()) {
   Visit visit(Api::fork, CALLER);
   Turn turn(visit, {});
+  Participant* expected = is_controlled() ? expect_fork() : nullptr;
   const pid_t child = real::fork();
-  if (child != 0) return visit.leave(child);
+  if (child != 0) {
+    was_started(visit, expected, child);
+    return visit.leave(child);
+  }
   begin_thread_at(visit.plan_site(), visit.site());
   return 0;
 }
 
-PLAIN_HOOK(int, system, (const char* command), (command))
+namespace {
+
+struct StartingProgram {
+  StartingProgram() { leave_time_stamps(true); }
+  ~StartingProgram() { leave_time_stamps(false); }
+};
+
+}  // namespace
+
+HOOK(int, system, (const char* command)) {
+  Visit visit(Api::system, CALLER);
+  const StartingProgram starting;
+  Turn turn(visit, {});
+  return visit.leave(real::system(command));
+}
+
+HOOK(FILE*, popen, (const char* command, const char* mode)) {
+  resolve_real_functions();
+  const StartingProgram starting;
+  return real::popen(command, mode);
+}
 
 namespace {
+
+// 0: not known.
+pid_t tid_of(pthread_t thread) {
+  const Participant* found = is_controlled() ? participant_of(thread) : nullptr;
+  return found != nullptr ? static_cast<pid_t>(found->tid.load()) : 0;
+}
 
 // In a controlled run: until there is news of a child.
 void await_child(const Visit& visit, int type, int id, int options) {
@@ -69,18 +114,70 @@ WAIT_HOOK(pid_t, wait3, (int* status, int options, rusage* usage), (status, opti
 WAIT_HOOK(pid_t, wait4, (pid_t child, int* status, int options, rusage* usage),
           (child, status, options, usage), word(child), child, options)
 
-PLAIN_HOOK(int, kill, (pid_t process, int signal), (process, signal), word(process), signal)
+// In a controlled run the sender waits until the signal is there.
+#define SIGNAL_HOOK(name, parameters, arguments, object, process, tid)                  \
+  HOOK(int, name, parameters) {                                                         \
+    if (passes(Api::name, CALLER)) return real::name arguments;                         \
+    Visit visit(Api::name, CALLER, Subject{object, signal});                            \
+    Turn turn(visit, Subject{object, signal});                                          \
+    const pid_t tid_before = tid;                                                       \
+    const int result = real::name arguments;                                            \
+    if (result == 0 && is_controlled()) let_signal_arrive(process, tid_before, signal); \
+    return visit.leave(result);                                                         \
+  }
+
+SIGNAL_HOOK(kill, (pid_t process, int signal), (process, signal), word(process), process, 0)
+SIGNAL_HOOK(pthread_kill, (pthread_t thread, int signal), (thread, signal), thread, ::getpid(),
+            tid_of(thread))
+SIGNAL_HOOK(sigqueue, (pid_t process, int signal, sigval value), (process, signal, value),
+            word(process), process, 0)
 PLAIN_HOOK(int, raise, (int signal), (signal), 0, signal)
-PLAIN_HOOK(int, pthread_kill, (pthread_t thread, int signal), (thread, signal), thread, signal)
-PLAIN_HOOK(int, sigqueue, (pid_t process, int signal, sigval value), (process, signal, value),
-           word(process), signal)
-PLAIN_HOOK(int, sigwait, (const sigset_t* signals, int* signal), (signals, signal))
-PLAIN_HOOK(int, sigwaitinfo, (const sigset_t* signals, siginfo_t* info), (signals, info))
-PLAIN_HOOK(int, pause, (), ())
+
+namespace {
+
+// In a controlled run: the real call finds a signal, or a time of 0.
+bool await_signal(const Visit& visit, const sigset_t* signals, int64_t span) {
+  if (!is_controlled() || signals == nullptr) return true;
+  return wait_for_signal(visit, *signals, span) != Woken::interrupted;
+}
+
+int fail_with(int error) {
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+HOOK(int, sigwait, (const sigset_t* signals, int* signal)) {
+  if (passes(Api::sigwait, CALLER)) return real::sigwait(signals, signal);
+  Visit visit(Api::sigwait, CALLER);
+  while (!await_signal(visit, signals, -1)) continue;
+  return visit.leave(real::sigwait(signals, signal));
+}
+
+HOOK(int, sigwaitinfo, (const sigset_t* signals, siginfo_t* info)) {
+  if (passes(Api::sigwaitinfo, CALLER)) return real::sigwaitinfo(signals, info);
+  Visit visit(Api::sigwaitinfo, CALLER);
+  if (!await_signal(visit, signals, -1)) return visit.leave(fail_with(EINTR));
+  return visit.leave(real::sigwaitinfo(signals, info));
+}
+
+HOOK(int, pause, ()) {
+  if (passes(Api::pause, CALLER)) return real::pause();
+  Visit visit(Api::pause, CALLER);
+  if (!is_controlled()) return visit.leave(real::pause());
+  wait_for_handler(visit, nullptr);
+  return visit.leave(fail_with(EINTR));
+}
 
 HOOK(int, sigtimedwait, (const sigset_t* signals, siginfo_t* info, const timespec* time)) {
   Visit visit(Api::sigtimedwait, CALLER, {0, within(time)});
-  Turn turn(visit, {0, within(time)});
+  if (models({0, within(time)})) {
+    if (!await_signal(visit, signals, within(time))) return visit.leave(fail_with(EINTR));
+    const timespec at_once{};
+    const int found = real::sigtimedwait(signals, info, &at_once);
+    return visit.leave(found, found < 0 && errno == EAGAIN);
+  }
   timespec room;
   const int result = real::sigtimedwait(signals, info, relative_time(visit, time, room));
   return visit.leave(result, result < 0 && errno == EAGAIN);
@@ -88,8 +185,11 @@ HOOK(int, sigtimedwait, (const sigset_t* signals, siginfo_t* info, const timespe
 
 HOOK(int, sigsuspend, (const sigset_t* mask)) {
   Visit visit(Api::sigsuspend, CALLER);
-  Turn turn(visit, {});
   sigset_t signals;
+  if (is_controlled() && mask != nullptr) {
+    wait_for_handler(visit, filter_mask(mask, &signals));
+    return visit.leave(fail_with(EINTR));
+  }
   return visit.leave(real::sigsuspend(filter_mask(mask, &signals)));
 }
 
@@ -99,42 +199,61 @@ HOOK(int, sigsuspend, (const sigset_t* mask)) {
         const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) { \
     Visit visit(Api::name, CALLER);                                                               \
     Turn turn(visit, {});                                                                         \
-    return visit.leave(                                                                           \
-        real::name(child, path, actions, attributes, arguments, FOLLOWED(environment)));          \
+    Participant* expected = is_controlled() ? expect_program() : nullptr;                         \
+    const StartingProgram starting;                                                               \
+    pid_t started = 0;                                                                            \
+    const int result =                                                                            \
+        real::name(&started, path, actions, attributes, arguments, FOLLOWED(environment));        \
+    if (result == 0 && child != nullptr) *child = started;                                        \
+    was_started(visit, expected, result == 0 ? started : -1);                                     \
+    return visit.leave(result);                                                                   \
   }
 
 SPAWN_HOOK(posix_spawn)
 SPAWN_HOOK(posix_spawnp)
 
+namespace {
+
+// Comes back when there is no such program.
+template <class Exec>
+int exec_in_turn(Visit& visit, Exec exec) {
+  const StartingProgram starting;
+  if (is_controlled()) become_program();
+  const int result = exec();
+  if (is_controlled()) stay_program();
+  return visit.leave(result);
+}
+
+}  // namespace
+
+#define EXEC(environment, call)                  \
+  Visit visit(Api::execve, CALLER);              \
+  char* const* followed = FOLLOWED(environment); \
+  return exec_in_turn(visit, [&] { return call; })
+
 HOOK(int, execve, (const char* path, char* const* arguments, char* const* environment)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execve(path, arguments, FOLLOWED(environment)));
+  EXEC(environment, real::execve(path, arguments, followed));
 }
 
 HOOK(int, execvpe, (const char* file, char* const* arguments, char* const* environment)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execvpe(file, arguments, FOLLOWED(environment)));
+  EXEC(environment, real::execvpe(file, arguments, followed));
 }
 
 HOOK(int, fexecve, (int file, char* const* arguments, char* const* environment)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::fexecve(file, arguments, FOLLOWED(environment)));
+  EXEC(environment, real::fexecve(file, arguments, followed));
 }
 
 HOOK(int, execveat,
      (int folder, const char* path, char* const* arguments, char* const* environment, int flags)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execveat(folder, path, arguments, FOLLOWED(environment), flags));
+  EXEC(environment, real::execveat(folder, path, arguments, followed, flags));
 }
 
 UNFLAKE_DEFINE(int, execv, (const char* path, char* const* arguments)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execve(path, arguments, FOLLOWED(environ)));
+  EXEC(environ, real::execve(path, arguments, followed));
 }
 
 UNFLAKE_DEFINE(int, execvp, (const char* file, char* const* arguments)) {
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execvpe(file, arguments, FOLLOWED(environ)));
+  EXEC(environ, real::execvpe(file, arguments, followed));
 }
 
 namespace {
@@ -162,8 +281,7 @@ UNFLAKE_DEFINE(int, execl, (const char* path, const char* first, ...)) {
   va_start(list, first);
   GATHER(words, first, list)
   va_end(list);
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execve(path, words, FOLLOWED(environ)));
+  EXEC(environ, real::execve(path, words, followed));
 }
 
 UNFLAKE_DEFINE(int, execlp, (const char* file, const char* first, ...)) {
@@ -171,8 +289,7 @@ UNFLAKE_DEFINE(int, execlp, (const char* file, const char* first, ...)) {
   va_start(list, first);
   GATHER(words, first, list)
   va_end(list);
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execvpe(file, words, FOLLOWED(environ)));
+  EXEC(environ, real::execvpe(file, words, followed));
 }
 
 UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
@@ -181,8 +298,7 @@ UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
   GATHER(words, first, list)
   char* const* environment = va_arg(list, char* const*);
   va_end(list);
-  Visit visit(Api::execve, CALLER);
-  return visit.leave(real::execve(path, words, FOLLOWED(environment)));
+  EXEC(environment, real::execve(path, words, followed));
 }
 
 // At the end of main and here another thread may still go first.
@@ -197,6 +313,18 @@ HOOK(void, quick_exit, (int status)) {
   resolve_real_functions();
   hold_exit();
   real::quick_exit(status);
+}
+
+HOOK(void, _exit, (int status)) {
+  resolve_real_functions();
+  end_turns_of_process();
+  real::_exit(status);
+}
+
+HOOK(void, _Exit, (int status)) {
+  resolve_real_functions();
+  end_turns_of_process();
+  real::_Exit(status);
 }
 
 }  // namespace unflake::agent

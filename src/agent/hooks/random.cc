@@ -1,7 +1,12 @@
 #include "agent/hooks/random.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 
+#include "agent/raw.h"
 #include "agent/real.h"
 #include "agent/record/visit.h"
 #include "agent/schedule/turns.h"
@@ -44,6 +49,57 @@ HOOK(int, getentropy, (void* room, size_t size)) {
   fill_by_seed(room, size);
   return visit.leave(0);
 }
+
+// libc's own generator asks the system in its own way.
+HOOK(uint32_t, arc4random, ()) {
+  resolve_real_functions();
+  note_draw();
+  return is_controlled() ? static_cast<uint32_t>(draw_by_seed()) : real::arc4random();
+}
+
+HOOK(uint32_t, arc4random_uniform, (uint32_t below)) {
+  resolve_real_functions();
+  note_draw();
+  if (!is_controlled()) return real::arc4random_uniform(below);
+  return below == 0 ? 0 : static_cast<uint32_t>(draw_by_seed() % below);
+}
+
+HOOK(void, arc4random_buf, (void* room, size_t size)) {
+  resolve_real_functions();
+  note_draw();
+  if (is_controlled())
+    fill_by_seed(room, size);
+  else
+    real::arc4random_buf(room, size);
+}
+
+bool is_random_device(const char* path) {
+  return path != nullptr && (strcmp(path, "/dev/urandom") == 0 || strcmp(path, "/dev/random") == 0);
+}
+
+int open_seeded_device(int flags) {
+  constexpr size_t enough = 1 << 20;
+  constexpr size_t at_once = 4096;
+  const unsigned closes = (flags & O_CLOEXEC) != 0 ? MFD_CLOEXEC : 0;
+  const long file = raw_syscall(__NR_memfd_create, as_word("random"), closes);
+  if (failed(file)) return -1;
+  char bytes[at_once];
+  for (size_t written = 0; written < enough; written += at_once) {
+    fill_by_seed(bytes, at_once);
+    raw_syscall(__NR_pwrite64, file, as_word(bytes), at_once, static_cast<long>(written));
+  }
+  return static_cast<int>(file);
+}
+
+#define FOPEN_HOOK(name)                                                            \
+  HOOK(FILE*, name, (const char* path, const char* mode)) {                         \
+    resolve_real_functions();                                                       \
+    if (!is_controlled() || !is_random_device(path)) return real::name(path, mode); \
+    return ::fdopen(open_seeded_device(O_CLOEXEC), mode);                           \
+  }
+
+FOPEN_HOOK(fopen)
+FOPEN_HOOK(fopen64)
 
 PLAIN_HOOK(int, rand, (), ())
 PLAIN_HOOK(long, random, (), ())

@@ -6,4 +6,9 @@ namespace unflake::agent {
 // its main, all forks of a server would share.
 bool random_was_drawn();
 
+// In a controlled run, instead of /dev/urandom and the like: a file whose bytes come from the seed.
+// -1: there is no memory.
+bool is_random_device(const char* path);
+int open_seeded_device(int flags);
+
 }  // namespace unflake::agent

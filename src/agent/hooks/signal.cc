@@ -9,6 +9,7 @@
 #include "agent/real.h"
 #include "agent/record/failure.h"
 #include "agent/schedule/scheduler.h"
+#include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
 
@@ -59,13 +60,14 @@ bool was_sent(const siginfo_t& info) {
 // The program's handlers are called from here. Some never return: they jump or throw.
 void call_handler(int signal, siginfo_t* info, void* raw) {
   auto* context = static_cast<ucontext_t*>(raw);
+  if (signal == SIGSEGV && info->si_code == SI_KERNEL && read_time_stamp(context)) return;
   const Displacement displacement = translate(context);
   const InfoHandler handler = __atomic_load_n(&actions[signal].handler, __ATOMIC_ACQUIRE);
   if (is_fatal(signal)) capture_signal(signal, info->si_addr, context, handler != nullptr);
   if (handler != nullptr) {
     const InterruptedTurn interrupted = begin_handler();
     handler(signal, info, context);
-    end_handler(interrupted);
+    end_handler(interrupted, was_sent_in_turn(*info));
   } else {
     die_of(signal, *info);
   }
@@ -86,7 +88,9 @@ int change_trap_action(const struct sigaction* action, struct sigaction* old) {
 struct sigaction wrapped(int signal, const struct sigaction& action) {
   struct sigaction wrapper = action;
   if (trap_taken) sigdelset(&wrapper.sa_mask, SIGTRAP);
-  const bool dies = is_fatal(signal) && action.sa_handler == SIG_DFL && captures_failures();
+  if (time_stamps_are_taken()) sigdelset(&wrapper.sa_mask, SIGSEGV);
+  const bool is_needed = captures_failures() || (signal == SIGSEGV && time_stamps_are_taken());
+  const bool dies = is_fatal(signal) && action.sa_handler == SIG_DFL && is_needed;
   if (!is_handler(action) && !dies) return wrapper;
   __atomic_store_n(&actions[signal].handler, action.sa_sigaction, __ATOMIC_RELEASE);
   actions[signal].flags = action.sa_flags;
@@ -163,9 +167,11 @@ bool trap_is_taken() {
 }
 
 const sigset_t* filter_mask(const sigset_t* mask, sigset_t* copy) {
-  if (!trap_taken || mask == nullptr || sigismember(mask, SIGTRAP) != 1) return mask;
+  const bool takes_faults = time_stamps_are_taken();
+  if ((!trap_taken && !takes_faults) || mask == nullptr) return mask;
   *copy = *mask;
-  sigdelset(copy, SIGTRAP);
+  if (trap_taken) sigdelset(copy, SIGTRAP);
+  if (takes_faults) sigdelset(copy, SIGSEGV);
   return copy;
 }
 

@@ -4,7 +4,10 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/hooks/signal.h"
@@ -30,8 +33,17 @@ long pass_on(long number, const Arguments& with) {
   return real::syscall(number, with.a, with.b, with.c, with.d, with.e, with.f);
 }
 
+long by_errno(int error) {
+  if (error != 0) errno = error;
+  return error == 0 ? 0 : -1;
+}
+
 const timespec* as_time(long word) {
   return reinterpret_cast<const timespec*>(word);
+}
+
+bool is_shared_futex(long operation) {
+  return (operation & FUTEX_PRIVATE_FLAG) == 0;
 }
 
 bool is_futex_wait(int operation) {
@@ -43,7 +55,7 @@ bool is_futex_wait(int operation) {
 long wait_in_turn(const Visit& visit, const Arguments& with, const Subject& subject) {
   const int64_t span = visit.other_time() >= 0 ? visit.other_time() : subject.value;
   const long result = wait_on_futex(visit, reinterpret_cast<const uint32_t*>(with.a),
-                                    static_cast<uint32_t>(with.c), span);
+                                    is_shared_futex(with.b), static_cast<uint32_t>(with.c), span);
   if (result == 0) return 0;
   errno = static_cast<int>(-result);
   return -1;
@@ -56,7 +68,8 @@ long wake_in_turn(const Visit& visit, const Arguments& with) {
   const int operation = static_cast<int>(with.b) & FUTEX_CMD_MASK;
   const bool is_wake = operation == FUTEX_WAKE || operation == FUTEX_WAKE_BITSET;
   const uint32_t most = is_wake ? static_cast<uint32_t>(with.c) : UINT_MAX;
-  const uint32_t woken = wake(Wait::futex, reinterpret_cast<void*>(with.a), most);
+  const uint64_t queue = queue_of(reinterpret_cast<void*>(with.a), is_shared_futex(with.b));
+  const uint32_t woken = wake(Wait::futex, queue, most);
   const long result = pass_on(SYS_futex, with);
   return result < 0 ? result : result + woken;
 }
@@ -145,6 +158,32 @@ long pass_on(const Decoded& call, const Caller& caller, Arguments with) {
   return visit.leave(result, call.has_time && result == 0);
 }
 
+// Clocks and random numbers, which a controlled run has of its own: as by libc's functions.
+long ask_by_libc(long number, const Arguments& with) {
+  switch (number) {
+    case SYS_clock_gettime:
+      return ::clock_gettime(static_cast<clockid_t>(with.a), reinterpret_cast<timespec*>(with.b));
+    case SYS_gettimeofday:
+      return ::gettimeofday(reinterpret_cast<timeval*>(with.a), nullptr);
+    case SYS_time:
+      return ::time(reinterpret_cast<time_t*>(with.a));
+    case SYS_getrandom:
+      return ::getrandom(reinterpret_cast<void*>(with.a), static_cast<size_t>(with.b),
+                         static_cast<unsigned>(with.c));
+    case SYS_nanosleep:
+      return ::nanosleep(as_time(with.a), reinterpret_cast<timespec*>(with.b));
+    default:
+      return by_errno(::clock_nanosleep(static_cast<clockid_t>(with.a), static_cast<int>(with.b),
+                                        as_time(with.c), reinterpret_cast<timespec*>(with.d)));
+  }
+}
+
+bool is_asked_by_libc(long number) {
+  return is_controlled() &&
+         (number == SYS_clock_gettime || number == SYS_gettimeofday || number == SYS_time ||
+          number == SYS_getrandom || number == SYS_nanosleep || number == SYS_clock_nanosleep);
+}
+
 // A program must not block the agent's signal this way either.
 long change_mask(Arguments with) {
   sigset_t filtered;
@@ -170,6 +209,7 @@ UNFLAKE_DEFINE(long, syscall, (long number, ...)) {
   with.f = va_arg(list, long);
   va_end(list);
   if (number == SYS_futex) return futex(CALLER, with);
+  if (is_asked_by_libc(number)) return ask_by_libc(number, with);
   if (const Decoded* call = decode(number)) return pass_on(*call, CALLER, with);
   resolve_real_functions();
   return number == SYS_rt_sigprocmask ? change_mask(with) : pass_on(number, with);

@@ -54,8 +54,8 @@ void name_created(protocol::Event* event) {
 
 Start prepare_child(Start* shared) {
   const Start start = *shared;
-  if (start.participant != nullptr) await_first_turn(*start.participant);
   shared->taken.store(0);
+  if (start.participant != nullptr) await_first_turn(*start.participant);
   name_created(start.creation);
   meet_child(start.birth);
   write_scheduled_number();

@@ -4,11 +4,14 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 
 #include "agent/clock.h"
 #include "agent/process.h"
 #include "agent/raw.h"
+#include "agent/schedule/baton.h"
 #include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
@@ -31,10 +34,6 @@ const pthread_mutex_t& as_mutex(const volatile void* address) {
 }
 const pthread_rwlock_t& as_rwlock(const volatile void* address) {
   return *static_cast<const pthread_rwlock_t*>(const_cast<const void*>(address));
-}
-
-const Participant& as_thread(const volatile void* address) {
-  return *static_cast<const Participant*>(const_cast<const void*>(address));
 }
 
 uint32_t mutex_word(const pthread_mutex_t& mutex) {
@@ -80,9 +79,29 @@ bool has_news_of_child(int type, int id, int options) {
 
 }  // namespace
 
+bool only_own_process_knows(const Participant& thread) {
+  switch (thread.next.wait) {
+    case Wait::mutex:
+    case Wait::spin_lock:
+    case Wait::reader:
+    case Wait::writer:
+    case Wait::semaphore:
+    case Wait::once:
+    case Wait::descriptors:
+    case Wait::child:
+      return true;
+    case Wait::condition:  // its time-out needs the mutex
+      return thread.next.deadline != forever;
+    default:
+      return false;
+  }
+}
+
 bool is_ready(const Participant& thread) {
   if (thread.returned.load() != 0 || thread.interrupted) return true;
   const Step& step = thread.next;
+  if (step.wait != Wait::condition && only_own_process_knows(thread) && !is_own(thread))
+    return thread.is_ready;
   const uint32_t tid = thread.tid.load();
   switch (step.wait) {
     case Wait::nothing:
@@ -100,7 +119,7 @@ bool is_ready(const Participant& thread) {
     case Wait::once:
       return (read<int>(step.address) & 3) != 1;
     case Wait::thread:
-      return as_thread(step.address).life == Life::ended;
+      return state->threads[step.id].life == Life::ended;
     case Wait::descriptors:
       return has_event(step);
     case Wait::child:
@@ -109,7 +128,13 @@ bool is_ready(const Participant& thread) {
     case Wait::barrier:
     case Wait::futex:
       return thread.woken;
+    case Wait::signal: {
+      SignalFacts facts;
+      return read_signal_facts(thread.process.load(), tid, facts) &&
+             (facts.pending & step.signals) != 0;
+    }
     case Wait::sleep:
+    case Wait::handler:
     case Wait::outside:
       return false;
   }
@@ -119,7 +144,19 @@ bool is_ready(const Participant& thread) {
 bool may_time_out(const Participant& thread) {
   const Step& step = thread.next;
   if (step.deadline == forever) return false;
-  return step.wait != Wait::condition || is_free(*step.mutex, thread.tid.load());
+  if (step.wait != Wait::condition) return true;
+  return is_own(thread) ? is_free(*step.mutex, thread.tid.load()) : thread.may_time_out;
+}
+
+int64_t timer_of(const Participant& thread) {
+  if (thread.next.wait != Wait::descriptors) return forever;
+  if (!is_own(thread)) return thread.timer;
+  int64_t first = forever;
+  for (uint32_t i = 0; state->timers_used > 0 && i < thread.next.descriptor_count; ++i) {
+    const int64_t timer = timer_of_descriptor(thread.next.descriptors[i].fd);
+    if (timer < first) first = timer;
+  }
+  return first;
 }
 
 uint32_t holder_of_object(const Step& step) {
@@ -130,16 +167,10 @@ uint32_t holder_of_object(const Step& step) {
     case Wait::writer:
       return static_cast<uint32_t>(read<int>(&as_rwlock(step.address).__data.__cur_writer));
     case Wait::thread:
-      return as_thread(step.address).tid.load();
+      return state->threads[step.id].tid.load();
     default:
       return 0;
   }
-}
-
-bool has_children() {
-  siginfo_t info{};
-  return raw_syscall(__NR_waitid, P_ALL, 0, as_word(&info), WEXITED | WNOHANG | WNOWAIT, 0) !=
-         -ECHILD;
 }
 
 }  // namespace unflake::agent
@@ -159,7 +190,7 @@ void pause_for(int64_t ns) {
 
 bool is_candidate(Participant& thread, int64_t horizon) {
   if (thread.life != Life::lives) return false;
-  if (is_ready(thread)) return true;
+  if (is_ready(thread) || timer_of(thread) <= horizon) return true;
   return thread.next.deadline <= horizon && may_time_out(thread);
 }
 
@@ -167,19 +198,19 @@ bool is_candidate(Participant& thread, int64_t horizon) {
 
 Participant* next_to_time_out() {
   Participant* first = nullptr;
-  for (uint32_t i = 0; i < thread_count(); ++i) {
-    Participant& thread = state->threads[i];
-    if (thread.life != Life::lives || thread.next.deadline == forever) continue;
+  for_each_living([&](Participant& thread) {
+    if (thread.next.deadline == forever) return;
     if (first == nullptr || thread.next.deadline < first->next.deadline) first = &thread;
-  }
+  });
   return first;
 }
 
 bool can_go_on_without(const Participant& thread) {
   const int64_t now = virtual_now();
-  for (uint32_t i = 0; i < thread_count(); ++i)
-    if (&state->threads[i] != &thread && is_candidate(state->threads[i], now)) return true;
-  return false;
+  ask_other_processes();
+  return find_living([&](Participant& other) {
+           return &other != &thread && is_candidate(other, now);
+         }) != nullptr;
 }
 
 namespace {
@@ -187,19 +218,18 @@ namespace {
 // How far time may pass while somebody could go on: nobody is to be passed over for longer.
 int64_t horizon_of_stall() {
   const int64_t now = virtual_now();
-  const auto stall = static_cast<int64_t>(state->tables.schedule[0].stall_ns);
+  const auto stall = static_cast<int64_t>(tables.schedule[0].stall_ns);
   if (stall <= 0) return now;
   int64_t horizon = forever;
-  for (uint32_t i = 0; i < thread_count(); ++i) {
-    Participant& thread = state->threads[i];
-    if (thread.life != Life::lives || !is_ready(thread)) {
+  for_each_living([&](Participant& thread) {
+    if (!is_ready(thread)) {
       thread.enabled_since = -1;
-      continue;
+      return;
     }
     if (thread.enabled_since < 0) thread.enabled_since = now;
     const int64_t latest = thread.enabled_since + stall;
     if (latest < horizon) horizon = latest;
-  }
+  });
   return horizon == forever || horizon < now ? now : horizon;
 }
 
@@ -219,10 +249,12 @@ bool only_spinners_are_left() {
 }
 
 void collect_candidates() {
+  ask_other_processes();
   const int64_t horizon = horizon_of_stall();
   state->candidate_count = 0;
-  for (uint32_t i = 0; i < thread_count(); ++i)
-    if (is_candidate(state->threads[i], horizon)) state->candidates[state->candidate_count++] = i;
+  for_each_living([&](Participant& thread) {
+    if (is_candidate(thread, horizon)) state->candidates[state->candidate_count++] = thread.number;
+  });
   keep_candidates([](const Participant& thread) { return !thread.is_skipped; });
   if (state->sampler.exits_late() && state->exit_decisions < late_exit_at_most)
     keep_candidates([](const Participant& thread) { return !thread.next.exits; });
@@ -241,11 +273,15 @@ void time_out(Participant& thread) {
   }
 }
 
-bool is_someone_out_of_sight() {
-  for (uint32_t i = 0; i < thread_count(); ++i)
-    if (state->threads[i].life == Life::lives && state->threads[i].next.wait == Wait::outside)
-      return true;
-  return false;
+bool is_out_of_sight(const Participant& thread) {
+  return thread.next.wait == Wait::outside;
+}
+
+// A process that was killed takes no part any more.
+void bury_the_dead() {
+  for_each_living([](const Participant& thread) {
+    if (!is_own(thread) && is_gone(thread.process.load())) bury(thread.process.load());
+  });
 }
 
 // Really waits for descriptors that threads wait for; whether there are any.
@@ -253,42 +289,77 @@ bool look_at_descriptors(int ms) {
   constexpr uint32_t most = 256;
   pollfd all[most];
   uint32_t count = 0;
-  for (uint32_t i = 0; i < thread_count(); ++i) {
-    const Participant& thread = state->threads[i];
-    if (thread.life != Life::lives || thread.next.wait != Wait::descriptors) continue;
-    for (uint32_t j = 0; j < thread.next.descriptor_count && count < most; ++j)
+  bool are_there_any = false;
+  for_each_living([&](const Participant& thread) {
+    if (thread.next.wait != Wait::descriptors) return;
+    are_there_any = true;
+    for (uint32_t j = 0; is_own(thread) && j < thread.next.descriptor_count && count < most; ++j)
       all[count++] = thread.next.descriptors[j];
+  });
+  if (are_there_any) raw_syscall(__NR_poll, as_word(all), count, ms);
+  return are_there_any;
+}
+
+bool has_children() {
+  siginfo_t info{};
+  return raw_syscall(__NR_waitid, P_ALL, 0, as_word(&info), WEXITED | WNOHANG | WNOWAIT, 0) !=
+         -ECHILD;
+}
+
+// Processes that this thread has started and that never took turns. Where the system does not list
+// children, all are taken for such.
+bool has_outsiders(const Participant& thread) {
+  if (is_own(thread) && !has_children()) return false;
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%u/task/%u/children", thread.process.load(),
+           thread.tid.load());
+  if (read_facts(path, text, sizeof text) < 0) return is_own(thread);
+  char* at = text;
+  for (char* end; *at != '\0'; at = end) {
+    const auto child = static_cast<uint32_t>(strtoul(at, &end, 10));
+    if (end == at) break;
+    if (!has_lived(child)) return true;
   }
-  if (count > 0) raw_syscall(__NR_poll, as_word(all), count, ms);
-  return count > 0;
+  return false;
+}
+
+// A child that does not take turns.
+bool waits_for_outsider(const Participant& thread) {
+  const Step& step = thread.next;
+  if (step.wait != Wait::child) return false;
+  if (step.id_type == P_PID) return !has_lived(static_cast<uint32_t>(step.id));
+  return find_living([&](const Participant& other) {
+           return other.process.load() != thread.process.load();
+         }) == nullptr;
 }
 
 bool waits_for_world() {
-  for (uint32_t i = 0; i < thread_count(); ++i)
-    if (state->threads[i].life == Life::lives && state->threads[i].next.wait == Wait::child)
-      return true;
-  return is_someone_out_of_sight() || has_children();
+  bury_the_dead();
+  return find_living(is_out_of_sight) != nullptr || find_living(waits_for_outsider) != nullptr ||
+         find_living(has_outsiders) != nullptr;
 }
 
 uint32_t number_of_tid(uint32_t tid) {
-  for (uint32_t i = 0; tid != 0 && i < thread_count(); ++i)
-    if (state->threads[i].tid.load() == tid && state->threads[i].life == Life::lives) return i;
-  return none;
+  const Participant* found =
+      find_living([&](const Participant& thread) { return tid != 0 && thread.tid.load() == tid; });
+  return found != nullptr ? found->number : none;
 }
 
 [[noreturn]] void end_in_deadlock() {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < thread_count() && count < state->tables.deadlocked.count; ++i) {
-    const Participant& thread = state->threads[i];
-    if (thread.life != Life::lives) continue;
-    StuckThread& stuck = state->tables.deadlocked[count++];
+  for_each_living([&](const Participant& thread) {
+    if (count >= tables.deadlocked.count) return;
+    StuckThread& stuck = tables.deadlocked[count++];
     stuck.object = thread.next.object;
-    stuck.thread = i;
+    stuck.thread = thread.number;
     stuck.site = thread.next.site;
-    stuck.held_by = number_of_tid(holder_of_object(thread.next));
-  }
+    stuck.held_by = number_of_tid(is_own(thread) ? holder_of_object(thread.next) : thread.blocker);
+  });
   control().deadlocks.store(count);
   end_process();
+  for_each_living([](const Participant& thread) {
+    if (!is_own(thread)) raw_syscall(__NR_kill, thread.process.load(), SIGKILL);
+  });
   for (;;) {
     raw_syscall(__NR_kill, raw_syscall(__NR_getpid), SIGKILL);
     raw_syscall(__NR_exit_group, 1);
@@ -313,16 +384,27 @@ void jump_to_timer() {
   fire_timers();
 }
 
+// The one for which this thread waits, when it comes before its deadline.
+bool let_timer_go_off(const Participant& thread) {
+  const int64_t timer = timer_of(thread);
+  if (timer == forever || timer > thread.next.deadline) return false;
+  pass_virtual_time(timer - virtual_now());
+  fire_timers();
+  return true;
+}
+
 // Nobody can go on: time passes, or the world acts, or that was it.
 void wait_for_something(uint32_t& looks) {
-  Participant* first = next_to_time_out();
-  const bool world = waits_for_world();
-  if (world || (looks < 2 && look_at_descriptors(0))) {
-    ++looks;
-    const int64_t next = first != nullptr ? first->next.deadline : forever;
-    if (!world || (next > virtual_now() && next_timer() > virtual_now()))
+  constexpr uint32_t most_looks = 2;
+  if (waits_for_world()) {
+    const Participant* next = next_to_time_out();
+    if ((next == nullptr || next->next.deadline > virtual_now()) && next_timer() > virtual_now())
       return let_world_go_on(500'000);
+  } else if (looks < most_looks && look_at_descriptors(1)) {
+    ++looks;  // what was sent may need a moment to arrive, which is none of the program's
+    return;
   }
+  Participant* first = next_to_time_out();
   if (is_timer_first(first)) return jump_to_timer();
   if (first != nullptr) return time_out(*first);
   if (look_at_descriptors(20)) return;
@@ -330,7 +412,7 @@ void wait_for_something(uint32_t& looks) {
 }
 
 const PlannedDecision* planned_at(uint64_t point) {
-  const auto& decisions = state->tables.decisions;
+  const auto& decisions = tables.decisions;
   while (state->next_decision < decisions.count && decisions[state->next_decision].point < point)
     ++state->next_decision;
   if (state->next_decision >= decisions.count) return nullptr;
@@ -346,7 +428,7 @@ uint32_t choose(const Participant& running, uint64_t point) {
 }
 
 uint32_t write_enabled() {
-  const auto& enabled = state->tables.enabled;
+  const auto& enabled = tables.enabled;
   const uint32_t first = enabled.used->load();
   if (first + state->candidate_count > enabled.count) return none;
   for (uint32_t i = 0; i < state->candidate_count; ++i)
@@ -356,8 +438,8 @@ uint32_t write_enabled() {
 }
 
 void write_point(const Participant& running, uint64_t number, uint32_t chosen) {
-  if (number >= state->tables.points.count) return;
-  ScheduledPoint& point = state->tables.points[number];
+  if (number >= tables.points.count) return;
+  ScheduledPoint& point = tables.points[number];
   point.object = running.next.object;
   point.site = running.next.site;
   point.first_enabled = write_enabled();
@@ -374,7 +456,19 @@ void digest(const Participant& chosen) {
 
 }  // namespace
 
-Participant& decide(Participant& running) {
+namespace {
+
+// Those before it have ended and need no more looks.
+void skip_the_ended() {
+  while (state->first < thread_count() && state->threads[state->first].life == Life::ended)
+    ++state->first;
+}
+
+}  // namespace
+
+Participant& decide(const Participant& running) {
+  state->sampler.find_lists(tables.selected.first, tables.remaining.first);
+  skip_the_ended();
   pass_virtual_time(step_ns);
   if (next_timer() <= virtual_now()) fire_timers();
   uint32_t looks = 0;
@@ -397,7 +491,7 @@ Participant& decide(Participant& running) {
     write_point(running, point, chosen);
   }
   Participant& next = state->threads[chosen];
-  if (!is_ready(next)) time_out(next);
+  if (!is_ready(next) && !let_timer_go_off(next)) time_out(next);
   digest(next);
   return next;
 }

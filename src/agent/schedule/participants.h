@@ -21,6 +21,8 @@ enum class Wait : uint8_t {
   thread,       // its end
   descriptors,  // one of them
   child,        // a process
+  signal,       // one of `signals` is pending
+  handler,      // the program's own has run
   sleep,        // the deadline and nothing else
   condition,    // these three: until another thread wakes it
   barrier,
@@ -43,22 +45,37 @@ struct Step {
   pthread_mutex_t* mutex;  // of a condition
   pollfd* descriptors;
   uint32_t descriptor_count;
-  int32_t id_type, id, options;  // of a child
+  int32_t id_type, id, options;  // of a child; `id` is the number of a thread to join
+  uint64_t queue;                // of a condition, a barrier or a futex: who wakes names the same
+  uint64_t signals;              // as the kernel has them
   int64_t deadline;              // in virtual time
 };
 inline constexpr uint16_t no_api = 0xffff;
 
 enum class Life : uint8_t { unborn, lives, ended };
 
-// A thread of a controlled process. Only who holds the baton touches it, but for the three words
-// that are shared.
+// What `turn` says.
+enum TurnWord : uint32_t {
+  not_its_turn = 0,
+  has_turn = 1,
+  is_asked = 2,      // which threads of its process could go on
+  is_to_decide = 3,  // who goes on, once a process that has left its turn is gone
+};
+
+// A thread of a controlled process, in the memory that all processes of the run share: addresses in
+// it mean something to its own process alone. Only who holds the baton touches it, but for the
+// words that are shared.
 struct Participant {
-  protocol::Shared<uint32_t> turn;      // a futex: 1: it has the baton
+  protocol::Shared<uint32_t> turn;      // a futex, a TurnWord
   protocol::Shared<uint32_t> returned;  // it was out of sight and wants to take part again
   protocol::Shared<uint32_t> tid;
+  protocol::Shared<uint32_t> process;  // its id
   uint32_t number;
+  uint32_t told_in;  // the round in which its process was last asked about it
+  uint32_t blocker;  // who has what it waits for, as its process has told
   pthread_t handle;
   Step next;
+  int64_t timer;         // of its descriptors the next to go off, as its process has told
   uint64_t waits_since;  // the count of steps: who waits longest is woken first
   int64_t enabled_since;
   Life life;
@@ -66,8 +83,12 @@ struct Participant {
   bool woken;
   bool timed_out;
   bool interrupted;
-  bool is_skipped;  // it has yielded, and nobody has done anything since
-  uint8_t yields;   // in a row
+  bool is_ready;  // these two: as its process has told
+  bool may_time_out;
+  bool is_expected;   // a program that has not begun yet
+  bool is_skipped;    // it has yielded, and nobody has done anything since
+  uint8_t yields;     // in a row
+  uint32_t handlers;  // of signals that it has run
 };
 
 }  // namespace unflake::agent

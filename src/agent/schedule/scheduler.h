@@ -1,10 +1,12 @@
 #pragma once
 
+#include <signal.h>
+
 #include "agent/schedule/participants.h"
 
-// One thread of a controlled process runs at a time: the one that holds the baton. It gives the
-// baton away when it is about to do something at which another thread may come first, and waits
-// until it is chosen again.
+// One thread of a controlled run runs at a time, whatever its process: the one that holds the
+// baton. It gives the baton away when it is about to do something at which another thread may come
+// first, and waits until it is chosen again.
 namespace unflake::agent {
 
 namespace detail {
@@ -16,10 +18,9 @@ inline bool is_controlled() {
   return detail::controlled;
 }
 
-// Takes control of this process, which has one thread, when the plan has a schedule for it.
+// Takes control of this process, which has one thread, when the plan has a schedule for it. A
+// program that a controlled process has started takes part in its turns.
 void begin_control();
-// In a forked child, which is out of control.
-void forget_control();
 
 // This thread's own; nullptr: it has none.
 Participant* this_participant();
@@ -42,18 +43,30 @@ void come_back();
 Participant* expect_child();
 void child_was_created(Participant& child, pthread_t handle);
 void child_was_not_created(Participant& child);
+// The same for processes, by fork() or as a program of its own.
+Participant* expect_fork();
+Participant* expect_program();
+void process_was_created(Participant& child, pid_t process);
+void process_was_not_created(Participant& child);
+// Around exec(), which comes back when there is no such program.
+void become_program();
+void stay_program();
 void await_first_turn(Participant& self);
 // Once the thread is known to the report.
 void write_scheduled_number();
 // The last thing that a thread does.
 void end_turns();
+// The last thing that a process does.
+void end_turns_of_process();
 
 Participant* participant_of(pthread_t handle);
 
-// Threads that wait in this way for this object, the longest first, at most `count` of them;
-// returns how many.
-uint32_t wake(Wait wait, const volatile void* object, uint32_t count);
-uint32_t count_waiting(Wait wait, const volatile void* object);
+// Under which threads wait for this object, in all processes that share it or in this one alone.
+uint64_t queue_of(const volatile void* object, bool is_shared);
+// Threads that wait in this way in this queue, the longest first, at most `count` of them; returns
+// how many.
+uint32_t wake(Wait wait, uint64_t queue, uint32_t count);
+uint32_t count_waiting(Wait wait, uint64_t queue);
 
 // Around a handler of the program: a thread that waits for its turn must not run one meanwhile.
 struct InterruptedTurn {
@@ -64,7 +77,11 @@ struct InterruptedTurn {
   uint64_t waits_since;
 };
 InterruptedTurn begin_handler();
-void end_handler(const InterruptedTurn& interrupted);
+void end_handler(const InterruptedTurn& interrupted, bool was_sent_in_turn);
+// By a process of this run, which has waited until the signal was there.
+bool was_sent_in_turn(const siginfo_t& info);
+// After a signal was sent: until it has done what it does at once. `tid` 0: to the whole process.
+void let_signal_arrive(pid_t process, pid_t tid, int signal);
 
 // The virtual clock: ns since control began. Only who holds the baton moves it.
 int64_t virtual_now();

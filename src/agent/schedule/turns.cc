@@ -5,10 +5,13 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
+#include "agent/schedule/baton.h"
 
 namespace unflake::agent {
 namespace {
@@ -108,11 +111,6 @@ Manner manner_of(Api api) {
     case Api::mq_receive:
     case Api::mq_timedsend:
     case Api::mq_timedreceive:
-    case Api::pause:
-    case Api::sigsuspend:
-    case Api::sigwait:
-    case Api::sigwaitinfo:
-    case Api::sigtimedwait:
       return {Wait::outside};
     default:
       return {};
@@ -180,8 +178,31 @@ Woken woken() {
   return me->interrupted ? Woken::interrupted : Woken::ready;
 }
 
+bool can_be_cancelled(Wait wait) {
+  switch (wait) {
+    case Wait::semaphore:
+    case Wait::thread:
+    case Wait::descriptors:
+    case Wait::child:
+    case Wait::signal:
+    case Wait::handler:
+    case Wait::sleep:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// In a handler that has interrupted the choice of who goes on: calls are made as they come.
+bool is_within_decision() {
+  const Participant* me = this_participant();
+  return me != nullptr && is_deciding(*me);
+}
+
 // A cancelled thread ends here.
 Woken take(const Step& step) {
+  if (is_within_decision()) return Woken::ready;
+  if (can_be_cancelled(step.wait)) pthread_testcancel();
   if (!step.may_switch && goes_on(step)) return Woken::ready;
   take_step(step);
   const Woken how = woken();
@@ -192,6 +213,18 @@ Woken take(const Step& step) {
 bool never_blocks(int descriptor) {
   const long flags = raw_syscall(__NR_fcntl, descriptor, F_GETFL);
   return failed(flags) || (flags & O_NONBLOCK) != 0;
+}
+
+// -1: it has none, or is no socket.
+int64_t time_out_of(int descriptor, short events) {
+  timeval time{};
+  socklen_t size = sizeof time;
+  const int option = events == POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO;
+  if (failed(raw_syscall(__NR_getsockopt, descriptor, SOL_SOCKET, option, as_word(&time),
+                         as_word(&size))))
+    return -1;
+  const int64_t ns = to_ns({time.tv_sec, time.tv_usec * 1000});
+  return ns > 0 ? ns : -1;
 }
 
 // Calls that a signal does not end, or that are made again afterwards.
@@ -208,12 +241,13 @@ Woken take_for_descriptor(Step step, short events, int flags) {
   step.descriptors = &watched;
   step.descriptor_count = 1;
   if ((flags & MSG_DONTWAIT) != 0 || never_blocks(descriptor)) step.wait = Wait::nothing;
+  if (step.wait != Wait::nothing) step.deadline = deadline_after(time_out_of(descriptor, events));
   return take_again(step);
 }
 
 Woken take_for_thread(Step step) {
   Participant* target = participant_of(static_cast<pthread_t>(step.object));
-  step.address = target;
+  step.id = target != nullptr ? static_cast<int32_t>(target->number) : 0;
   step.object = target != nullptr ? target->number | thread_object : 0;
   if (target == nullptr) step.wait = Wait::nothing;
   const Woken how = take_again(step);
@@ -235,17 +269,12 @@ bool releases(Api api) {
   }
 }
 
-bool starts_process(Api api) {
-  return api == Api::fork || api == Api::posix_spawn || api == Api::posix_spawnp;
-}
-
 }  // namespace
 
 void Turn::take(const Visit& visit, const Subject& subject, int flags) {
   const Manner manner = manner_of(visit.api());
   if (!manner.is_point) return;
   if (subject.value == wrong_time) return;
-  if (starts_process(visit.api())) note_unrepeatable("a process that the test has started");
   Step step = step_of(visit, manner.wait, subject.object);
   step.writes = manner.writes;
   step.yields = manner.yields;
@@ -274,9 +303,15 @@ void Turn::take(const Visit& visit, const Subject& subject, int flags) {
 
 namespace {
 
-// Of another process too, which no list of ours can have.
 bool is_shared(const pthread_cond_t& condition) {
   return (condition.__data.__wrefs & 1) != 0;
+}
+
+// glibc's words of a barrier: the third is the number of threads, the fourth whether it is shared.
+uint32_t word_of(const pthread_barrier_t& barrier, size_t number) {
+  uint32_t word;
+  memcpy(&word, barrier.__size + number * sizeof word, sizeof word);
+  return word;
 }
 
 int lock_again(const Visit& visit, pthread_mutex_t* mutex) {
@@ -289,13 +324,14 @@ int lock_again(const Visit& visit, pthread_mutex_t* mutex) {
 
 int wait_for_condition(const Visit& visit, pthread_cond_t* condition, pthread_mutex_t* mutex,
                        const Subject& subject) {
-  if (is_shared(*condition)) note_unrepeatable("a condition that processes share");
   Step before = step_of(visit, Wait::nothing, reinterpret_cast<uint64_t>(condition));
   if (before.may_switch) take_step(before);
+  pthread_testcancel();
   const int failed_unlock = real::pthread_mutex_unlock(mutex);
   if (failed_unlock != 0) return failed_unlock;
   Step step = step_of(visit, Wait::condition, reinterpret_cast<uint64_t>(condition));
   step.mutex = mutex;
+  step.queue = queue_of(condition, is_shared(*condition));
   step.deadline = deadline_after(span_of(visit, subject));
   take_step(step);
   const Woken how = woken();
@@ -306,17 +342,18 @@ int wait_for_condition(const Visit& visit, pthread_cond_t* condition, pthread_mu
 }
 
 void wake_condition(const void* condition, uint32_t count) {
-  if (is_controlled()) wake(Wait::condition, condition, count);
+  if (!is_controlled()) return;
+  const bool shared = is_shared(*static_cast<const pthread_cond_t*>(condition));
+  wake(Wait::condition, queue_of(condition, shared), count);
 }
 
-// glibc keeps the number of threads in the third word.
 int wait_at_barrier(const Visit& visit, pthread_barrier_t* barrier) {
-  uint32_t needed;
-  memcpy(&needed, barrier->__size + 2 * sizeof needed, sizeof needed);
+  const uint32_t needed = word_of(*barrier, 2);
   Step step = step_of(visit, Wait::nothing, reinterpret_cast<uint64_t>(barrier));
   if (step.may_switch) take_step(step);
-  if (count_waiting(Wait::barrier, barrier) + 1 >= needed) {
-    wake(Wait::barrier, barrier, UINT_MAX);
+  step.queue = queue_of(barrier, word_of(*barrier, 3) != 0);
+  if (count_waiting(Wait::barrier, step.queue) + 1 >= needed) {
+    wake(Wait::barrier, step.queue, UINT_MAX);
     return PTHREAD_BARRIER_SERIAL_THREAD;
   }
   step.wait = Wait::barrier;
@@ -324,11 +361,13 @@ int wait_at_barrier(const Visit& visit, pthread_barrier_t* barrier) {
   return 0;
 }
 
-long wait_on_futex(const Visit& visit, const uint32_t* word, uint32_t expected, int64_t span) {
+long wait_on_futex(const Visit& visit, const uint32_t* word, bool is_shared, uint32_t expected,
+                   int64_t span) {
   Step step = step_of(visit, Wait::nothing, reinterpret_cast<uint64_t>(word));
   if (step.may_switch) take_step(step);
   if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != expected) return -EAGAIN;
   step.wait = Wait::futex;
+  step.queue = queue_of(word, is_shared);
   step.deadline = deadline_after(span);
   take_step(step);
   switch (woken()) {
@@ -354,6 +393,30 @@ Woken wait_for_descriptors(const Visit& visit, pollfd* descriptors, uint32_t cou
   } else if (count == 0) {
     step.wait = Wait::sleep;
   }
+  return take(step);
+}
+
+// A signal that was held back may be handled as soon as the mask allows it.
+void wait_for_handler(const Visit& visit, const sigset_t* mask) {
+  Participant* me = this_participant();
+  if (me == nullptr) return;
+  const uint32_t before = me->handlers;
+  uint64_t blocked = 0, own = 0;
+  if (mask != nullptr) {
+    memcpy(&blocked, mask, sizeof blocked);
+    raw_syscall(__NR_rt_sigprocmask, SIG_SETMASK, as_word(&blocked), as_word(&own),
+                kernel_mask_size);
+  }
+  const Step step = step_of(visit, Wait::handler, 0);
+  while (me->handlers == before && !is_within_decision()) take(step);
+  if (mask != nullptr)
+    raw_syscall(__NR_rt_sigprocmask, SIG_SETMASK, as_word(&own), 0, kernel_mask_size);
+}
+
+Woken wait_for_signal(const Visit& visit, const sigset_t& signals, int64_t span) {
+  Step step = step_of(visit, Wait::signal, 0);
+  memcpy(&step.signals, &signals, sizeof step.signals);
+  step.deadline = deadline_after(span);
   return take(step);
 }
 

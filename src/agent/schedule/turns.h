@@ -53,11 +53,17 @@ void wake_condition(const void* condition, uint32_t count);
 int wait_at_barrier(const Visit& visit, pthread_barrier_t* barrier);
 
 // 0 or a negated errno.
-long wait_on_futex(const Visit& visit, const uint32_t* word, uint32_t expected, int64_t span);
+long wait_on_futex(const Visit& visit, const uint32_t* word, bool is_shared, uint32_t expected,
+                   int64_t span);
 
 // Until one of them is ready.
 Woken wait_for_descriptors(const Visit& visit, pollfd* descriptors, uint32_t count, int64_t span,
                            uint64_t object);
+
+// Until a handler of the program has run, with this mask of blocked signals; nullptr: as it is.
+void wait_for_handler(const Visit& visit, const sigset_t* mask);
+// Until one of these is pending.
+Woken wait_for_signal(const Visit& visit, const sigset_t& signals, int64_t span);
 
 Woken wait_for_child(const Visit& visit, int id_type, int id, int options);
 

@@ -2,11 +2,12 @@
 
 #include <stdint.h>
 #include <time.h>
+#include <ucontext.h>
 
 namespace unflake::agent {
 
 // The time that a controlled run sees: it begins with the real one and passes by steps and jumps.
-// Clocks of processors and of other processes stay what they are.
+// Clocks of processors and of processes out of control stay what they are.
 void begin_virtual_clock();
 
 // The time of a clock as the program is to see it.
@@ -15,6 +16,17 @@ int64_t program_now(clockid_t clock);
 // A look at a clock by the program. Who looks again and again waits for time to pass.
 bool is_virtual(clockid_t clock);
 int64_t look_at_clock(clockid_t clock);
+
+// When code of the program reads the processor's time stamp counter: from here on it is a clock
+// like others. Reading it is a fault, which becomes a look. Where the system cannot do that, and in
+// libraries that are loaded later, it stays what it is.
+void take_time_stamps();
+bool time_stamps_are_taken();
+// Programs that this thread starts inherit the fault, but not what becomes of it: meanwhile there
+// is none.
+void leave_time_stamps(bool leave);
+// Whether the fault was that; then the context is behind the instruction.
+bool read_time_stamp(ucontext_t* context);
 
 }  // namespace unflake::agent
 
@@ -37,8 +49,12 @@ void forget_timer(TimerKind kind, uint64_t id);
 void leave_to_system(uint64_t posix_timer);
 bool is_left_to_system(uint64_t posix_timer);
 
-int64_t next_timer();  // forever: there is none
-// Sets those off whose time has come: at once, or after some real time.
+int64_t timer_of_descriptor(int descriptor);  // of this process; forever: none is set
+int64_t next_timer();                         // of any process; forever: there is none
+// Sets those off whose time has come: at once, or after some real time. Each process does it for
+// its own and is asked to.
 void fire_timers(int64_t delay_ns = 1000);
+void fire_own_timers(int64_t delay_ns = 1000);
+void forget_timers_of(uint32_t process);
 
 }  // namespace unflake::agent
