@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
@@ -52,7 +53,7 @@ class Status {
  public:
   explicit Status(const std::string& path) : text_(text_of(path)) {}
 
-  bool has_ended() const { return text_.empty() || is_any_of("ZX"); }
+  bool has_ended() const { return is_any_of("ZX"); }
   bool sleeps() const { return is_any_of("S"); }
   uint64_t field(std::string_view name, int base = 10) const {
     const size_t at = text_.find(fmt::format("\n{}:", name));
@@ -159,8 +160,14 @@ bool is_open_to_outside(pid_t pid, const std::string& maps) {
          has_helpers_in_kernel(pid, maps);
 }
 
-// The test got no descriptors but those that this process has too, so only a process whose
-// descriptors can be seen may have one of its pipes.
+// The test got no descriptors but those that this process has too. What it has not passed on by a
+// socket can only be in processes whose descriptors can be seen.
+bool has_sockets(pid_t pid) {
+  const std::vector<int> descriptors = numbered_entries(fmt::format("/proc/{}/fd", pid));
+  return std::ranges::any_of(
+      descriptors, [&](int descriptor) { return link_of(pid, descriptor).starts_with("socket:"); });
+}
+
 bool has_any_of(pid_t pid, const std::set<std::string>& pipes) {
   const std::vector<int> descriptors = numbered_entries(fmt::format("/proc/{}/fd", pid));
   return std::ranges::any_of(
@@ -169,6 +176,7 @@ bool has_any_of(pid_t pid, const std::set<std::string>& pipes) {
 
 bool is_any_outside(const std::set<std::string>& pipes, const std::set<pid_t>& inside) {
   if (pipes.empty()) return false;
+  if (std::ranges::any_of(inside, has_sockets)) return true;
   const std::vector<int> processes = numbered_entries("/proc");
   return std::ranges::any_of(
       processes, [&](pid_t pid) { return !inside.contains(pid) && has_any_of(pid, pipes); });
@@ -257,8 +265,11 @@ const protocol::HeldThread* QuiescenceWatch::held_as(const Waiter& waiter) const
   return found == std::end(told_.held) ? nullptr : &*found;
 }
 
+// Of a process that cannot be looked at, nothing is known.
 bool QuiescenceWatch::add_waiters(pid_t pid, Waiters& all) const {
-  for (const pid_t tid : numbered_entries(fmt::format("/proc/{}/task", pid))) {
+  const std::vector<int> threads = numbered_entries(fmt::format("/proc/{}/task", pid));
+  if (threads.empty()) return ::kill(pid, 0) != 0 && errno == ESRCH;
+  for (const pid_t tid : threads) {
     const Status status(fmt::format("/proc/{}/task/{}/status", pid, tid));
     if (status.has_ended()) continue;
     if (!status.sleeps() || status.field("TracerPid") != 0) return false;
@@ -275,11 +286,14 @@ bool QuiescenceWatch::add_waiters(pid_t pid, Waiters& all) const {
   return true;
 }
 
-std::optional<QuiescenceWatch::Waiters> QuiescenceWatch::all_waiting() const {
+std::optional<QuiescenceWatch::Waiters> QuiescenceWatch::all_waiting(
+    const std::vector<pid_t>& processes) const {
   Waiters all;
-  for (const pid_t pid : listed_descendants(others_()))
+  for (const pid_t pid : processes)
     if (!add_waiters(pid, all)) return std::nullopt;
   if (all.empty()) return std::nullopt;
+  std::ranges::sort(all, {},
+                    [](const Waiter& waiter) { return std::pair(waiter.pid, waiter.tid); });
   return all;
 }
 
@@ -292,7 +306,7 @@ void QuiescenceWatch::plan_next_look(bool is_any_held) {
 
 // A test that is open to the outside will be so for a while.
 bool QuiescenceWatch::is_quiet(bool is_any_held) {
-  auto now = all_waiting();
+  auto now = all_waiting(listed_descendants(others_()));
   const bool is_same = now && now == seen_;
   same_looks_ = is_same ? same_looks_ + 1 : 0;
   if (!now && is_any_held) pause_ = std::clamp(2 * pause_, pause_of_holds, 4 * pause_of_holds);
@@ -300,8 +314,8 @@ bool QuiescenceWatch::is_quiet(bool is_any_held) {
   if (now && !is_same) pause_ = is_any_held ? pause_of_holds : usual_pause;
   seen_ = std::move(now);
   if (!is_same || same_looks_ + 1 < (is_any_held ? looks_to_release : looks_to_blame)) return false;
-  const bool quiet =
-      told_.timers.load() == 0 && only_wait_for_each_other(*seen_) && all_waiting() == seen_;
+  const bool quiet = told_.timers.load() == 0 && only_wait_for_each_other(*seen_) &&
+                     all_waiting(all_descendants(others_())) == seen_;
   if (!quiet) pause_ = std::min(2 * pause_, is_any_held ? usual_pause : longest_pause);
   return quiet;
 }

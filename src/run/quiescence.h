@@ -55,7 +55,7 @@ class QuiescenceWatch {
 
   void read_held();
   const protocol::HeldThread* held_as(const Waiter& waiter) const;
-  std::optional<Waiters> all_waiting() const;
+  std::optional<Waiters> all_waiting(const std::vector<pid_t>& processes) const;
   bool add_waiters(pid_t pid, Waiters& all) const;
   bool is_quiet(bool is_any_held);
   void release_last_held();

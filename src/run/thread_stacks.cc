@@ -56,7 +56,7 @@ void add_frames(const ThreadFrame& at, const ProjectCode& policy,
 ThreadAtEnd readable(const ThreadStack& stack, pid_t pid, const ProjectCode& policy) {
   ThreadAtEnd thread{pid, stack.tid, stack.name, {}, stack.why_empty};
   for (const ThreadFrame& frame : stack.frames) {
-    if (is_ours(frame.image)) thread.call = timing_api_of(frame);
+    if (is_ours(frame.image) && thread.call.empty()) thread.call = timing_api_of(frame);
     add_frames(frame, policy, thread.frames);
   }
   return thread;
