@@ -207,6 +207,8 @@ std::string outcome_text(const Test& test, const ExperimentResult& result, const
       status_line(style, tone_of(outcome), status_word(result), outcome.duration, label_of(test));
   if (!outcome.failed()) return text;
   text += detail_line(failure_headline(outcome));
+  if (result.trace && !deadlock_of(*result.trace).empty())
+    text += detail_line(one_line(deadlock_text(*result.trace)));
   for (const std::string& line : timeout_stack_lines(result.process, detail))
     text += detail_line(line);
   return text + excerpt_text(result.process);

@@ -24,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds usual_pause = 20ms;
+constexpr std::chrono::milliseconds pause_when_quiet = 10ms;
 constexpr std::chrono::milliseconds pause_of_holds = 2ms;
 constexpr std::chrono::milliseconds longest_pause = 640ms;
 // A thread that slept at one look and has not run until the next slept all the time between: so all
@@ -311,7 +312,7 @@ bool QuiescenceWatch::is_quiet(bool is_any_held) {
   same_looks_ = is_same ? same_looks_ + 1 : 0;
   if (!now && is_any_held) pause_ = std::clamp(2 * pause_, pause_of_holds, 4 * pause_of_holds);
   if (!now && !is_any_held) pause_ = usual_pause;
-  if (now && !is_same) pause_ = is_any_held ? pause_of_holds : usual_pause;
+  if (now && !is_same) pause_ = is_any_held ? pause_of_holds : pause_when_quiet;
   seen_ = std::move(now);
   if (!is_same || same_looks_ + 1 < (is_any_held ? looks_to_release : looks_to_blame)) return false;
   const bool quiet = told_.timers.load() == 0 && only_wait_for_each_other(*seen_) &&

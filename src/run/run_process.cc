@@ -221,11 +221,15 @@ class Watch {
   // other side, kills.
   void stop(ProcessResult::End reason) {
     if (stopping_ == Stopping::no) {
+      const auto began = Clock::now();
       end_ = reason;
       scarcity_.end();  // a stopped process would not notice the request
       if (reason == ProcessResult::End::timed_out)
         stacks_ = stacks_at_timeout(pid_, servers_.pids(), launch_.project_code);
-      if (is_deadlocked_) deadlock_ = quiescence_.waiting(stacks_);
+      if (is_deadlocked_) {
+        deadlock_ = quiescence_.waiting(stacks_);
+        looked_ += Clock::now() - began;
+      }
       stopping_ = Stopping::asked;
       deadline_ = Clock::now() + launch_.grace;
       ::kill(-pid_, SIGTERM);
@@ -287,7 +291,7 @@ class Watch {
   std::optional<ProcessResult::End> end_;
   bool heard_ = false;        // of any crash
   std::optional<int> crash_;  // the signal of the test's own
-  Clock::duration looked_{};  // at a crash
+  Clock::duration looked_{};  // at a crash or a deadlock
   Stopping stopping_ = Stopping::no;
   std::vector<ThreadAtEnd> stacks_;
   const size_t pipe_size_ = static_cast<size_t>(::fcntl(output_.fd(), F_GETPIPE_SZ));
