@@ -191,6 +191,21 @@ TEST(Quiescence, Several_held_threads_are_released_one_by_one) {
   EXPECT_EQ(result.trace->interventions[2].impossible, 1u);
 }
 
+TEST(Quiescence, An_order_may_be_one_of_two_processes) {
+  AgentRuns runs({"waiting", "between"});
+  runs.profile();
+  const ExperimentResult possible =
+      runs.intervene({watch(function("second_step")), hold(function("first_step"), 0, bound)});
+  EXPECT_EQ(possible.outcome.kind, OutcomeKind::pass);
+  EXPECT_EQ(possible.trace->interventions[1].fired, 1u);
+  EXPECT_EQ(possible.trace->interventions[1].impossible, 0u);
+  const ExperimentResult impossible =
+      runs.intervene({watch(function("last_step")), hold(function("first_step"), 0, bound)});
+  EXPECT_EQ(impossible.outcome.kind, OutcomeKind::pass);
+  EXPECT_LT(impossible.process.duration, soon);
+  EXPECT_EQ(impossible.trace->interventions[1].impossible, 1u);
+}
+
 TEST(Quiescence, A_thread_that_has_ended_is_not_waited_for) {
   AgentRuns runs({"waiting", "ended"});
   const ExperimentResult profile = runs.profile();
