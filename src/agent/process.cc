@@ -13,6 +13,7 @@
 #include "agent/probes/probes.h"
 #include "agent/raw.h"
 #include "agent/real.h"
+#include "agent/record/actions.h"
 #include "agent/record/failure.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
@@ -219,15 +220,20 @@ __attribute__((constructor)) void start_at_load() {
 using Main = int (*)(int, char**, char**);
 Main real_main;
 
-int call_main_and_take_turn(int argc, char** argv, char** environment) {
+int call_main_and_visit_exit(int argc, char** argv, char** environment) {
   const int status = real_main(argc, argv, environment);
+  visit_exit();
   turn_before_exit();
   return status;
 }
 
+bool exit_matters() {
+  return is_controlled() || plans_exit();
+}
+
 int serve_and_call_main(int, char**, char**) {
   const Arguments arguments = serve();
-  return call_main_somewhere_else(is_controlled() ? call_main_and_take_turn : real_main, arguments,
+  return call_main_somewhere_else(exit_matters() ? call_main_and_visit_exit : real_main, arguments,
                                   is_controlled());
 }
 
@@ -272,9 +278,9 @@ HOOK(int, __libc_start_main,
   resolve_real_functions();
   real_main = main;
   end_libraries = rtld_fini;
-  const Main first = is_to_serve()     ? serve_and_call_main
-                     : is_controlled() ? call_main_and_take_turn
-                                       : main;
+  const Main first = is_to_serve()    ? serve_and_call_main
+                     : exit_matters() ? call_main_and_visit_exit
+                                      : main;
   return real::__libc_start_main(first, argc, argv, init, fini, end_libraries_and_hold, stack_end);
 }
 

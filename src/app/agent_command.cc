@@ -207,6 +207,8 @@ std::string outcome_text(const Test& test, const ExperimentResult& result, const
       status_line(style, tone_of(outcome), status_word(result), outcome.duration, label_of(test));
   if (!outcome.failed()) return text;
   text += detail_line(failure_headline(outcome));
+  if (result.trace && !deadlock_of(*result.trace).empty())
+    text += detail_line(one_line(deadlock_text(*result.trace)));
   for (const std::string& line : timeout_stack_lines(result.process, detail))
     text += detail_line(line);
   return text + excerpt_text(result.process);
@@ -303,6 +305,7 @@ void InterventionTotals::add(const ExperimentResult& result) {
     states_[i].visits += states[i].visits;
     states_[i].fired += states[i].fired;
     states_[i].let_go += states[i].let_go;
+    states_[i].impossible += states[i].impossible;
     states_[i].added += states[i].added;
     fired = fired || states[i].fired > 0;
   }
@@ -317,7 +320,7 @@ bool InterventionTotals::any_fired(const std::vector<Intervention>& plan) const 
 
 std::string InterventionTotals::table(const std::vector<Intervention>& plan,
                                       const std::vector<std::string>& texts) const {
-  Table table({"INTERVENTION", "VISITS", "FIRED", "TIME ADDED", "LET GO"});
+  Table table({"INTERVENTION", "VISITS", "FIRED", "TIME ADDED", "LET GO", "IMPOSSIBLE"});
   for (size_t i = 0; i < plan.size() && i < states_.size(); ++i) {
     const TracedIntervention& state = states_[i];
     const bool is_hold = plan[i].action == Intervention::Action::hold;
@@ -325,7 +328,8 @@ std::string InterventionTotals::table(const std::vector<Intervention>& plan,
     table.add({(is_watch ? "watch " : "") + texts[i], std::to_string(state.visits),
                is_watch ? "-" : std::to_string(state.fired),
                is_watch ? "-" : format_duration(state.added),
-               is_hold ? std::to_string(state.let_go) : "-"});
+               is_hold ? std::to_string(state.let_go) : "-",
+               is_hold ? std::to_string(state.impossible) : "-"});
   }
   return table.text();
 }
@@ -341,6 +345,9 @@ std::string InterventionTotals::doubts(const std::vector<Intervention>& plan,
     note(fmt::format("{} failed although nothing had fired: the test fails by itself too",
                      counted(failed_by_itself_, "run")));
   for (size_t i = 0; i < plan.size() && i < states_.size(); ++i) {
+    if (states_[i].impossible > 0)
+      note(fmt::format("{}: impossible order: nobody was left who could have come first",
+                       one_line(texts[i])));
     if (states_[i].fired > 0) continue;
     const std::string why = states_[i].visits > 0 ? "none of its visits was the one asked for"
                                                   : "no such thread came there";

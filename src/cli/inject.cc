@@ -102,6 +102,7 @@ class Parser {
     using Read = Result<void> (Parser::*)(const std::string&);
     const std::pair<const std::vector<std::string>*, Read> kinds[] = {
         {&words_.delays, &Parser::read_delay},
+        {&words_.orders, &Parser::read_order},
         {&words_.holds, &Parser::read_hold},
         {&words_.set_times, &Parser::read_set_time},
         {&words_.scale_times, &Parser::read_scale_time},
@@ -160,10 +161,8 @@ class Parser {
     std::string_view rest = text;
     const auto until = take_last(rest, " until ");
     if (!until) return wrong;
-    auto hold = place(rest);
+    auto hold = held_place(rest, {" at visit ", " from visit "});
     if (!hold) return hold.error();
-    hold->action = Intervention::Action::hold;
-    hold->duration = longest_hold;
     std::string_view other = *until;
     if (const auto bound = take_last(other, " for ")) {
       const auto duration = parse_duration_with_unit(*bound);
@@ -180,6 +179,53 @@ class Parser {
     hold->until = *watched;
     all_.push_back({*hold, text});
     return {};
+  }
+
+  // How often a side of an order was visited; 0: that is no number.
+  static uint64_t take_visit(std::string_view& text, uint64_t otherwise) {
+    const auto number = take_last(text, " visit ");
+    return number ? number_in(*number).value_or(0) : otherwise;
+  }
+
+  Result<void> read_order(const std::string& text) {
+    const Error wrong = usage_error("this is not an order", "--order '" + text + "'",
+                                    "write SITE@THREAD after SITE@THREAD, and `visit N` behind "
+                                    "either of them for the N-th time");
+    std::string_view first = text;
+    auto second = take_last(first, " after ");
+    if (!second) return wrong;
+    const uint64_t nth = take_visit(first, 1), count = take_visit(*second, 1);
+    if (nth == 0 || count == 0) return wrong;
+    const bool is_nth = std::string_view(text).substr(0, text.rfind(" after ")).find(" visit ") !=
+                        std::string_view::npos;
+    auto hold = held_place(first, {});
+    if (!hold) return hold.error();
+    hold->visits = is_nth ? Visits::only_nth : Visits::every;
+    hold->nth = nth;
+    hold->count = count;
+    const auto passed = watch(*second, true);
+    if (!passed) return passed.error();
+    hold->until = *passed;
+    all_.push_back({*hold, text});
+    return {};
+  }
+
+  Result<Intervention> held_place(std::string_view text,
+                                  std::initializer_list<std::string_view> visits) {
+    Intervention visited;
+    for (const std::string_view word : visits) {
+      const size_t at = text.rfind(word);
+      if (at == std::string_view::npos || !read_visits(trim(text.substr(at)), visited)) continue;
+      text = trim(text.substr(0, at));
+      break;
+    }
+    auto hold = place(text);
+    if (!hold) return hold;
+    hold->action = Intervention::Action::hold;
+    hold->duration = longest_hold;
+    hold->visits = visited.visits;
+    hold->nth = visited.nth;
+    return hold;
   }
 
   Result<void> read_set_time(const std::string& text) {
@@ -215,15 +261,23 @@ class Parser {
     return added ? Result<void>() : added.error();
   }
 
+  // Who has passed a call or an instruction is behind it, unless the side was named.
+  static bool has_other_side(const Intervention& what) {
+    return !what.site.api.empty() || (what.site.file.empty() && what.site.offset > 0);
+  }
+
   // What holds and anchors refer to; one per place is enough.
-  Result<size_t> watch(std::string_view text) {
-    const std::string name(trim(text));
+  Result<size_t> watch(std::string_view text, bool passes = false) {
+    const std::string name = std::string(passes ? "past " : "") + std::string(trim(text));
     for (size_t i = 0; i < all_.size(); ++i)
       if (all_[i].text == name && all_[i].intervention.action == Intervention::Action::watch)
         return i;
-    auto watched = place(name);
+    auto watched = place(text);
     if (!watched) return watched.error();
     watched->action = Intervention::Action::watch;
+    if (passes && watched->position == Position::before && has_other_side(*watched) &&
+        text.find(":before") == std::string_view::npos)
+      watched->position = Position::after;
     all_.push_back({*watched, name});
     return all_.size() - 1;
   }
@@ -314,9 +368,10 @@ it. The first run goes without interventions, to learn the names; then come the 
 
   unflake inject ./server_test Server.Accepts --delay 'queue.cc:57:pthread_cond_wait@main=200ms'
   unflake inject ./server_test Server.Accepts --delay 'queue.cc:57=50ms' -n 20
-  unflake inject ./server_test Server.Accepts --hold 'Queue::pop()@pool.cc:31#* until Queue::push()'
+  unflake inject ./server_test Server.Accepts --order 'Queue::pop()@pool.cc:31#0 after Queue::push()'
 
-A site is a call (FILE:LINE:API), a line (FILE:LINE) or a function's entry (FUNCTION()); after it
+A site is a call (FILE:LINE:API), a line (FILE:LINE), a function's entry (FUNCTION()), an
+instruction (FUNCTION+0x3c), or exit(), which is the end of main too; after it
   :after         on the other side of the call: of a wait, when the thread was woken
   :start         of a creation (pthread_create, fork): in the new thread, before its first line
   @THREAD        only in this thread: main, pool.cc:31#2, or pool.cc:31#* for all that line started
@@ -325,7 +380,11 @@ A duration has a unit: 80us, 50ms, 1.5s. After a delay's duration
   from visit N   from then on
   halving        every time, half as long at each further visit of a thread
   once SITE      visits count from when that site (with @THREAD, if wanted) was reached
-After a hold's second site
+An order makes a thread wait at the first site until another one has passed the second: a call when
+it has returned, everything else when it was reached. After either site
+  visit N        the N-th time; without it, the first site every time, the second once
+When nobody else can go on, the order is impossible: the thread goes on, and unflake says so. A hold
+is the same with a bound, and for sites that are only reached; after its second site
   x N            until it was reached N times
   for DURATION   at most this long [5s]
 
@@ -378,10 +437,12 @@ class Injection {
   Result<Plan> base_plan() const {
     if (command_.words.delays.empty() && command_.words.holds.empty() &&
         command_.words.set_times.empty() && command_.words.scale_times.empty() &&
-        command_.words.watches.empty() && command_.schedule.empty())
-      return usage_error("there is nothing to inject", "",
-                         "give --delay, --hold, --set-time, --scale-time, --watch or --schedule; "
-                         "`unflake trace` shows sites");
+        command_.words.watches.empty() && command_.words.orders.empty() &&
+        command_.schedule.empty())
+      return usage_error(
+          "there is nothing to inject", "",
+          "give --delay, --order, --hold, --set-time, --scale-time, --watch or --schedule; "
+          "`unflake trace` shows sites");
     auto off = command_.one.groups_off();
     if (!off) return off.error();
     Plan plan;
@@ -449,7 +510,10 @@ int inject_command(const Words& words) {
     line.option(name, list, text).one_at_a_time().takes("TEXT");
   };
   add_list("--delay", command.words.delays, "SITE[@THREAD]=DURATION: be late there");
-  add_list("--hold", command.words.holds, "SITE[@THREAD] until SITE[@THREAD]: wait for the other");
+  add_list("--order", command.words.orders,
+           "SITE[@THREAD] after SITE[@THREAD]: wait until the other has passed");
+  add_list("--hold", command.words.holds,
+           "SITE[@THREAD] until SITE[@THREAD] for DURATION: the same with a bound");
   line.option("--schedule", command.schedule,
               "SAMPLER[:SEED]: one thread at a time, chosen by stay, random, pct, pos or surw; "
               "further runs take the next seeds")

@@ -16,6 +16,7 @@ struct InjectWords {
   std::vector<std::string> set_times;  // SITE[@THREAD]=DURATION
   std::vector<std::string> watches;    // SITE[@THREAD]
   std::vector<std::string> scale_times{};  // SITE[@THREAD]=FACTOR, as 0.5 or 50%
+  std::vector<std::string> orders{};       // SITE[@THREAD] [visit N] after SITE[@THREAD] [visit N]
 };
 
 struct NamedIntervention {
@@ -27,10 +28,10 @@ struct NamedIntervention {
 Result<std::vector<NamedIntervention>> parse_interventions(const InjectWords& words,
                                                            const Trace& known);
 
-// What can be told to be wrong with the words before any run has shown threads.
 // "random:7": a sampler and a seed.
 Result<Schedule> parse_schedule(std::string_view text);
 
+// What can be told to be wrong with the words before any run has shown threads.
 Result<void> check_interventions(const InjectWords& words);
 
 }  // namespace unflake

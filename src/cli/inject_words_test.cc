@@ -117,6 +117,53 @@ TEST(InjectWords, A_hold_waits_for_another_site) {
   EXPECT_EQ(what.duration, 5s);
 }
 
+TEST(InjectWords, A_hold_may_be_for_one_visit) {
+  const Intervention what = hold("q.cc:5@main at visit 3 until q.cc:9 x 2 for 1s");
+  EXPECT_EQ(what.visits, Visits::only_nth);
+  EXPECT_EQ(what.nth, 3u);
+  EXPECT_EQ(what.count, 2u);
+  EXPECT_EQ(what.duration, 1s);
+  EXPECT_EQ(to_string(what), "q.cc:5@main at visit 3 until ? x 2 for 1000ms");
+}
+
+Result<std::vector<NamedIntervention>> order(const std::string& text) {
+  return parse_interventions({{}, {}, {}, {}, {}, {text}}, known_threads());
+}
+
+TEST(InjectWords, An_order_names_the_visits_of_both_sides) {
+  const auto parsed = order("Queue::pop()@main visit 2 after q.cc:7:pthread_cond_signal visit 3");
+  ASSERT_TRUE(parsed) << to_string(parsed.error());
+  ASSERT_EQ(parsed->size(), 2u);
+  const Intervention &passed = parsed->at(0).intervention, &waits = parsed->at(1).intervention;
+  EXPECT_EQ(passed.action, Action::watch);
+  EXPECT_EQ(passed.position, Intervention::Position::after);
+  EXPECT_EQ(waits.action, Action::hold);
+  EXPECT_EQ(waits.visits, Visits::only_nth);
+  EXPECT_EQ(waits.nth, 2u);
+  EXPECT_EQ(waits.count, 3u);
+  EXPECT_EQ(waits.until, 0u);
+  EXPECT_EQ(waits.thread.text, "main");
+}
+
+TEST(InjectWords, What_is_only_reached_has_no_other_side) {
+  using Position = Intervention::Position;
+  EXPECT_EQ(order("q.cc:5 after q.cc:7")->at(0).intervention.position, Position::before);
+  EXPECT_EQ(order("q.cc:5 after exit()")->at(0).intervention.position, Position::before);
+  EXPECT_EQ(order("q.cc:5 after f+0x3c")->at(0).intervention.position, Position::after);
+  EXPECT_EQ(order("q.cc:5 after q.cc:7:read:before")->at(0).intervention.position,
+            Position::before);
+  EXPECT_EQ(order("q.cc:5 after q.cc:7")->at(1).intervention.visits, Visits::every);
+}
+
+TEST(InjectWords, A_wrong_order_is_told) {
+  for (const char* text : {"q.cc:5", "q.cc:5 before q.cc:7", "q.cc:5 visit 0 after q.cc:7",
+                           "q.cc:5 after q.cc:7 visit often"}) {
+    const auto parsed = order(text);
+    ASSERT_FALSE(parsed) << text;
+    EXPECT_EQ(parsed.error().what, "this is not an order") << text;
+  }
+}
+
 TEST(InjectWords, A_factor_scales_the_times_of_a_site) {
   for (const char* text : {"q.cc:5:poll@main=0.25", "q.cc:5:poll@main=25%"}) {
     const auto parsed = parse_interventions({{}, {}, {}, {}, {text}}, known_threads());

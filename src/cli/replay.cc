@@ -172,7 +172,9 @@ std::string ReplayResult::json(const std::string& path, const Relocation& reloca
     json["interventions"].push_back({{"intervention", printable(texts[i])},
                                      {"visits", state.visits},
                                      {"fired", state.fired},
-                                     {"added_us", state.added.count()}});
+                                     {"added_us", state.added.count()},
+                                     {"let_go", state.let_go},
+                                     {"impossible", state.impossible}});
   }
   return json_text(json, 1) + "\n";
 }

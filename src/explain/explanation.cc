@@ -72,9 +72,17 @@ class Explainer {
       if (i < repro_.sites.size() && late.place.function.empty())
         late.place.function = repro_.sites[i].function;
       late.longest = what.duration;
+      if (what.until && *what.until < repro_.plan.interventions.size())
+        late.waits_for =
+            to_string(repro_.plan.interventions[*what.until], repro_.plan.interventions);
       if (with_plan()) complete(late, what, i);
       found_.late.push_back(std::move(late));
     }
+  }
+
+  // Several interventions may have one site; a hold says which one it is.
+  static bool is_of_another(const TracedCall& call, size_t number) {
+    return call.object != 0 && call.object != number + 1;
   }
 
   // What the run under the plan says about an intervention.
@@ -86,6 +94,7 @@ class Explainer {
     bool first = true;
     for (const TracedCall& call : trace.calls) {
       if (!call.is_intervention || call.site >= trace.sites.size()) continue;
+      if (is_of_another(call, number)) continue;
       if (trace.sites[call.site].name != what.site || call.thread >= trace.threads.size()) continue;
       if (first) {
         late.thread = trace.threads[call.thread].name.text;

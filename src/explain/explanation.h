@@ -46,6 +46,7 @@ struct Lateness {
   std::string position;  // "before", "after", "at the start of the thread, before"
   Duration longest{};    // that one delay took in the run with the plan
   uint64_t times = 0;
+  std::string waits_for{};  // of a hold: the site that another thread has to pass first
 };
 
 // A sleep or timed wait that is all that keeps the barrier point after the critical one.

@@ -94,6 +94,7 @@ struct ThreadAtEnd {
   std::string name;           // as the kernel has it
   std::vector<Frame> frames;  // innermost first, inlined ones too
   std::string why_empty;      // when it could not be looked at
+  std::string call{};         // the timing API that it is in, when the agent is loaded
 
   bool is_main() const { return pid == tid; }
 };
@@ -120,6 +121,14 @@ struct ProcessResult {
   // timed_out: of the process first, then of its own. signalled: of the thread that crashed, when
   // it could be seen.
   std::vector<ThreadAtEnd> thread_stacks;
+  // timed_out: nobody was left who could have gone on. Who waits, and for whom; 0: nobody known.
+  struct Waiting {
+    int pid = 0;
+    int tid = 0;
+    uint64_t object = 0;
+    int for_tid = 0;
+  };
+  std::vector<Waiting> deadlock;
   std::string no_fork_server;  // why it was spawned though a fork server was wanted; reported once
   int leftovers = 0;           // processes that the test left running and that were killed
   CapturedOutput output;  // standard output and, unless kept apart, standard error in one stream

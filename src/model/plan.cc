@@ -62,7 +62,8 @@ std::string visits_text(const Intervention& intervention) {
 }
 
 std::string hold_text(const Intervention& hold, const std::vector<Intervention>& plan) {
-  std::string text = place_text(hold) + " until " + other_text(hold.until, plan);
+  std::string text =
+      place_text(hold) + visits_text(hold) + " until " + other_text(hold.until, plan);
   if (hold.count > 1) text += fmt::format(" x {}", hold.count);
   return text + " for " + duration_word(hold.duration);
 }

@@ -74,20 +74,29 @@ const TracedThread* scheduled_thread(const Trace& trace, ThreadNumber number) {
 
 namespace {
 
-std::string name_of_scheduled(const Trace& trace, ThreadNumber number) {
-  const TracedThread* thread = scheduled_thread(trace, number);
+std::string name_of_deadlocked(const Trace& trace, ThreadNumber number) {
+  const TracedThread* thread = deadlocked_thread(trace, number);
   return thread != nullptr ? thread->name.text : fmt::format("thread {}", number);
 }
 
 }  // namespace
 
+const std::vector<DeadlockedThread>& deadlock_of(const Trace& trace) {
+  return trace.controlled ? trace.controlled->deadlock : trace.deadlock;
+}
+
+const TracedThread* deadlocked_thread(const Trace& trace, ThreadNumber number) {
+  if (trace.controlled) return scheduled_thread(trace, number);
+  return number < trace.threads.size() ? &trace.threads[number] : nullptr;
+}
+
 std::string deadlock_text(const Trace& trace) {
   std::string text;
-  for (const DeadlockedThread& stuck : trace.controlled->deadlock) {
+  for (const DeadlockedThread& stuck : deadlock_of(trace)) {
     text += text.empty() ? "deadlock: " : "; ";
-    text += name_of_scheduled(trace, stuck.thread) + " waits";
+    text += name_of_deadlocked(trace, stuck.thread) + " waits";
     if (stuck.site < trace.sites.size()) text += " at " + to_string(trace.sites[stuck.site].name);
-    text += stuck.held_by ? " for " + name_of_scheduled(trace, *stuck.held_by)
+    text += stuck.held_by ? " for " + name_of_deadlocked(trace, *stuck.held_by)
                           : " for what nobody is left to do";
   }
   return text;

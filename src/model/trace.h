@@ -150,6 +150,7 @@ struct TracedIntervention {
   uint64_t fired = 0;
   uint64_t let_go = 0;  // holds that ended at their bound
   Duration added{};
+  uint64_t impossible = 0;  // holds that ended because nobody was left to come first
 };
 
 struct TracedFailure {
@@ -201,10 +202,17 @@ struct Trace {
   std::vector<std::string> problems;        // what was unreadable or impossible, in words
   std::vector<CodeNote> code_notes;         // the same in every run of a program; told once
   std::optional<ControlledRun> controlled;  // when the plan had a schedule
+  // Of a run that was not controlled; its threads are numbers in `threads`. Empty: none.
+  std::vector<DeadlockedThread> deadlock;
 };
 
 // A thread of a controlled run; nullptr: the trace has none of that number.
 const TracedThread* scheduled_thread(const Trace& trace, ThreadNumber number);
+
+// Of a controlled run or another one; empty: it has none.
+const std::vector<DeadlockedThread>& deadlock_of(const Trace& trace);
+// One of them.
+const TracedThread* deadlocked_thread(const Trace& trace, ThreadNumber number);
 
 // "deadlock: main waits at a.cc:7:pthread_join for pool.cc:31#0, which waits at ...".
 std::string deadlock_text(const Trace& trace);

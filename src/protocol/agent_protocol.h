@@ -114,6 +114,7 @@ enum class TableKind : uint32_t {
   accesses = 29,
   access_states = 30,  // Shared<uint32_t> for each of `accesses`
   turns = 31,          // uint64_t: what agents of this version share, of no use to anybody else
+  quiescence = 32,     // one Quiescence
   count
 };
 inline constexpr size_t table_kinds = static_cast<size_t>(TableKind::count);
@@ -159,6 +160,7 @@ struct PlanSite {
 };
 inline constexpr uint16_t probe_api = 0xffff;
 inline constexpr uint16_t delay_api = 0xfffe;  // of events only: the plan made the thread late
+inline constexpr uint16_t exit_api = 0xfffd;   // the end of main, or exit(): its offset is 0
 
 enum class Action : uint8_t {
   delay = 0,         // be late by `duration`
@@ -393,8 +395,26 @@ struct RuleState {
   Shared<uint64_t> visits;
   Shared<uint64_t> fired;  // counted when the action starts
   Shared<uint64_t> added_ns;
-  Shared<uint64_t> let_go;  // holds that ended at their bound
-  uint64_t unused[2];
+  Shared<uint64_t> let_go;      // holds that ended at their bound
+  Shared<uint64_t> impossible;  // holds that ended because nobody could come
+  uint64_t unused;
+};
+
+// A thread that a hold keeps waiting, for whoever looks at the test from outside: all others may
+// be waiting for it.
+struct HeldThread {
+  Shared<uint32_t> tid;       // 0: free
+  Shared<uint32_t> released;  // from outside: nobody else can go on
+  Shared<uint64_t> word;      // the futex at which it waits, as its process addresses it
+  Shared<uint64_t> began_ns;
+};
+inline constexpr size_t most_held = 64;
+
+// What cannot be seen of a process from outside, and would wake or end a thread that waits.
+struct Quiescence {
+  Shared<uint32_t> timers;  // that were set and send signals
+  uint32_t unused;
+  HeldThread held[most_held];
 };
 
 enum class FailureKind : uint32_t {

@@ -112,7 +112,9 @@ class Writer {
   static std::string name_of(const TracedCall& call, const TracedSite* site) {
     if (!site) return "?";
     const std::string name = site->name.api.empty() ? to_string(site->name) : site->name.api;
-    return printable(call.is_intervention ? "delay before or after " + name : name);
+    if (!call.is_intervention) return printable(name);
+    const bool is_hold = call.object != 0;
+    return printable((is_hold ? "wait for another thread at " : "delay before or after ") + name);
   }
 
   Json details(const TracedCall& call, const TracedSite* site) const {

@@ -126,7 +126,7 @@ svg.dose { max-width: 46rem; } svg text { fill: var(--ink); font: 12px system-ui
 .grid { stroke: var(--line); } text.tick { fill: var(--faint); text-anchor: middle; font-size: 11px; }
 text.rate { fill: var(--faint); text-anchor: end; font-size: 11px; } text.lane { text-anchor: end; }
 .life { stroke: var(--faint); stroke-width: 1.5; } text.call { fill: var(--paper); font-size: 11px; pointer-events: none; }
-.delay { fill: var(--delay); } .sleep { fill: var(--sleep); } .lock { fill: var(--lock); } .signal { fill: var(--signal); }
+.delay, .hold { fill: var(--delay); } .sleep { fill: var(--sleep); } .lock { fill: var(--lock); } .signal { fill: var(--signal); }
 .io { fill: var(--io); } .thread { fill: var(--thread); } .other { fill: var(--other); }
 .failure line { stroke: var(--bad); stroke-dasharray: 4 3; } .failure path { stroke: var(--bad); stroke-width: 2.5; }
 .link { stroke: var(--mark); stroke-width: 2; opacity: .7; } .mark circle { fill: var(--paper); stroke: var(--mark); stroke-width: 2; }

@@ -110,6 +110,25 @@ TEST_F(ExplanationReports, The_text_has_cause_figures_plan_and_advice) {
     EXPECT_THAT(all, HasSubstr(part));
 }
 
+TEST_F(ExplanationReports, A_hold_waits_for_another_thread_and_is_no_delay) {
+  Intervention passed = repro_.plan.interventions[0];
+  passed.action = Intervention::Action::watch;
+  passed.site = parse_site("post.cc:30:pthread_mutex_lock").value();
+  passed.position = Intervention::Position::after;
+  passed.thread.text = "main";
+  repro_.plan.interventions[0].action = Intervention::Action::hold;
+  repro_.plan.interventions[0].until = 1;
+  repro_.plan.interventions.push_back(passed);
+  for (TracedCall& call : failing_.trace.calls)
+    if (call.is_intervention) call.object = 1;  // the first intervention of the plan
+  const std::string other = "post.cc:30:pthread_mutex_lock:after@main";
+  EXPECT_THAT(text(), HasSubstr("had to wait before post.cc:24:pthread_mutex_lock until " + other +
+                                " was passed."));
+  EXPECT_THAT(text(), Not(HasSubstr("made late by")));
+  EXPECT_THAT(html(), HasSubstr("<title>waits for " + other + " at post.cc:24:pthread_mutex_lock"));
+  EXPECT_THAT(html(), Not(HasSubstr("delay of the plan at")));
+}
+
 TEST_F(ExplanationReports, The_plan_itself_is_none_of_those_tried_before) {
   repro_.candidates = 1;
   EXPECT_THAT(text(), HasSubstr("the first plan that was tried"));

@@ -139,8 +139,17 @@ class ExplanationWording {
                        format_duration(repro_.slack->passes));
   }
 
+  void tell_wait(const Lateness& late, bool at_start) {
+    const std::string where =
+        at_start ? "before its first line" : fmt::format("{} {}", late.position, late.site);
+    words_.story.push_back(
+        one_line(fmt::format("To show it, {} had to wait {} until {} was passed.",
+                             thread_text(late.thread, late.started_by), where, late.waits_for)));
+  }
+
   void tell_lateness(const Lateness& late) {
     const bool at_start = late.position.starts_with("at the start");
+    if (!late.waits_for.empty()) return tell_wait(late, at_start);
     std::string text = fmt::format(
         "To show it, {} was made late by {} {}", thread_text(late.thread, late.started_by),
         format_duration(late.longest),

@@ -17,7 +17,13 @@ constexpr size_t most_calls = 1500;
 constexpr double label_width = 190, plot_width = 990, lane_height = 30, axis_height = 26;
 constexpr size_t label_characters = 27;
 
+// The plan's number of a hold is in its object.
+bool is_hold(const TracedCall& call) {
+  return call.is_intervention && call.object != 0;
+}
+
 std::string_view class_of(const TracedCall& call, const TracedSite& site) {
+  if (is_hold(call)) return "hold";
   return call.is_intervention ? "delay" : drawn_as(site);
 }
 
@@ -139,14 +145,27 @@ class Drawing {
     put("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" "
         "rx=\"2\"><title>{}</title></rect>\n",
         kind, left, y, width, lane_height - 10, tooltip(call, site));
-    const std::string label = call.is_intervention ? "delay" : site.name.api;
+    const std::string label = is_hold(call)          ? "waits"
+                              : call.is_intervention ? "delay"
+                                                     : site.name.api;
     if (width > 7.0 * static_cast<double>(label.size()) + 6)
       put("<text class=\"call\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + 4, y + 14,
           html_text(label, 60));
   }
 
-  static std::string tooltip(const TracedCall& call, const TracedSite& site) {
-    std::string text = call.is_intervention ? "delay of the plan at " : "";
+  // What a hold of the plan waits for.
+  std::string waits_for(const TracedCall& call) const {
+    const auto& plan = report_.repro.plan.interventions;
+    const size_t number = call.object - 1;
+    if (number >= plan.size() || !plan[number].until || *plan[number].until >= plan.size())
+      return "another thread";
+    return to_string(plan[*plan[number].until], plan);
+  }
+
+  std::string tooltip(const TracedCall& call, const TracedSite& site) const {
+    std::string text = is_hold(call)          ? "waits for " + waits_for(call) + " at "
+                       : call.is_intervention ? "delay of the plan at "
+                                              : "";
     text += fmt::format("{}, {} for {}", to_string(site.name), format_duration(call.enter),
                         format_duration(call.exit - call.enter));
     if (call.timed_out) text += ", ran out";

@@ -249,7 +249,8 @@ Json late(const std::vector<Lateness>& all) {
                     {"position", one.position},
                     {"place", place(one.place)},
                     {"longest_us", one.longest.count()},
-                    {"times", one.times}});
+                    {"times", one.times},
+                    {"waits_for", printable(one.waits_for)}});
   return list;
 }
 

@@ -187,7 +187,7 @@ class Relocator {
   void move_site(SiteName& site, SiteContext context) {
     const bool is_entry = site.api.empty() && site.file.empty() && site.offset == 0;
     if (context.function.empty()) context.function = site.function;
-    if (is_entry && has_function(site, context)) return;
+    if (is_entry && (site.function == "exit" || has_function(site, context))) return;
     const std::string from = to_string(site);
     const SiteInSource was{site, context};
     const std::vector<SiteInSource> candidates = places_.like(site, context);

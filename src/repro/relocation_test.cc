@@ -190,6 +190,20 @@ TEST(Relocation, Lines_inserted_above_move_site_and_thread) {
   EXPECT_EQ(moved.plan.interventions[0].thread, (ThreadName{"office.cc:5#2", 5002, 5}));
 }
 
+TEST(Relocation, What_a_hold_waits_for_moves_too) {
+  Repro repro = recorded(delay_at("office.cc:9:nanosleep", "office.cc:3#2"));
+  Intervention hold = delay_at("exit()");
+  hold.action = Intervention::Action::hold;
+  hold.until = 0;
+  repro.plan.interventions[0].action = Intervention::Action::watch;
+  repro.plan.interventions.push_back(hold);
+  const Relocation moved = relocate_in(repro, {{"office.cc", "// one\n" + std::string(office)}});
+  EXPECT_TRUE(moved.is_complete());
+  EXPECT_EQ(to_string(moved.plan.interventions[0].site), "office.cc:10:nanosleep");
+  EXPECT_EQ(moved.plan.interventions[1].until, 0u);
+  EXPECT_EQ(to_string(moved.plan.interventions[1].site), "exit()");
+}
+
 TEST(Relocation, A_class_of_threads_moves_too) {
   const Relocation moved = relocate_in(recorded(delay_at("office.cc:9:nanosleep", "office.cc:3#*")),
                                        {{"office.cc", "\n" + std::string(office)}});

@@ -90,6 +90,7 @@ class PlanWriter {
     layout_.end_plan();
     layout_.add(TableKind::probe_hits, sizeof(uint32_t), plan.probes.size());
     if (plan.schedule) add_control(plan.schedule->accesses.size());
+    layout_.add(TableKind::quiescence, sizeof(Quiescence), plan.schedule ? 0 : 1);
   }
 
   const MemoryLayout& layout() const { return layout_; }
@@ -219,6 +220,13 @@ Result<AgentMemory> AgentMemory::create(const LoweredPlan& plan) {
 
 std::string AgentMemory::address() const {
   return fmt::format("{}:/proc/{}/fd/{}", header_.generation, ::getpid(), file_.get());
+}
+
+uint64_t AgentMemory::quiescence_offset() const {
+  for (const Table& table : header_.tables)
+    if (table.kind == static_cast<uint32_t>(TableKind::quiescence) && table.count == 1)
+      return table.offset;
+  return 0;
 }
 
 Result<RawTrace> AgentMemory::read() const {

@@ -23,6 +23,9 @@ class AgentMemory {
   // still write.
   Result<RawTrace> read() const;
 
+  // Where whoever watches the test from outside finds protocol::Quiescence; 0: nowhere.
+  uint64_t quiescence_offset() const;
+
   int file() const { return file_.get(); }
   size_t size() const { return header_.size; }
 

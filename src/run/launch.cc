@@ -29,6 +29,7 @@ void add_stacks(WireWriter& out, const std::vector<ThreadAtEnd>& threads) {
     out.add(thread.tid);
     out.add(std::string_view(thread.name));
     out.add(std::string_view(thread.why_empty));
+    out.add(std::string_view(thread.call));
     out.add(thread.frames.size());
     for (const ThreadAtEnd::Frame& frame : thread.frames) {
       out.add(std::string_view(frame.function));
@@ -45,6 +46,7 @@ ThreadAtEnd read_stack(WireReader& in) {
   thread.tid = in.number<int>();
   thread.name = in.text();
   thread.why_empty = in.text();
+  thread.call = in.text();
   for (size_t left = in.number<size_t>(); left > 0 && in.ok(); --left) {
     ThreadAtEnd::Frame& frame = thread.frames.emplace_back();
     frame.function = in.text();
@@ -81,6 +83,9 @@ std::string encode(const Launch& launch) {
   out.add(std::string_view(launch.crash_library));
   for_each_field(launch.conditions, [&](const ConditionField&, auto value) { out.add(value); });
   out.add(launch.fixed_addresses);
+  out.add(std::string_view(launch.agent_memory));
+  out.add(launch.quiescence_offset);
+  out.add(launch.holds);
   out.add(launch.slot);
   return out.bytes();
 }
@@ -113,6 +118,9 @@ Launch decode_launch(std::string_view bytes) {
     value = in.number<std::remove_reference_t<decltype(value)>>();
   });
   launch.fixed_addresses = in.number<bool>();
+  launch.agent_memory = in.text();
+  launch.quiescence_offset = in.number<uint64_t>();
+  launch.holds = in.number<bool>();
   launch.slot = in.number<size_t>();
   return launch;
 }
@@ -130,6 +138,13 @@ std::string encode(const ProcessResult& result) {
   out.add(result.dumped_core);
   out.add(result.leftovers);
   add_stacks(out, result.thread_stacks);
+  out.add(result.deadlock.size());
+  for (const ProcessResult::Waiting& waiting : result.deadlock) {
+    out.add(waiting.pid);
+    out.add(waiting.tid);
+    out.add(waiting.object);
+    out.add(waiting.for_tid);
+  }
   out.add(std::string_view(result.no_fork_server));
   add_output(out, result.output);
   add_output(out, result.errors);
@@ -152,6 +167,13 @@ ProcessResult decode_process_result(std::string_view bytes) {
   result.leftovers = in.number<int>();
   for (size_t left = in.number<size_t>(); left > 0 && in.ok(); --left)
     result.thread_stacks.push_back(read_stack(in));
+  for (size_t left = in.number<size_t>(); left > 0 && in.ok(); --left) {
+    ProcessResult::Waiting& waiting = result.deadlock.emplace_back();
+    waiting.pid = in.number<int>();
+    waiting.tid = in.number<int>();
+    waiting.object = in.number<uint64_t>();
+    waiting.for_tid = in.number<int>();
+  }
   result.no_fork_server = in.text();
   result.output = read_output(in);
   result.errors = read_output(in);

@@ -30,7 +30,12 @@ struct Launch {
   std::string crash_library;  // what reports where it crashes; empty: nothing does
   Conditions conditions{};
   bool fixed_addresses = false;  // the same in every run
-  size_t slot = 0;               // which of those that run side by side this is
+  // Under the agent, where nobody decides who goes on: the memory, and where it has
+  // protocol::Quiescence. Empty: nobody looks whether the test can still go on.
+  std::string agent_memory;
+  uint64_t quiescence_offset = 0;
+  bool holds = false;  // by the plan
+  size_t slot = 0;     // which of those that run side by side this is
 };
 
 std::string encode(const Launch& launch);

@@ -45,6 +45,56 @@ void forget_progress(CapturedOutput& output) {
   output.total -= before - output.head.size() - output.tail.size();
 }
 
+bool ends_with_path(const std::string& path, const std::string& end) {
+  return path == end || path.ends_with("/" + end);
+}
+
+bool is_at(const SiteName& site, const ThreadAtEnd::Frame& frame) {
+  if (site.file.empty()) return site.function == frame.function;
+  return site.line == frame.line && ends_with_path(frame.file, site.file);
+}
+
+uint32_t site_of(const Trace& trace, const ThreadAtEnd& thread) {
+  const auto frame = std::ranges::find_if(thread.frames, &ThreadAtEnd::Frame::is_project);
+  if (frame == thread.frames.end()) return no_index;
+  const auto site = std::ranges::find_if(trace.sites, [&](const TracedSite& one) {
+    return one.name.api == thread.call && is_at(one.name, *frame);
+  });
+  return site == trace.sites.end() ? no_index : static_cast<uint32_t>(site - trace.sites.begin());
+}
+
+// The last one of that number: the system gives it again.
+uint32_t thread_of(const Trace& trace, int pid, int tid) {
+  for (size_t i = trace.threads.size(); i-- > 0;) {
+    const TracedThread& thread = trace.threads[i];
+    if (thread.tid == tid && thread.process < trace.processes.size() &&
+        trace.processes[thread.process].pid == pid)
+      return static_cast<uint32_t>(i);
+  }
+  return no_index;
+}
+
+uint32_t first_thread_of(const Trace& trace, int pid) {
+  return thread_of(trace, pid, pid);
+}
+
+// Threads that no agent has seen, as those of a shell that waits for the test, are left out.
+std::vector<DeadlockedThread> named_deadlock(const Trace& trace, const ProcessResult& process) {
+  std::vector<DeadlockedThread> deadlock;
+  for (const ProcessResult::Waiting& waiting : process.deadlock) {
+    DeadlockedThread stuck{thread_of(trace, waiting.pid, waiting.tid), no_index, waiting.object,
+                           std::nullopt};
+    if (stuck.thread == no_index) continue;
+    const auto stack = std::ranges::find(process.thread_stacks, waiting.tid, &ThreadAtEnd::tid);
+    if (stack != process.thread_stacks.end()) stuck.site = site_of(trace, *stack);
+    uint32_t other = thread_of(trace, waiting.pid, waiting.for_tid);
+    if (other == no_index) other = first_thread_of(trace, waiting.for_tid);
+    if (waiting.for_tid != 0 && other != no_index) stuck.held_by = other;
+    deadlock.push_back(stuck);
+  }
+  return deadlock;
+}
+
 // A controlled run knows at once that it would hang, and where.
 void take_for_hang(const Trace& trace, ProcessResult& process) {
   process.end = ProcessResult::End::timed_out;
@@ -63,7 +113,7 @@ void take_for_hang(const Trace& trace, ProcessResult& process) {
 }
 
 bool is_deadlocked(const ExperimentResult& result) {
-  return result.trace && result.trace->controlled && !result.trace->controlled->deadlock.empty();
+  return result.trace && !deadlock_of(*result.trace).empty();
 }
 
 // The signature stays that of the same hang in a run that nobody controls.
@@ -160,6 +210,13 @@ Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
   launch.conditions = experiment.conditions;
   launch.fixed_addresses = experiment.plan.schedule.has_value();
   if (experiment.plan.schedule) launch.conditions.one_core = true;  // a switch costs a tenth there
+  if (ordered.agent) {
+    launch.agent_memory = ordered.agent->memory.address();
+    launch.quiescence_offset = ordered.agent->memory.quiescence_offset();
+    launch.holds = std::ranges::any_of(experiment.plan.interventions, [](const auto& what) {
+      return what.action == Intervention::Action::hold;
+    });
+  }
   launch.slot = slot.number;
   if (ordered.experiment.fork_server && !experiment.keep_leftovers)
     if (const auto library = agents_.library()) launch.fork_server = *library;
@@ -249,8 +306,9 @@ std::optional<Wakeup> LocalExecutor::ready_interrupt() {
 }
 
 void LocalExecutor::read_trace(const Ordered& done, ExperimentResult& result) {
-  auto trace = std::make_shared<const Trace>(
+  auto trace = std::make_shared<Trace>(
       agents_.read(done.experiment.tests.last(), *done.agent, result.process));
+  if (!trace->controlled) trace->deadlock = named_deadlock(*trace, result.process);
   if (trace->controlled && !trace->controlled->deadlock.empty())
     take_for_hang(*trace, result.process);
   if (result.process.thread_stacks.empty())

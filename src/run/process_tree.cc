@@ -49,16 +49,7 @@ struct Process {
 
 std::vector<Process> all_processes() {
   std::vector<Process> all;
-  DIR* proc = ::opendir("/proc");
-  if (!proc) return all;
-  while (const dirent* entry = ::readdir(proc)) {
-    const std::string_view name = entry->d_name;
-    pid_t pid = 0;
-    const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (failed != std::errc() || end != name.data() + name.size()) continue;
-    all.push_back({pid, parent_of(pid)});
-  }
-  ::closedir(proc);
+  for (const pid_t pid : numbered_entries("/proc")) all.push_back({pid, parent_of(pid)});
   return all;
 }
 
@@ -83,15 +74,33 @@ bool is_dead_and_reaped(pid_t child) {
 
 // The kernel's own list, where it is built to give one: looking through all of /proc takes longer
 // than a small test.
-std::optional<std::vector<pid_t>> listed_children() {
-  std::ifstream file(fmt::format("/proc/self/task/{}/children", ::getpid()));
+std::optional<std::vector<pid_t>> listed_children(pid_t process, pid_t thread) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/children", process, thread));
   if (!file) return std::nullopt;
   std::vector<pid_t> children;
   for (pid_t pid; file >> pid;) children.push_back(pid);
   return children;
 }
+std::optional<std::vector<pid_t>> listed_children() {
+  return listed_children(::getpid(), ::getpid());
+}
 
 }  // namespace
+
+std::vector<int> numbered_entries(const std::string& folder) {
+  std::vector<int> all;
+  DIR* entries = ::opendir(folder.c_str());
+  if (!entries) return all;
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    int number = 0;
+    const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (failed != std::errc() || end != name.data() + name.size()) continue;
+    all.push_back(number);
+  }
+  ::closedir(entries);
+  return all;
+}
 
 bool adopt_orphans() {
   return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
@@ -103,6 +112,19 @@ std::vector<pid_t> all_descendants(const std::set<pid_t>& spared) {
   for (size_t i = 0; i < found.size() && found.size() <= all.size(); ++i)
     for (const Process& process : all)
       if (process.parent == found[i] && !spared.contains(process.pid)) found.push_back(process.pid);
+  found.erase(found.begin());
+  return found;
+}
+
+std::vector<pid_t> listed_descendants(const std::set<pid_t>& spared) {
+  if (!listed_children()) return all_descendants(spared);
+  std::vector<pid_t> found{::getpid()};
+  for (size_t i = 0; i < found.size(); ++i) {
+    const pid_t process = found[i];
+    for (const pid_t thread : numbered_entries(fmt::format("/proc/{}/task", process)))
+      for (const pid_t child : listed_children(process, thread).value_or(std::vector<pid_t>()))
+        if (!spared.contains(child)) found.push_back(child);
+  }
   found.erase(found.begin());
   return found;
 }

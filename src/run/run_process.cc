@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "run/process_tree.h"
+#include "run/quiescence.h"
 #include "run/scarcity.h"
 #include "run/thread_stacks.h"
 #include "util/text.h"
@@ -132,7 +133,8 @@ class Watch {
         errors_(errors),
         servers_(servers),
         crashes_(crashes),
-        scarcity_(scarcity) {
+        scarcity_(scarcity),
+        quiescence_(launch, [this] { return others(); }) {
     if (launch.timeout > Duration::zero()) deadline_ = started_ + launch.timeout;
   }
 
@@ -145,6 +147,7 @@ class Watch {
     if (!launch_.crash_library.empty()) hear_last_crash(result);
     result.duration = std::chrono::duration_cast<Duration>(ended - started_ - looked_);
     result.thread_stacks = std::move(stacks_);
+    result.deadlock = std::move(deadlock_);
     if (!launch_.keep_leftovers) result.leftovers = end_leftovers();
     drain();
     return result;
@@ -163,6 +166,9 @@ class Watch {
     int wait = milliseconds_to_deadline();
     if (!much_output_ && (wait < 0 || wait > milliseconds_between_looks))
       wait = milliseconds_between_looks;
+    if (const int look = quiescence_.milliseconds_to_look();
+        stopping_ == Stopping::no && look >= 0 && (wait < 0 || look < wait))
+      wait = look;
     if (::poll(watched, std::size(watched), wait) < 0) return false;
     if (watched[0].revents != 0) return true;
     if (drain() > pipe_size_ / 4) much_output_ = true;
@@ -201,16 +207,29 @@ class Watch {
 
   void act_on_time() {
     if (deadline_ && Clock::now() >= *deadline_) stop(ProcessResult::End::timed_out);
+    is_deadlocked_ = stopping_ == Stopping::no && quiescence_.look();
+    if (is_deadlocked_) stop(ProcessResult::End::timed_out);  // as it would have
+  }
+
+  std::set<pid_t> others() {
+    std::set<pid_t> all = servers_.pids();
+    all.merge(scarcity_.pids());
+    return all;
   }
 
   // The first call asks, the second one, by the end of the grace or by a second word from the
   // other side, kills.
   void stop(ProcessResult::End reason) {
     if (stopping_ == Stopping::no) {
+      const auto began = Clock::now();
       end_ = reason;
       scarcity_.end();  // a stopped process would not notice the request
       if (reason == ProcessResult::End::timed_out)
         stacks_ = stacks_at_timeout(pid_, servers_.pids(), launch_.project_code);
+      if (is_deadlocked_) {
+        deadlock_ = quiescence_.waiting(stacks_);
+        looked_ += Clock::now() - began;
+      }
       stopping_ = Stopping::asked;
       deadline_ = Clock::now() + launch_.grace;
       ::kill(-pid_, SIGTERM);
@@ -272,11 +291,14 @@ class Watch {
   std::optional<ProcessResult::End> end_;
   bool heard_ = false;        // of any crash
   std::optional<int> crash_;  // the signal of the test's own
-  Clock::duration looked_{};  // at a crash
+  Clock::duration looked_{};  // at a crash or a deadlock
   Stopping stopping_ = Stopping::no;
   std::vector<ThreadAtEnd> stacks_;
   const size_t pipe_size_ = static_cast<size_t>(::fcntl(output_.fd(), F_GETPIPE_SZ));
   bool much_output_ = false;
+  QuiescenceWatch quiescence_;
+  bool is_deadlocked_ = false;
+  std::vector<ProcessResult::Waiting> deadlock_;
 };
 
 Started start(const Launch& launch, int output, int errors, Control& control, ForkServers& servers,

@@ -33,6 +33,17 @@ bool is_ours(const std::string& image) {
   return name == agent_file_name || name == protocol::crash_file_name;
 }
 
+// By the name of the hook that the test has called.
+std::string timing_api_of(const ThreadFrame& at) {
+  for (const Frame& frame : at.frames) {
+    const size_t begin = frame.function.rfind(':') + 1;
+    std::string_view name = std::string_view(frame.function).substr(begin);
+    if (name.starts_with("hook_")) name.remove_prefix(5);
+    if (find_timing_api(name) != nullptr) return std::string(name);
+  }
+  return "";
+}
+
 void add_frames(const ThreadFrame& at, const ProjectCode& policy,
                 std::vector<ThreadAtEnd::Frame>& frames) {
   if (is_ours(at.image)) return;
@@ -44,7 +55,10 @@ void add_frames(const ThreadFrame& at, const ProjectCode& policy,
 
 ThreadAtEnd readable(const ThreadStack& stack, pid_t pid, const ProjectCode& policy) {
   ThreadAtEnd thread{pid, stack.tid, stack.name, {}, stack.why_empty};
-  for (const ThreadFrame& frame : stack.frames) add_frames(frame, policy, thread.frames);
+  for (const ThreadFrame& frame : stack.frames) {
+    if (is_ours(frame.image) && thread.call.empty()) thread.call = timing_api_of(frame);
+    add_frames(frame, policy, thread.frames);
+  }
   return thread;
 }
 

@@ -164,6 +164,14 @@ std::vector<std::string> similar_functions(const Image& image, std::string_view 
   return names;
 }
 
+// As accesses to memory name theirs: nothing else is certain to be one function.
+std::vector<const Function*> functions_mangled_as(const Image& image, std::string_view name) {
+  std::vector<const Function*> found;
+  for (const Function& function : image.functions())
+    if (function.mangled == name) found.push_back(&function);
+  return found;
+}
+
 }  // namespace
 
 FunctionMatches find_functions(const Image& image, std::string_view name) {
@@ -179,7 +187,8 @@ FunctionMatches find_functions(const Image& image, std::string_view name) {
   FunctionMatches matches;
   const auto unresolved = [&] { return matches.functions.empty() && matches.suggestions.empty(); };
   if (name.empty()) return matches;
-  matches = select(named, is_exact);
+  if (name.starts_with("_Z")) matches.functions = functions_mangled_as(image, name);
+  if (unresolved()) matches = select(named, is_exact);
   if (unresolved()) matches = select(named, is_plain);
   if (unresolved()) matches = select(named, is_end);
   if (unresolved()) matches = select(named, is_plain_end);

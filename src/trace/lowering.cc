@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "symbols/lookup.h"
 #include "symbols/probe_plan.h"
 #include "trace/code_map.h"
 #include "trace/raising.h"
@@ -90,15 +91,33 @@ protocol::Visits lowered(Intervention::Visits visits) {
   std::abort();
 }
 
+// FUNCTION+0x3c: one instruction.
+bool is_instruction(const SiteName& site) {
+  return site.api.empty() && site.file.empty() && !site.function.empty() && site.offset > 0;
+}
+bool is_after_instruction(const Intervention& what) {
+  return is_instruction(what.site) && what.position == Intervention::Position::after;
+}
+
+// The end of main, or a call of exit().
+bool is_exit(const SiteName& site) {
+  return site.api.empty() && site.file.empty() && site.offset == 0 && site.function == "exit";
+}
+
+bool goes_elsewhere(ProbeKind kind) {
+  return kind == ProbeKind::jump || kind == ProbeKind::jump_if || kind == ProbeKind::ret;
+}
+
 // Why this cannot be done to this kind of site; nothing when it can.
 std::optional<Error> why_impossible(const Intervention& what, const unflake::Plan& plan) {
   using Action = Intervention::Action;
   using Position = Intervention::Position;
   const ApiFacts* api = find_timing_api(what.site.api);
-  if (what.position != Position::before && !api)
+  if (what.position != Position::before && !api && !is_after_instruction(what))
     return about(what, "a line or a function has no other side",
                  "leave the position out, or name a call of a timing API");
-  if (what.position == Position::start && api->edge != Edge::creates && api->edge != Edge::forks)
+  if (what.position == Position::start && api != nullptr && api->edge != Edge::creates &&
+      api->edge != Edge::forks)
     return about(what, "only the creation of a thread or a process has a start",
                  "name a site of pthread_create or fork");
   if (changes_time(what) && (!api || !(api->traits & api_timed)))
@@ -154,6 +173,7 @@ class Lowerer {
     if (auto done = set_flags(); !done) return done.error();
     for (const Intervention& what : plan_.interventions)
       if (auto error = why_impossible(what, plan_)) return *error;
+    if (auto done = place_interventions(); !done) return done.error();
     number_rules();
     for (const auto& [name, members] : groups_)
       if (auto done = add_group(members); !done) return done.error();
@@ -194,10 +214,41 @@ class Lowerer {
     return {};
   }
 
+  Result<void> place_interventions() {
+    for (const Intervention& what : plan_.interventions) {
+      places_.push_back(what.site);
+      if (!is_after_instruction(what)) continue;
+      if (auto done = move_behind(places_.back()); !done) return done.error();
+    }
+    return {};
+  }
+
+  // A thread has passed an instruction when it is about to execute the next one.
+  Result<void> move_behind(SiteName& site) {
+    for (size_t i = 0; i < images_.size(); ++i) {
+      const bool asked_for = site.image.empty() || base_name(images_[i]->path) == site.image;
+      const auto image = asked_for ? code_.image(*images_[i]) : nullptr;
+      if (!image) continue;
+      for (const Function* function : find_functions(*image, site.function).functions) {
+        const uint64_t address = function->start + site.offset;
+        const auto all = instruction_addresses(*image, *function);
+        const auto next = std::ranges::upper_bound(all, address);
+        const ProbePlan at = plan_probes(*image, std::vector{address}, {0, 0});
+        if (next == all.end() || at.probes.empty()) continue;
+        if (goes_elsewhere(at.probes.front().kind))
+          return usage_error("where this instruction goes on is not known", to_string(site),
+                             "leave the position out, or name the instruction that comes next");
+        site.offset = *next - function->start;
+        return {};
+      }
+    }
+    return unknown_site(site, {});
+  }
+
   // Interventions at one site are adjacent.
   void number_rules() {
     for (size_t i = 0; i < plan_.interventions.size(); ++i)
-      groups_[to_string(plan_.interventions[i].site)].push_back(i);
+      groups_[to_string(places_[i])].push_back(i);
     lowered_.rule_of.resize(plan_.interventions.size());
     uint32_t next = 0;
     for (const auto& [name, members] : groups_)
@@ -205,7 +256,7 @@ class Lowerer {
   }
 
   Result<void> add_group(const std::vector<size_t>& members) {
-    const SiteName& site = plan_.interventions[members.front()].site;
+    const SiteName& site = places_[members.front()];
     const auto first = static_cast<uint32_t>(lowered_.rules.size());
     for (const size_t member : members) {
       auto rule = rule_for(plan_.interventions[member]);
@@ -213,6 +264,7 @@ class Lowerer {
       lowered_.rules.push_back(*rule);
     }
     const auto count = static_cast<uint32_t>(members.size());
+    if (is_exit(site)) return add_exit(site, first, count);
     return site.api.empty() ? add_probed_site(site, first, count) : add_call(site, first, count);
   }
 
@@ -229,7 +281,8 @@ class Lowerer {
     rule.anchor = what.anchor ? lowered_.rule_of[*what.anchor] : none;
     rule.other = what.until ? lowered_.rule_of[*what.until] : none;
     rule.action = lowered(what.action);
-    rule.position = lowered(what.position);
+    rule.position =
+        is_after_instruction(what) ? protocol::Position::before : lowered(what.position);
     rule.threads = lowered(what.threads);
     rule.visits = lowered(what.visits);
     return rule;
@@ -249,6 +302,18 @@ class Lowerer {
     if (what.executable.empty()) return none;
     return about(what, fmt::format("no run has shown an executable {}", what.executable),
                  "`unflake trace` shows the processes of a test");
+  }
+
+  Result<void> add_exit(const SiteName& name, uint32_t first_rule, uint32_t rule_count) {
+    const std::string& own = memory_.sites.own_executable();
+    for (uint32_t i = 0; i < images_.size(); ++i)
+      if (name.image.empty() ? images_[i]->path == own
+                             : base_name(images_[i]->path) == name.image) {
+        lowered_.sites.push_back({0, i, exit_api, 0, first_rule, rule_count});
+        return {};
+      }
+    return usage_error("no run has shown the program that this is the exit of", to_string(name),
+                       "`unflake trace` shows the processes of a test");
   }
 
   Result<void> add_call(const SiteName& name, uint32_t first_rule, uint32_t rule_count) {
@@ -440,6 +505,7 @@ class Lowerer {
   std::set<Address> probed_;                           // filled when accesses are added
   std::vector<const RawImage*> images_;                // as in lowered_.images
   std::map<std::string, std::vector<size_t>> groups_;  // interventions by site
+  std::vector<SiteName> places_;                       // of interventions, in the code
 };
 
 }  // namespace

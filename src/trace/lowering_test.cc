@@ -146,6 +146,43 @@ TEST_F(LoweringTest, What_a_site_cannot_do_is_refused) {
   EXPECT_FALSE(lowered());
 }
 
+SiteName instruction(const std::string& function, uint64_t offset) {
+  SiteName site = entry_site(function);
+  site.offset = offset;
+  return site;
+}
+
+TEST_F(LoweringTest, Behind_an_instruction_is_before_the_next_one) {
+  plan_.interventions = {delay_at(instruction("_ZN5Queue3popEv", 1)),
+                         delay_at(instruction("_ZN5Queue3popEv", 4))};
+  plan_.interventions[0].action = Intervention::Action::watch;
+  plan_.interventions[0].position = Intervention::Position::after;
+  const auto plan = lowered();
+  ASSERT_TRUE(plan) << to_string(plan.error());
+  ASSERT_EQ(plan->probes.size(), 1u);  // both are there
+  EXPECT_EQ(protocol::offset_of(plan->probes[0].address), 0x104u);
+  EXPECT_EQ(plan->sites[0].rule_count, 2u);
+  EXPECT_EQ(plan->rules[plan->rule_of[0]].position, protocol::Position::before);
+}
+
+TEST_F(LoweringTest, Behind_a_return_is_anywhere) {
+  plan_.interventions = {delay_at(instruction("Queue::pop", 4))};
+  plan_.interventions[0].position = Intervention::Position::after;
+  EXPECT_FALSE(lowered());
+}
+
+TEST_F(LoweringTest, The_exit_is_a_site_of_the_program) {
+  plan_.interventions = {delay_at(entry_site("exit"))};
+  const auto plan = lowered();
+  ASSERT_TRUE(plan) << to_string(plan.error());
+  ASSERT_EQ(plan->sites.size(), 1u);
+  EXPECT_EQ(plan->sites[0].api, protocol::exit_api);
+  EXPECT_EQ(plan->sites[0].image, 0u);
+  EXPECT_TRUE(plan->probes.empty());
+  plan_.interventions[0].site.image = "another";
+  EXPECT_FALSE(lowered());
+}
+
 TEST_F(LoweringTest, A_group_that_is_off_has_no_bit) {
   plan_.groups_off = {"sleep"};
   const auto plan = lowered();

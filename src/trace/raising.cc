@@ -302,12 +302,20 @@ class Raiser {
     return number_of(site);
   }
 
+  // A hold of the plan, from 1, by the number of its rule.
+  uint64_t hold_of(uint64_t rule) const {
+    const auto found = std::ranges::find(plan_.rule_of, rule - 1);
+    return rule == 0 || found == plan_.rule_of.end()
+               ? 0
+               : static_cast<uint64_t>(found - plan_.rule_of.begin()) + 1;
+  }
+
   void add_calls() {
     for (const RawCall& call : raw_.calls) {
       TracedCall added;
       added.enter = since_start(call.enter_ns);
       added.exit = since_start(call.exit_ns);
-      added.object = call.object;
+      added.object = call.is_intervention ? hold_of(call.object) : call.object;
       added.value = call.value;
       added.thread = call.thread;
       added.site = symbolic_site(call.site, call.stack);
@@ -367,7 +375,8 @@ class Raiser {
       TracedIntervention added;
       if (rule < raw_.rules.size()) {
         const RawRule& state = raw_.rules[rule];
-        added = {state.visits, state.fired, state.let_go, to_duration(state.added_ns)};
+        added = {state.visits, state.fired, state.let_go, to_duration(state.added_ns),
+                 state.impossible};
       }
       trace_.interventions.push_back(added);
     }

@@ -307,8 +307,8 @@ class Reader {
 
   void read_rules() {
     for (const RuleState& state : report_.rule_states)
-      raw_.rules.push_back(
-          {state.visits.load(), state.fired.load(), state.added_ns.load(), state.let_go.load()});
+      raw_.rules.push_back({state.visits.load(), state.fired.load(), state.added_ns.load(),
+                            state.let_go.load(), state.impossible.load()});
   }
 
   void read_failures() {

@@ -91,6 +91,7 @@ struct RawRule {
   uint64_t fired = 0;
   uint64_t added_ns = 0;
   uint64_t let_go = 0;
+  uint64_t impossible = 0;
 };
 
 struct RawFailure {

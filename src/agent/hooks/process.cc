@@ -304,6 +304,7 @@ UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
 // At the end of main and here another thread may still go first.
 HOOK(void, exit, (int status)) {
   resolve_real_functions();
+  visit_exit();
   turn_before_exit();
   real::exit(status);
 }

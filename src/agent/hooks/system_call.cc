@@ -14,6 +14,7 @@
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
 #include "agent/record/images.h"
+#include "agent/record/memory.h"
 #include "agent/record/visit.h"
 
 // Libraries that bypass libc's wrappers to call the kernel, with libc's syscall().
@@ -212,6 +213,7 @@ UNFLAKE_DEFINE(long, syscall, (long number, ...)) {
   if (is_asked_by_libc(number)) return ask_by_libc(number, with);
   if (const Decoded* call = decode(number)) return pass_on(*call, CALLER, with);
   resolve_real_functions();
+  if (number == SYS_alarm || number == SYS_setitimer) signal_timer_was_set();
   return number == SYS_rt_sigprocmask ? change_mask(with) : pass_on(number, with);
 }
 

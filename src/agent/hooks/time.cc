@@ -9,6 +9,7 @@
 #include "agent/hooks/signal.h"
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
+#include "agent/record/memory.h"
 #include "agent/record/visit.h"
 #include "agent/schedule/virtual_clock.h"
 #include "protocol/agent_protocol.h"
@@ -306,6 +307,7 @@ HOOK(int, timer_settime, (timer_t timer, int flags, const itimerspec* value, iti
 
 HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
   const int64_t time = asked_time(value);
+  if (time > 0) signal_timer_was_set();
   Visit visit(Api::setitimer, CALLER, {word(which), time});
   if (models({0, time}) && which == ITIMER_REAL && value != nullptr) {
     const itimerval before = arm_alarm_in_turn(visit, *value);
@@ -318,6 +320,7 @@ HOOK(int, setitimer, (int which, const itimerval* value, itimerval* old)) {
 }
 
 HOOK(unsigned, alarm, (unsigned seconds)) {
+  if (seconds > 0) signal_timer_was_set();
   Visit visit(Api::alarm, CALLER, {0, seconds * ns_per_second});
   if (is_controlled())
     return visit.leave(seconds_left(
@@ -333,6 +336,7 @@ HOOK(unsigned, alarm, (unsigned seconds)) {
 HOOK(useconds_t, ualarm, (useconds_t first, useconds_t interval)) {
   const itimerval given{{0, interval}, {0, first}};
   const int64_t time = asked_time(&given);
+  if (time > 0) signal_timer_was_set();
   Visit visit(Api::ualarm, CALLER, {0, time});
   if (models({0, time})) {
     const itimerval before = arm_alarm_in_turn(visit, given);

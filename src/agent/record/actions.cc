@@ -22,8 +22,11 @@ const Rule& rule(uint32_t number) {
 RuleState& state(uint32_t number) {
   return memory().rule_states[number];
 }
+uint32_t number_of(const Rule& of) {
+  return static_cast<uint32_t>(&of - memory().rules.first);
+}
 RuleState& state(const Rule& of) {
-  return state(static_cast<uint32_t>(&of - memory().rules.first));
+  return state(number_of(of));
 }
 
 bool is_for_this_thread(const Rule& rule) {
@@ -62,19 +65,66 @@ void tell_match(RuleState& watched) {
     raw_syscall(__NR_futex, as_word(watched.matched.raw()), FUTEX_WAKE, INT_MAX);
 }
 
+constexpr uint64_t held_look_ns = 2'000'000;
+
+// Shows from outside that this thread waits because of the plan. One whose handler has left a hold
+// with longjmp finds its old entry again.
+HeldThread* show_held(uint32_t* word) {
+  if (quiescence() == nullptr) return nullptr;
+  const auto tid = static_cast<uint32_t>(raw_syscall(__NR_gettid));
+  for (HeldThread& held : quiescence()->held) {
+    if (held.tid.load() != tid && !held.tid.change(0, tid)) continue;
+    held.released.store(0);
+    held.began_ns.store(now_ns());
+    held.word.store(static_cast<uint64_t>(as_word(word)));
+    return &held;
+  }
+  return nullptr;
+}
+
+void hide_held(HeldThread* held) {
+  if (held == nullptr) return;
+  held->word.store(0);
+  held->tid.store(0);
+}
+
+// The one thread that it is about has ended: names are not given twice.
+bool can_come_no_more(const Rule& watched) {
+  if (watched.threads != Threads::named || watched.thread == main_thread) return false;
+  bool has_ended = false;
+  const uint32_t used = memory().threads.used->load();
+  for (uint32_t i = 0; i < used && i < memory().threads.count; ++i) {
+    const Thread& thread = memory().threads[i];
+    if (thread.name != watched.thread) continue;
+    if (thread.state.load() != 3) return false;
+    has_ended = true;
+  }
+  return has_ended;
+}
+
+bool is_impossible(const HeldThread* held, const Rule& watched) {
+  return (held != nullptr && held->released.load() != 0) || can_come_no_more(watched);
+}
+
+uint64_t shorter(uint64_t one, uint64_t other) {
+  return one < other ? one : other;
+}
+
 void wait_for_matches(const Rule& hold, RuleState& own) {
   RuleState& watched = state(hold.other);
   const uint64_t deadline = now_ns() + hold.duration_ns;
   watched.waiters.add(1);
+  HeldThread* held = show_held(watched.matched.raw());
   for (uint32_t seen = watched.matched.load(); seen < hold.count; seen = watched.matched.load()) {
     const uint64_t now = now_ns();
-    if (now >= deadline) {
-      own.let_go.add(1);
-      break;
-    }
-    const timespec rest = to_timespec(static_cast<int64_t>(deadline - now));
+    const bool impossible = is_impossible(held, rule(hold.other));
+    if (impossible && watched.matched.load() < hold.count) own.impossible.add(1);
+    if (now >= deadline && !impossible) own.let_go.add(1);
+    if (now >= deadline || impossible) break;
+    const timespec rest = to_timespec(static_cast<int64_t>(shorter(deadline - now, held_look_ns)));
     raw_syscall(__NR_futex, as_word(watched.matched.raw()), FUTEX_WAIT, seen, as_word(&rest));
   }
+  hide_held(held);
   watched.waiters.add(-1u);
 }
 
@@ -140,13 +190,36 @@ Due due_at(const Moment& moment) {
   return due;
 }
 
+bool plans_exit() {
+  if (!attached()) return false;
+  for (const PlanSite& site : memory().plan_sites)
+    if (site.api == exit_api) return true;
+  return false;
+}
+
+void visit_exit() {
+  static uint32_t exited = none;  // the process, as a fork inherits this
+  if (!plans_exit() || exited == process_number()) return;
+  Guard guard;
+  const LoadedImage* executable = executable_image();
+  if (!guard || executable == nullptr || !meet_this_thread()) return;
+  exited = process_number();
+  for (uint32_t i = 0; i < memory().plan_sites.count; ++i) {
+    const PlanSite& site = memory().plan_sites[i];
+    if (site.api == exit_api && site.image == executable->plan_number)
+      perform(due_at({static_cast<uint16_t>(i), Position::before, 0}), none);
+  }
+}
+
 void perform(const Due& due, uint32_t site) {
   if (!due.any()) return;
   mark_late();
   delay_began(due.delay_ns + (due.hold != nullptr ? due.hold->duration_ns : 0));
-  Event* event = (plan().flags & record_events) != 0 ? next_event() : nullptr;
+  const bool records = (plan().flags & record_events) != 0 && site != none;
+  Event* event = records ? next_event() : nullptr;
   if (event != nullptr)
     *event = {.enter_ns = now_ns(),
+              .object = due.hold != nullptr ? number_of(*due.hold) + 1 : 0,
               .value = static_cast<int64_t>(due.delay_ns),
               .site = site,
               .stack = none,

@@ -28,6 +28,12 @@ struct Due {
 };
 Due due_at(const Moment& moment);
 
+// The end of main, or exit(): before any handler or destructor of the program runs. Once in a
+// process.
+void visit_exit();
+// Whether the plan has to do with it.
+bool plans_exit();
+
 // Makes the thread late, and records that it did.
 void perform(const Due& due, uint32_t site);
 

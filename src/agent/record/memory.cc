@@ -14,6 +14,7 @@ namespace unflake::agent {
 const protocol::Header* detail::header = nullptr;
 protocol::Tables detail::tables;
 bool detail::scheduled = false;
+protocol::Quiescence* detail::quiescence = nullptr;
 
 namespace {
 
@@ -53,6 +54,14 @@ char* map(int file, uint64_t generation) {
   return base;
 }
 
+void find_quiescence() {
+  Elements<Quiescence> found;
+  char* base = reinterpret_cast<char*>(const_cast<Header*>(detail::header));
+  const bool is_there =
+      attached() && find_table(base, *detail::header, TableKind::quiescence, found);
+  detail::quiescence = is_there && found.count == 1 ? found.first : nullptr;
+}
+
 }  // namespace
 
 bool attach(const char* name) {
@@ -66,6 +75,7 @@ bool attach(const char* name) {
   raw_syscall(__NR_close, file);
   ScheduleTables schedule;
   detail::scheduled = find_schedule(schedule);
+  find_quiescence();
   return attached();
 }
 

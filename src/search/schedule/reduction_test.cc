@@ -90,5 +90,67 @@ TEST(Reduction, keeps_what_it_has_when_it_may_not_run_anything) {
   EXPECT_FALSE(reduced.sentences.empty());
 }
 
+// A run of two threads in which `call.cc:7` is `points` points for each call.
+Trace two_threads(const std::string& site, uint64_t calls, uint64_t points) {
+  Trace trace;
+  trace.threads.resize(2);
+  trace.threads[0].name = {"main", 1, 1};
+  trace.threads[1].name = {"main.cc:1#1", 11, 10};
+  TracedSite there;
+  there.name = *parse_site(site);
+  trace.sites.push_back(there);
+  trace.visits.push_back({1, 0, calls, {}});
+  trace.controlled.emplace();
+  trace.controlled->threads = {0, 1};
+  SwitchPoint point;
+  point.thread = 1;
+  point.site = 0;
+  trace.controlled->points.assign(calls * points, point);
+  return trace;
+}
+
+OrderConstraint main_after(const std::string& site, uint64_t visit) {
+  return {0, *parse_site("main.cc:5:read"), 2, 1, *parse_site(site), visit};
+}
+
+TEST(Orders, are_a_watch_and_a_hold_in_a_free_run) {
+  const char* unlock = "call.cc:7:pthread_mutex_unlock";
+  const auto plan = as_interventions({main_after(unlock, 3)}, two_threads(unlock, 4, 1));
+  ASSERT_EQ(2u, plan.size());
+  EXPECT_EQ(Intervention::Action::watch, plan[0].action);
+  EXPECT_EQ(Intervention::Position::after, plan[0].position);
+  EXPECT_EQ(11u, plan[0].thread.name);
+  EXPECT_EQ(Intervention::Action::hold, plan[1].action);
+  EXPECT_EQ("main", plan[1].thread.text);
+  EXPECT_EQ(2u, plan[1].nth);
+  EXPECT_EQ(3u, plan[1].count);
+  EXPECT_EQ(0u, plan[1].until);
+}
+
+TEST(Orders, count_calls_and_not_the_points_of_a_call) {
+  const char* unlock = "call.cc:7:pthread_mutex_unlock";
+  const auto second = as_interventions({main_after(unlock, 3)}, two_threads(unlock, 4, 2));
+  EXPECT_EQ(2u, second.at(1).count);
+  EXPECT_EQ(Intervention::Position::after, second[0].position);
+  const char* wait = "call.cc:7:pthread_cond_wait";
+  const auto begun = as_interventions({main_after(wait, 1)}, two_threads(wait, 1, 2));
+  EXPECT_EQ(Intervention::Position::before, begun.at(0).position);
+  const auto woken = as_interventions({main_after(wait, 2)}, two_threads(wait, 1, 2));
+  EXPECT_EQ(Intervention::Position::after, woken.at(0).position);
+}
+
+TEST(Orders, of_instructions_are_passed_behind_them) {
+  const auto plan = as_interventions({main_after("f+0x3c", 1)}, two_threads("f+0x3c", 1, 1));
+  EXPECT_EQ(Intervention::Position::after, plan.at(0).position);
+  const auto line = as_interventions({main_after("call.cc:7", 1)}, two_threads("call.cc:7", 1, 1));
+  EXPECT_EQ(Intervention::Position::before, line.at(0).position);
+}
+
+TEST(Orders, of_unknown_threads_are_none) {
+  OrderConstraint order = main_after("call.cc:7", 1);
+  order.other = 9;
+  EXPECT_TRUE(as_interventions({order}, two_threads("call.cc:7", 1, 1)).empty());
+}
+
 }  // namespace
 }  // namespace unflake

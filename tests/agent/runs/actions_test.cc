@@ -36,13 +36,12 @@ TEST(AgentActions, A_held_thread_waits_for_the_other_one) {
 }
 
 TEST(AgentActions, A_hold_lets_go_at_its_bound_and_says_so) {
-  AgentRuns runs({"plans", "visits"});
+  AgentRuns runs({"waiting", "sleeper"});  // while somebody sleeps, others may still come
   const ExperimentResult profile = runs.profile();
-  Intervention never = watch(at(profile, "visit_often", "usleep"));
+  Intervention never = watch(at(profile, "second_step", "usleep"));
   never.threads = Threads::named;
   never.thread = {"nobody", 12345, 12345};
-  Intervention held = hold(at(profile, "visit_often", "usleep"), 0, milliseconds(5));
-  held.visits = Visits::only_nth;
+  const Intervention held = hold(at(profile, "first_step", "usleep"), 0, milliseconds(5));
   const ExperimentResult result = runs.intervene({never, held});
   EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
   EXPECT_EQ(result.trace->interventions[1].let_go, 1u);
