@@ -50,6 +50,10 @@ void end_turns();
 
 Participant* participant_of(pthread_t handle);
 
+// Whether all other threads have been joined, or were never born: whoever is left is alone under
+// every schedule.
+bool is_nobody_else_left();
+
 // Threads that wait in this way for this object, the longest first, at most `count` of them;
 // returns how many.
 uint32_t wake(Wait wait, const volatile void* object, uint32_t count);

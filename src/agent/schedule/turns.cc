@@ -9,6 +9,7 @@
 
 #include "agent/raw.h"
 #include "agent/real.h"
+#include "agent/schedule/accesses.h"
 
 namespace unflake::agent {
 namespace {
@@ -142,6 +143,11 @@ bool is_sleep(Wait wait) {
   return wait == Wait::sleep;
 }
 
+bool is_lock(Wait wait) {
+  return wait == Wait::mutex || wait == Wait::spin_lock || wait == Wait::reader ||
+         wait == Wait::writer;
+}
+
 // Descriptors are small numbers, all other objects addresses.
 uint64_t name_object(const Visit& visit, uint64_t object) {
   if (is_path(visit.api())) return files_object;
@@ -216,6 +222,7 @@ Woken take_for_thread(Step step) {
   step.address = target;
   step.object = target != nullptr ? target->number | thread_object : 0;
   if (target == nullptr) step.wait = Wait::nothing;
+  step.may_switch |= watches_races();  // libraries join threads, too, and that orders what they do
   const Woken how = take_again(step);
   if (how == Woken::ready && target != nullptr && target != this_participant())
     target->joined = true;
@@ -269,7 +276,12 @@ void Turn::take(const Visit& visit, const Subject& subject, int flags) {
     step.object = 0;
   }
   woken_ = is_sleep(manner.wait) ? agent::take(step) : take_again(step);
-  if (releases(visit.api())) released_by_ = &visit;
+  if (releases(visit.api())) {
+    released_by_ = &visit;
+    give_lock_back(step.object);
+  } else if (is_lock(manner.wait) && woken_ == Woken::ready) {
+    hold_lock(step.object, manner.wait == Wait::reader);
+  }
 }
 
 namespace {
