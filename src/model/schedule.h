@@ -50,7 +50,7 @@ struct Schedule {
   Duration stall{};  // for how long a thread that could go on may be passed over while time passes
   std::vector<SiteName>
       accesses;                // instructions that touch shared memory and are switch points too
-  bool find_accesses = false;  // look for those, which makes the run slow
+  bool find_accesses = false;  // look for more of those, which makes the run slow
   // Of `accesses`: those at whose first visits alone threads are exchanged, because there are very
   // many.
   std::vector<SiteName> hot_accesses;

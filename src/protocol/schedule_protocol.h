@@ -32,6 +32,7 @@ enum AccessFlags : uint8_t {
   access_is_atomic = 4,  // though it does both
   access_in_image = 8,   // `displacement` is an address as the ELF file gives it
   access_is_hot = 16,    // threads are exchanged at its first visits only
+  access_is_known = 32,  // threads are exchanged there, also while others are looked for
 };
 inline constexpr uint32_t hot_after = 100'000;      // visits in a run
 inline constexpr uint32_t visits_when_hot = 1'000;  // at which threads are exchanged

@@ -350,7 +350,7 @@ class Lowerer {
     for (uint32_t i = 0; i < images_.size(); ++i) {
       const auto image = images_[i]->is_project ? code_.image(*images_[i]) : nullptr;
       if (!image || !why_never_probed(images_[i]->path).empty()) continue;
-      add_accesses(i, schedule.find_accesses ? nullptr : &wanted, hot);
+      add_accesses(i, schedule.find_accesses, wanted, hot);
     }
   }
 
@@ -363,12 +363,12 @@ class Lowerer {
     return own.empty() || own == image;
   }
 
-  // nullptr: all of them are wanted.
-  void add_accesses(uint32_t number, const std::set<std::string>* wanted,
+  void add_accesses(uint32_t number, bool finds_all, const std::set<std::string>& wanted,
                     const std::set<std::string>& hot) {
     const std::string image = base_name(images_[number]->path);
     for (const ProbedAccess& access : code_.accesses(*images_[number])) {
-      if (wanted != nullptr && !is_wanted(access, image, *wanted)) continue;
+      const bool is_known = is_wanted(access, image, wanted);
+      if (!finds_all && !is_known) continue;
       Probe probe = access.probe;
       probe.address = make_address(number, offset_of(probe.address));
       if (is_probed(probe.address)) continue;
@@ -376,7 +376,9 @@ class Lowerer {
       SiteName name = access.name;
       name.image = image;
       lowered_.schedule->accesses.push_back(access.access);
-      if (is_wanted(access, image, hot)) lowered_.schedule->accesses.back().flags |= access_is_hot;
+      uint8_t& flags = lowered_.schedule->accesses.back().flags;
+      if (is_known) flags |= access_is_known;
+      if (is_wanted(access, image, hot)) flags |= access_is_hot;
       lowered_.schedule->access_names.push_back(name);
       lowered_.probes.push_back(probe);
       lowered_.probe_names.push_back(std::move(name));

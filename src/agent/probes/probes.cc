@@ -273,7 +273,7 @@ bool touch_memory(uint32_t number, const ucontext_t* context) {
     Tally* tally = tally_of_probe(number, address);
     touch.site = tally->site;
     count_visit(*tally, touch.site);
-    if (watches_races()) touch.stack = number_of_interrupted_stack(context) + 1;
+    if (needs_stack(touch.access)) touch.stack = number_of_interrupted_stack(context) + 1;
   } else {
     return true;
   }

@@ -211,6 +211,12 @@ bool watches_races() {
   return is_controlled() && schedule_tables().schedule[0].watches_races != 0;
 }
 
+bool needs_stack(uint32_t access) {
+  const ScheduleTables& tables = schedule_tables();
+  return watches_races() && access < tables.accesses.count &&
+         (tables.accesses[access].flags & access_is_known) != 0;
+}
+
 bool take_touch(const Touch& touch, uint64_t bias, const gregset_t& registers) {
   const ScheduleTables& tables = schedule_tables();
   if (touch.access >= tables.accesses.count || this_participant() == nullptr) return true;
@@ -223,7 +229,8 @@ bool take_touch(const Touch& touch, uint64_t bias, const gregset_t& registers) {
   if (finds && touch.visit > hot_after) return mark(touch.access, access_was_hot), false;
   if ((access.flags & access_is_hot) != 0 && touch.visit > visits_when_hot) return false;
   if (is_nobody_else_left()) return !may_leave_alone;
-  if (finds) return record_touch(touch.access, address, access), true;
+  if (finds) record_touch(touch.access, address, access);
+  if (finds && (access.flags & access_is_known) == 0) return true;
   if (reads && writes && (access.flags & access_is_atomic) == 0 && access.size <= sizeof(uint64_t))
     take_both_steps(touch, address, access.size);
   else

@@ -19,8 +19,9 @@ bool take_touch(const Touch& touch, uint64_t bias, const gregset_t& registers);
 // There will be two threads. Whether accesses of one that is alone again may be left out.
 void expect_company(bool may_leave);
 
-// Whether accesses are to have stacks, and freed memory is not to be given out again.
+// Whether freed memory is not to be given out again, and an access is to have a stack.
 bool watches_races();
+bool needs_stack(uint32_t access);
 
 // What this thread has locked: an access that all make with one lock is no switch point.
 void hold_lock(uint64_t object, bool is_shared);

@@ -330,45 +330,55 @@ class RaceSearch {
  private:
   void step(const std::string& text) { events_.emit(SearchStep{"races", text}); }
 
-  // What nobody reaches under one schedule may be reached under another.
+  // What nobody reaches under one schedule may be reached under another, also one that exchanges
+  // threads at the accesses that are known by then.
   void look_for_accesses() {
     step("instructions that touch memory of several threads");
-    std::set<SiteName> shared, hot;
     for (uint64_t i = 0; i < profiles; ++i) {
       Schedule schedule;
       schedule.find_accesses = true;
       schedule.sampler = i == 0 ? Sampler::stay : Sampler::random_walk;
       schedule.seed = options_.seed + i;
-      const auto run = runs_.run(schedule);
+      const auto run = runs_.run(with_accesses(schedule));
       if (!run) break;
-      const ControlledRun& seen = run->controlled();
       report_.threads = std::max(report_.threads, profile_of(run->trace()).threads);
-      report_.guarded_accesses = std::max(report_.guarded_accesses, seen.guarded_accesses);
-      shared.insert(seen.shared_accesses.begin(), seen.shared_accesses.end());
-      hot.insert(seen.hot_accesses.begin(), seen.hot_accesses.end());
+      add_accesses(run->controlled());
       ++profiles_;
     }
-    accesses_.assign(shared.begin(), shared.end());
-    hot_accesses_.assign(hot.begin(), hot.end());
-    report_.access_sites = accesses_.size();
-    for (const SiteName& access : hot_accesses_) report_.hot_accesses.push_back(to_string(access));
+  }
+
+  void add_accesses(const ControlledRun& run) {
+    report_.guarded_accesses = std::max(report_.guarded_accesses, run.guarded_accesses);
+    accesses_.insert(run.shared_accesses.begin(), run.shared_accesses.end());
+    hot_accesses_.insert(run.hot_accesses.begin(), run.hot_accesses.end());
+  }
+
+  Schedule with_accesses(Schedule schedule) const {
+    schedule.accesses.assign(accesses_.begin(), accesses_.end());
+    schedule.hot_accesses.assign(hot_accesses_.begin(), hot_accesses_.end());
+    return schedule;
   }
 
   void watch() {
     step(fmt::format("{} instructions are watched", accesses_.size()));
     Schedule schedule;
     if (!watch(schedule)) return;
-    Portfolio portfolio(profile_of(seen_.front().trace()), {accesses_, {}, hot_accesses_}, {},
-                        options_.seed);
-    while (seen_.size() < options_.most_runs && watch(portfolio.next())) continue;
+    Portfolio portfolio(profile_of(seen_.front().trace()), {}, {}, options_.seed);
+    // A walk at random meets many orders that differ a little, the other samplers few that differ
+    // much.
+    while (
+        seen_.size() < options_.most_runs &&
+        watch(seen_.size() % 2 == 0 ? portfolio.next() : portfolio.next_by(Sampler::random_walk)))
+      continue;
   }
 
+  // More accesses are looked for as long as that is quick.
   bool watch(Schedule schedule) {
-    schedule.accesses = accesses_;
-    schedule.hot_accesses = hot_accesses_;
     schedule.watch_races = true;
-    auto run = runs_.run(schedule);
+    schedule.find_accesses = runs_.longest() < std::chrono::seconds(1);
+    auto run = runs_.run(with_accesses(schedule));
     if (!run) return false;
+    add_accesses(run->controlled());
     coverage_.add(run->trace());
     const ControlledRun& controlled = run->controlled();
     if (controlled.points.size() < controlled.points_in_all) ++report_.cut_runs;
@@ -450,6 +460,8 @@ class RaceSearch {
     report_.elapsed = runs_.elapsed();
     report_.runs = seen_.size();
     report_.orders = coverage_.orders();
+    report_.access_sites = accesses_.size();
+    for (const SiteName& access : hot_accesses_) report_.hot_accesses.push_back(to_string(access));
     report_.not_repeatable = runs_.not_repeatable();
     report_.why = runs_.why_not_controlled();
     std::ranges::stable_sort(report_.races, std::greater{}, &Race::runs);
@@ -470,7 +482,7 @@ class RaceSearch {
   ScheduleRuns runs_;
   RaceReport report_;
   uint64_t profiles_ = 0;
-  std::vector<SiteName> accesses_, hot_accesses_;
+  std::set<SiteName> accesses_, hot_accesses_;
   std::vector<ScheduleRun> seen_;
   ScheduleCoverage coverage_;
   std::map<std::tuple<std::string, std::string, std::string>, size_t> numbers_;
