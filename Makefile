@@ -56,7 +56,7 @@ eval-balance: TARGETS = --target unflake timed_zoo evaluate_balance
 eval-balance: all
 	build/bin/evaluate_balance $(EVAL_BALANCE)
 
-rank: TARGETS = --target unflake zoo evaluate rank_orders
+rank: TARGETS = --target unflake zoo interleavings_zoo unsteady_zoo evaluate rank_orders
 rank: all
 	build/bin/rank_orders record
 	build/bin/rank_orders rank --out build/eval/orders.md

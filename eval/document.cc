@@ -37,9 +37,10 @@ std::string seconds(int64_t microseconds) {
 
 bool has_defaults(const EvalSettings& how) {
   const EvalSettings usual;
-  return std::tie(how.replays, how.jobs, how.reruns, how.budget_us, how.strategy_budget_us) ==
-         std::tie(usual.replays, usual.jobs, usual.reruns, usual.budget_us,
-                  usual.strategy_budget_us);
+  return std::tie(how.replays, how.jobs, how.reruns, how.busy, how.budget_us,
+                  how.strategy_budget_us) == std::tie(usual.replays, usual.jobs, usual.reruns,
+                                                      usual.busy, usual.budget_us,
+                                                      usual.strategy_budget_us);
 }
 
 std::string surroundings(const Results& results) {
@@ -158,13 +159,27 @@ std::string found_by(const Measured& one) {
   return search.found_by + (search.is_inverted ? " (inverted)" : "");
 }
 
+std::string family_table(const std::string& title, const std::vector<Measured>& late) {
+  if (late.empty()) return "";
+  std::string text =
+      "\n## " + title + "\n\n" +
+      table_head({"program", "category", "found by", "runs", "s", "replays", "beside others"});
+  for (const Measured& one : late)
+    text += row(
+        {one.truth->program, one.truth->category, found_by(one),
+         std::to_string(one.reproduced() ? one.result->search.runs : one.result->search.all_runs),
+         seconds(one.result->search.elapsed_us), replay_text(one.result->replays),
+         replay_text(one.result->busy_replays)});
+  return text;
+}
+
 std::string programs(const std::vector<Measured>& late) {
   std::string text =
       "\n## Programs\n\nThe last three columns compare the explanation with the truth; `caller`: "
       "the line "
       "that called the place is the truth's.\n\n" +
       table_head({"program", "category", "found by", "runs", "s", "slack", "replays",
-                  "category right", "critical", "barrier"});
+                  "beside others", "category right", "critical", "barrier"});
   for (const Measured& one : late) {
     const Search& search = one.result->search;
     const ExplanationCheck explained = check(*one.truth, one.result->explained);
@@ -172,6 +187,7 @@ std::string programs(const std::vector<Measured>& late) {
     text += row({one.truth->program, one.truth->category, found_by(one),
                  std::to_string(one.reproduced() ? search.runs : search.all_runs),
                  seconds(search.elapsed_us), slack_text(search), replay_text(one.result->replays),
+                 replay_text(one.result->busy_replays),
                  !is_explained        ? ""
                  : explained.category ? "yes"
                                       : "no: " + one.result->explained.cause,
@@ -220,8 +236,11 @@ std::string document(const Results& results, const std::vector<Measured>& all,
   std::string text = head;
   text += surroundings(results);
   text += "\n## Targets\n\n" + targets_text(scores_of(all, results.settings));
-  text += comparison(results, late);
-  text += programs(late);
+  const auto usual = of_family(late, "");
+  text += comparison(results, usual);
+  text += programs(usual);
+  text += family_table("Interleavings", of_family(late, "interleavings"));
+  text += family_table("Tests that fail by themselves now and then", of_family(late, "unsteady"));
   text += details(late);
   text += must_not_be_reported(others(all));
   if (!appended.empty()) text += "\n" + appended;

@@ -12,6 +12,7 @@
 #include "markdown.h"
 #include "measure.h"
 #include "races.h"
+#include "support/temp_folder.h"
 
 namespace unflake::eval {
 namespace {
@@ -25,7 +26,7 @@ struct EvaluateCommand {
   std::string results = "build/eval/results.json";
   std::string append;
   std::vector<std::string> only;
-  std::string budget = "60s", strategy_budget = "30s";
+  std::string budget = "60s", strategy_budget = "5s";
   bool skip_strategies = false, rewrite = false;
   EvalSettings settings;
 };
@@ -42,7 +43,7 @@ class Evaluation {
     std::vector<Measured> all;
     for (const Measurement& result : results_.programs)
       for (const Truth& truth : truths_)
-        if (truth.program == result.program) all.push_back({&truth, &result});
+        if (truth.path() == result.program) all.push_back({&truth, &result});
     const std::string appended = command_.append.empty() ? "" : contents(command_.append);
     std::string text = document(results_, all, appended);
     for (const char* heading : {balance_heading, races_heading})  // others measure those
@@ -68,28 +69,37 @@ class Evaluation {
     results_.settings = command_.settings;
     Watch watch(command_.source);
     results_.programs.resize(truths_.size());
-    std::vector<std::thread> workers;
-    for (int i = 0; i < command_.settings.jobs; ++i) workers.emplace_back([this] { work(); });
-    for (std::thread& worker : workers) worker.join();
+    on_all([this](size_t i) { measure_one(i); });
     if (error_) return *error_;
+    const BusyProcesses beside(command_.settings.busy);
+    on_all([this](size_t i) {
+      if (results_.programs[i].replays.runs > 0)
+        results_.programs[i].busy_replays = replay_again(truths_[i], tools_, command_.settings);
+    });
     results_.where = watch.end();
     return write_file(command_.results, results_json(results_));
   }
 
-  void work() {
-    const Tools tools{fs::absolute(command_.build + "/bin/unflake"),
-                      fs::absolute(command_.build + "/zoo")};
-    for (size_t i = next_++; i < truths_.size(); i = next_++) {
-      auto measured = measure(truths_[i], tools, command_.settings);
-      const std::lock_guard lock(mutex_);
-      if (!measured) {
-        error_ = measured.error();
-        next_ = truths_.size();
-        return;
-      }
-      tell(*measured);
-      results_.programs[i] = std::move(*measured);
+  template <class Use>
+  void on_all(Use use) {
+    std::atomic<size_t> next = 0;
+    std::vector<std::thread> workers;
+    for (int i = 0; i < command_.settings.jobs; ++i)
+      workers.emplace_back([&] {
+        for (size_t at = next++; at < truths_.size() && !error_; at = next++) use(at);
+      });
+    for (std::thread& worker : workers) worker.join();
+  }
+
+  void measure_one(size_t i) {
+    auto measured = measure(truths_[i], tools_, command_.settings);
+    const std::lock_guard lock(mutex_);
+    if (!measured) {
+      error_ = measured.error();
+      return;
     }
+    tell(*measured);
+    results_.programs[i] = std::move(*measured);
   }
 
   void tell(const Measurement& one) {
@@ -104,7 +114,9 @@ class Evaluation {
   EvaluateCommand& command_;
   std::vector<Truth> truths_;
   Results results_;
-  std::atomic<size_t> next_ = 0;
+  const TempFolder repros_;
+  const Tools tools_{fs::absolute(command_.build + "/bin/unflake"),
+                     fs::absolute(command_.build + "/zoo"), repros_.path()};
   std::mutex mutex_;  // of what follows, and of the elements of results_.programs
   size_t done_ = 0;
   std::optional<Error> error_;
@@ -133,9 +145,11 @@ int evaluate(int argc, char** argv) {
   app.add_option("--replays", command.settings.replays, "of each reproduction [100]");
   app.add_option("-j,--jobs", command.settings.jobs, "programs side by side [2]")
       ->check(CLI::Range(1, 64));
-  app.add_option("--reruns", command.settings.reruns, "plain runs of each program [1000]");
+  app.add_option("--busy", command.settings.busy, "processes beside the second replays [8]")
+      ->check(CLI::Range(0, 64));
+  app.add_option("--reruns", command.settings.reruns, "plain runs of each program [200]");
   app.add_option("--budget", command.budget, "of a search [60s]");
-  app.add_option("--strategy-budget", command.strategy_budget, "of a strategy alone [30s]");
+  app.add_option("--strategy-budget", command.strategy_budget, "of a strategy alone [5s]");
   app.add_flag("--skip-strategies", command.skip_strategies, "do not compare strategies");
   app.add_flag("--rewrite", command.rewrite,
                "the document from the last results, without measuring");

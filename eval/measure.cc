@@ -1,5 +1,9 @@
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 
 #include "measure.h"
@@ -85,19 +89,36 @@ class Measuring {
   }
 
   Measurement operator()() {
-    result_.program = truth_.program;
+    result_.program = truth_.path();
     result_.search = search("", settings_.budget_us, truth_.lateness_can_cause_it, repro_);
     if (!truth_.lateness_can_cause_it) return std::move(result_);
-    if (result_.search.found) {
-      replay();
-      explain();
-    }
-    if (!settings_.with_strategies) return std::move(result_);
+    if (result_.search.found) result_.replays = replay();
+    if (result_.search.found && truth_.family.empty()) explain();
+    if (!settings_.with_strategies || !truth_.family.empty()) return std::move(result_);
     for (const std::string& strategy : compared_strategies())
       result_.compared.push_back(
           search(strategy, settings_.strategy_budget_us, true, folder_.file("other.json")));
     rerun();
     return std::move(result_);
+  }
+
+  Replays replay() const {
+    const auto runs = std::to_string(settings_.replays);
+    const ToolResult result = run({"replay", repro_, "--json", "-n", runs}, longest_replay);
+    const json answer = parse_json(result.output);
+    Replays replays;
+    if (!answer.is_object()) {
+      replays.otherwise = fmt::format("exit status {}: {}", result.status, result.errors);
+      return replays;
+    }
+    replays.runs = answer.value("runs", 0);
+    replays.as_recorded =
+        answer.value(answer.value("passes_under_plan", false) ? "passed" : "failed_as_recorded", 0);
+    Words others;
+    for (const json& other : answer.at("other_failures"))
+      others.push_back(fmt::format("{} x {}", other.value("runs", 0), other.value("headline", "")));
+    replays.otherwise = join(others, "; ");
+    return replays;
   }
 
  private:
@@ -111,7 +132,7 @@ class Measuring {
 
   Words with_target(const char* command, const Words& options) const {
     const TestWords target =
-        test_words(truth_.framework, tools_.zoo + "/" + truth_.program, truth_.test);
+        test_words(truth_.framework, tools_.zoo + "/" + truth_.path(), truth_.test);
     Words words{command};
     words.insert(words.end(), target.words.begin(), target.words.end());
     words.insert(words.end(), options.begin(), options.end());
@@ -130,24 +151,6 @@ class Measuring {
         read_search(run(with_target("reproduce", words), budget * 3 / 2 + beyond_budget), truth_);
     search.strategies = strategy;
     return search;
-  }
-
-  void replay() {
-    const auto runs = std::to_string(settings_.replays);
-    const ToolResult result = run({"replay", repro_, "--json", "-n", runs}, longest_replay);
-    const json answer = parse_json(result.output);
-    Replays& replays = result_.replays;
-    if (!answer.is_object()) {
-      replays.otherwise = fmt::format("exit status {}: {}", result.status, result.errors);
-      return;
-    }
-    replays.runs = answer.value("runs", 0);
-    replays.as_recorded =
-        answer.value(result_.search.is_inverted ? "passed" : "failed_as_recorded", 0);
-    Words others;
-    for (const json& other : answer.at("other_failures"))
-      others.push_back(fmt::format("{} x {}", other.value("runs", 0), other.value("headline", "")));
-    replays.otherwise = join(others, "; ");
   }
 
   void explain() {
@@ -186,7 +189,7 @@ class Measuring {
   const Tools& tools_;
   const EvalSettings& settings_;
   const TempFolder folder_;
-  const std::string repro_ = folder_.file("repro.json");
+  const std::string repro_ = tools_.repros + "/" + truth_.program + ".json";
   Measurement result_;
 };
 
@@ -196,10 +199,31 @@ const std::vector<std::string>& compared_strategies() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> names;
     for (const Strategy& strategy : strategies())
-      if (strategy.name != "rerun") names.emplace_back(strategy.name);
+      if (strategy.name != "rerun" && strategy.name != "more-schedules")
+        names.emplace_back(strategy.name);
     return names;
   }();
   return all;
+}
+
+Replays replay_again(const Truth& truth, const Tools& tools, const EvalSettings& settings) {
+  return Measuring(truth, tools, settings).replay();
+}
+
+BusyProcesses::BusyProcesses(int count) {
+  for (int i = 0; i < count; ++i) {
+    const pid_t child = fork();
+    if (child == 0)
+      for (;;) std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (child > 0) children_.push_back(child);
+  }
+}
+
+BusyProcesses::~BusyProcesses() {
+  for (const pid_t child : children_) {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
 }
 
 Result<Measurement> measure(const Truth& truth, const Tools& tools, const EvalSettings& settings) {

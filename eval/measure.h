@@ -1,6 +1,8 @@
 #pragma once
 
-#include <functional>
+#include <sys/types.h>
+
+#include <vector>
 
 #include "measurement.h"
 #include "truth.h"
@@ -10,11 +12,27 @@ namespace unflake::eval {
 struct Tools {
   std::string unflake;  // the executable
   std::string zoo;      // the folder of built programs
+  std::string repros;   // a folder for what is found
 };
 
 // Measures one program in a temporary folder of its own: reproduce, replay, explain, and each
 // strategy alone.
 Result<Measurement> measure(const Truth& truth, const Tools& tools, const EvalSettings& settings);
+
+// Replays what was found again, beside whatever else runs now.
+Replays replay_again(const Truth& truth, const Tools& tools, const EvalSettings& settings);
+
+// Processes that use all the time that they get, as long as it lives.
+class BusyProcesses {
+ public:
+  explicit BusyProcesses(int count);
+  BusyProcesses(const BusyProcesses&) = delete;
+  BusyProcesses& operator=(const BusyProcesses&) = delete;
+  ~BusyProcesses();
+
+ private:
+  std::vector<pid_t> children_;
+};
 
 // The strategies that are compared, besides plain reruns.
 const std::vector<std::string>& compared_strategies();

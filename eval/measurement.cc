@@ -13,9 +13,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Replays, runs, as_recorded, otherwise)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explained, cause, critical, critical_caller, barrier,
                                    barrier_caller)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reruns, runs, hits, elapsed_us)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, program, search, replays, explained, compared,
-                                   reruns)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvalSettings, replays, jobs, reruns, rerun_jobs, budget_us,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, program, search, replays, busy_replays, explained,
+                                   compared, reruns)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvalSettings, replays, jobs, reruns, rerun_jobs, busy, budget_us,
                                    strategy_budget_us, with_strategies)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Results, settings, where, programs)
 

@@ -49,6 +49,7 @@ struct Measurement {
   std::string program;
   Search search;
   Replays replays;
+  Replays busy_replays;  // beside busy processes
   Explained explained;
   std::vector<Search> compared;  // one strategy each
   Reruns reruns;
@@ -58,10 +59,11 @@ struct Measurement {
 struct EvalSettings {
   int replays = 100;
   int jobs = 2;
-  int reruns = 1000;
+  int reruns = 200;
   int rerun_jobs = 4;
+  int busy = 8;  // processes beside the second replays
   int64_t budget_us = 60'000'000;
-  int64_t strategy_budget_us = 30'000'000;
+  int64_t strategy_budget_us = 5'000'000;
   bool with_strategies = true;
 };
 

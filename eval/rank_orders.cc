@@ -90,7 +90,7 @@ Result<int> record_all(const RankCommand& command) {
   if (!truths) return truths.error();
   fs::create_directories(command.folder);
   for (const Truth& truth : *truths) {
-    if (!truth.lateness_can_cause_it) continue;
+    if (!truth.lateness_can_cause_it || !truth.family.empty()) continue;
     const auto recording = record(truth, command, *budget);
     if (!recording) return recording.error();
     std::ofstream(command.folder + "/" + truth.program + ".json") << recording_json(*recording);

@@ -13,7 +13,7 @@ struct Measured {
   const Measurement* result = nullptr;
 
   bool reproduced() const { return result->search.found && result->search.is_truth; }
-  bool replays_well() const;  // in at least 99 of 100
+  bool always_comes_back(Replays Measurement::*which) const;
   const Search* alone(const std::string& strategy) const;
 };
 
@@ -42,6 +42,8 @@ ExplanationCheck check(const Truth& truth, const Explained& explained);
 
 std::vector<Measured> late_ones(const std::vector<Measured>& all);
 std::vector<Measured> others(const std::vector<Measured>& all);  // that must not be reported
+
+std::vector<Measured> of_family(const std::vector<Measured>& all, const std::string& family);
 
 // The table of targets, in a fixed order.
 std::vector<Score> scores_of(const std::vector<Measured>& all, const EvalSettings& settings);

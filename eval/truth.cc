@@ -21,7 +21,8 @@ Truth truth_in(const std::string& name, const toml::table& table) {
   truth.critical = text("critical");
   truth.barrier = text("barrier");
   truth.expect = text("expect");
-  truth.lateness_can_cause_it = table["lateness_can_cause_it"].value_or(false);
+  truth.lateness_can_cause_it =
+      table["lateness_can_cause_it"].value_or(truth.expect == "reproduced");
   truth.delays_needed = table["delays_needed"].value_or(0);
   truth.plain_failure_rate = table["plain_failure_rate"].value_or(0.0);
   return truth;
@@ -57,19 +58,27 @@ std::string Truth::failure_word() const {
   return word;
 }
 
-Result<std::vector<Truth>> read_truths(const std::string& folder,
+Result<std::vector<Truth>> read_truths(const std::string& zoo,
                                        const std::vector<std::string>& only) {
-  const auto names = truth_names(folder, only);
-  if (!names) return names.error();
   std::vector<Truth> truths;
-  for (const std::string& name : *names) {
-    const std::string file = folder + "/" + name + ".toml";
-    try {
-      truths.push_back(truth_in(name, toml::parse_file(file)));
-    } catch (const toml::parse_error& error) {
-      return internal_error(std::string(error.description()), file);
+  for (const char* family : {"", "interleavings", "unsteady"}) {
+    const std::string folder = *family ? zoo + "/" + family : zoo;
+    const auto names = names_in(folder);
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      if (!only.empty() && std::ranges::find(only, name) == only.end()) continue;
+      const std::string file = folder + "/" + name + ".toml";
+      try {
+        truths.push_back(truth_in(name, toml::parse_file(file)));
+      } catch (const toml::parse_error& error) {
+        return internal_error(std::string(error.description()), file);
+      }
+      truths.back().family = family;
     }
   }
+  for (const std::string& name : only)
+    if (std::ranges::find(truths, name, &Truth::program) == truths.end())
+      return usage_error("there is no program '" + name + "'", zoo, "give names without .cc");
   return truths;
 }
 

@@ -9,6 +9,7 @@ namespace unflake::eval {
 
 // What is known about a program of the zoo; zoo/README.md describes the fields.
 struct Truth {
+  std::string family;  // its folder below zoo/; empty: none
   std::string program;
   std::string framework;
   std::string test;
@@ -20,6 +21,7 @@ struct Truth {
   int delays_needed = 0;
   double plain_failure_rate = 0;
 
+  std::string path() const { return family.empty() ? program : family + "/" + program; }
   bool fails_often() const { return lateness_can_cause_it && plain_failure_rate >= 0.2; }
   // As `unflake reproduce --failure` takes it.
   std::string failure_word() const;
@@ -29,8 +31,8 @@ struct Truth {
 Result<std::vector<std::string>> truth_names(const std::string& folder,
                                              const std::vector<std::string>& only);
 
-// Of all NAME.toml in the folder, by name; or of those that are named.
-Result<std::vector<Truth>> read_truths(const std::string& folder,
+// Of all NAME.toml in the zoo, by family and name; or of those that are named.
+Result<std::vector<Truth>> read_truths(const std::string& zoo,
                                        const std::vector<std::string>& only);
 
 // How a command line names a test: the words that come first, or those behind `--`.

@@ -71,7 +71,12 @@ class ExploreTest {
     options->plan.extra_functions = one_->functions();
     options->limits.timeout = one_->timeout();
     if (auto done = one_->set_up(); !done) return done.error();
-    const auto report = explore(one_->executor(), one_->shared_test(), *options, events_);
+    history_.open(command_.one.history, *one_, command_line_of("explore", words),
+                  [this](const Note& note) { events_.emit(note); });
+    one_->events().add(events_);
+    TrialRunner runner(one_->executor(), one_->shared_test(), one_->events());
+    runner.teller().begin("explore");
+    const auto report = explore(runner, *options);
     if (!report) return report.error();
     return tell(*report);
   }
@@ -106,6 +111,7 @@ class ExploreTest {
   FdSink sink_;
   SearchReport progress_;
   EventStream events_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
 };
 

@@ -53,7 +53,12 @@ class RacesOfTest {
     options->plan.extra_functions = one_->functions();
     options->limits.timeout = one_->timeout();
     if (auto done = one_->set_up(); !done) return done.error();
-    const auto report = look_for_races(one_->executor(), one_->shared_test(), *options, events_);
+    history_.open(command_.one.history, *one_, command_line_of("races", words),
+                  [this](const Note& note) { events_.emit(note); });
+    one_->events().add(events_);
+    TrialRunner runner(one_->executor(), one_->shared_test(), one_->events());
+    runner.teller().begin("races");
+    const auto report = look_for_races(runner, *options);
     if (!report) return report.error();
     return tell(*report);
   }
@@ -84,6 +89,7 @@ class RacesOfTest {
   FdSink sink_;
   SearchReport progress_;
   EventStream events_;
+  TrialHistory history_;
   std::unique_ptr<OneTest> one_;
 };
 

@@ -66,6 +66,8 @@ class ReplayResult {
                    const std::vector<CodeNote>& code_notes) const;
 
  private:
+  std::string decisions_text() const;
+
   struct Other {
     std::string headline;
     int runs = 0;
@@ -76,11 +78,14 @@ class ReplayResult {
   int as_recorded_ = 0;
   int passed_ = 0;
   int skipped_ = 0;
+  int same_decisions_ = 0;               // as when it was recorded; of runs under control
   std::map<std::string, Other> others_;  // by signature
 };
 
 void ReplayResult::add(const ExperimentResult& result, const CodeView& code) {
   totals_.add(result);
+  if (result.trace && result.trace->controlled)
+    same_decisions_ += result.trace->controlled->digest == repro_.digest;
   const Outcome& outcome = result.outcome;
   if (outcome.kind == OutcomeKind::skipped) {
     ++skipped_;
@@ -111,6 +116,7 @@ std::string ReplayResult::text(const Plan& plan, const Style& style) const {
     text += fmt::format("{} failed otherwise: {} [{}]\n", counted(other.runs, "run"),
                         one_line(other.headline), signature);
   if (skipped_ > 0) text += fmt::format("{} skipped the test\n", counted(skipped_, "run"));
+  if (repro_.is_under_control()) text += decisions_text();
   text += fmt::format("when it was recorded: {} under the plan, {} without\n",
                       share(repro_.with_plan), share(repro_.without_plan));
   if (const std::string verdict = plausibility_words(repro_); !verdict.empty())
@@ -118,6 +124,16 @@ std::string ReplayResult::text(const Plan& plan, const Style& style) const {
   if (repro_.passes_under_plan)
     text += "under this plan the test passes: the plan shows the order that the test relies on\n";
   return text + totals_.doubts(plan.interventions, texts, style);
+}
+
+std::string ReplayResult::decisions_text() const {
+  std::string text = fmt::format("{} of {} took the decisions that were recorded\n",
+                                 same_decisions_, counted(totals_.failed().runs, "run"));
+  if (same_decisions_ == 0)
+    text +=
+        "the program is not the one that was recorded, or does something that no schedule "
+        "decides: `unflake reproduce` looks for the failure again\n";
+  return text;
 }
 
 std::string ReplayResult::json(const std::string& path, const Relocation& relocation,
@@ -141,6 +157,7 @@ std::string ReplayResult::json(const std::string& path, const Relocation& reloca
       {"notes", Json::array()},
       {"code_notes", code_notes_json(code_notes)},
       {"interventions", Json::array()}};
+  if (repro_.is_under_control()) json["took_recorded_decisions"] = same_decisions_;
   for (const auto& [signature, other] : others_)
     json["other_failures"].push_back(
         {{"signature", signature}, {"headline", printable(other.headline)}, {"runs", other.runs}});

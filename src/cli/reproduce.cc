@@ -338,6 +338,7 @@ class Reproduction {
     if (!found.outcome.failures.empty()) repro.failure = found.outcome.failures.front();
     repro.signature = found.outcome.signature;
     repro.plan = found.trial.plan;
+    repro.digest = found.digest;
     repro.conditions = found.trial.conditions;
     repro.passes_under_plan = found.passes_under_plan;
     repro.with_plan = failures_of(found, found.with_plan);

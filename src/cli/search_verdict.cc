@@ -8,6 +8,7 @@
 #include "report/layout.h"
 #include "report/search_text.h"
 #include "report/study_text.h"
+#include "search/reproduce/strategy.h"
 #include "stats/intervals.h"
 #include "util/text.h"
 
@@ -69,6 +70,7 @@ std::string_view heading(const Hunt& hunt) {
   if (hunt.runner().stopped()) return "stopped: nothing was confirmed until then";
   if (!hunt.findings().all().empty())
     return "no flaw: the test holds unless a machine stands still";
+  if (is_proven_sound(hunt)) return "sound: the test passes in every schedule of its threads";
   if (is_indifferent_to_lateness(lateness_effect(hunt)))
     return "not found: lateness makes no difference to this failure";
   if (ran_out(hunt)) return "not found: within the budget";
@@ -137,9 +139,26 @@ std::string unfinished_text(const Found& found) {
       delays.empty() ? found.trial.why : join(delays, " ")));
 }
 
+std::string schedules_text(const ExploreReport& explored) {
+  if (explored.answer == ExploreReport::Answer::not_controlled)
+    return "schedules: none: its threads cannot be controlled: " + one_line(explored.why);
+  std::string text = fmt::format(
+      "schedules: {} under control, {}; {} of {} of places that can come in either order were seen "
+      "in "
+      "both",
+      counted(static_cast<long long>(explored.schedules), "run"),
+      counted(static_cast<long long>(explored.orders), "different order"),
+      explored.pairs_in_both_orders, counted(static_cast<long long>(explored.pairs), "pair"));
+  if (explored.answer == ExploreReport::Answer::passes_in_all) text += "; these are all there are";
+  if (explored.answer == ExploreReport::Answer::nothing_new) text += "; hardly any are left";
+  return text;
+}
+
 void add_tried(const Hunt& hunt, Lines& lines) {
   const Coverage& coverage = hunt.coverage();
   size_t listed = 0;
+  if (coverage.schedules) lines.push_back(schedules_text(*coverage.schedules));
+  if (is_proven_sound(hunt)) return;
   lines.push_back(tried_text(coverage));
   if (coverage.never_fired > 0)
     lines.push_back(fmt::format("no delay: happened in {}: they prove nothing",
@@ -168,11 +187,14 @@ void add_tried(const Hunt& hunt, Lines& lines) {
 }
 
 void add_not_covered(const Hunt& hunt, Lines& lines) {
+  if (is_proven_sound(hunt)) return;
   lines.push_back(fmt::format("not covered: lateness of more than {}; more than two late threads",
                               format_duration(hunt.options().delays.most)));
-  lines.push_back(
-      "not covered: races on atomics and plain memory, except where the strategy `functions` "
-      "looked");
+  const auto& explored = hunt.coverage().schedules;
+  if (!explored || !explored->looked_for_accesses)
+    lines.push_back(
+        "not covered: races on atomics and plain memory, except where the strategy `functions` "
+        "looked");
   std::set<std::string> gaps;
   for (const ExperimentResult& run : hunt.profile().runs) {
     if (!run.trace) continue;
@@ -200,7 +222,7 @@ std::string longer_budget(const Hunt& hunt) {
 }
 
 void add_next(const Hunt& hunt, Lines& lines) {
-  if (hunt.runner().stopped()) return;
+  if (hunt.runner().stopped() || is_proven_sound(hunt)) return;
   if (hunt.profile().runs.empty()) {
     lines.push_back("next: give it more time, at least " + longer_budget(hunt));
     lines.push_back("or: if it hangs, --timeout says after how long a run does");

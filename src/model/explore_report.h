@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "model/outcome.h"
 #include "model/schedule.h"
 #include "model/test.h"
+#include "model/trace.h"
 
 namespace unflake {
 
@@ -52,6 +55,7 @@ struct ExploreReport {
     std::vector<std::string> deadlock;   // who waits for whom; empty: it is none
     Duration stall{};                    // the least lateness that it takes: its slack
     bool needs_accesses = false;         // switch points at memory accesses
+    std::shared_ptr<const Trace> trace;  // of the run under the reduced schedule
   };
 
   TestId test;
@@ -78,6 +82,7 @@ struct ExploreReport {
   uint64_t sampled = 0;          // schedules that the two above are counted in
   uint64_t since_new_order = 0;  // of these, the last ones without anything new
   std::vector<Bounded> bounded;
+  std::map<std::string, int> other_failures;  // headline -> runs, that were not wanted
   std::optional<Found> found;
 };
 

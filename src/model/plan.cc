@@ -95,6 +95,7 @@ std::string to_string(const Plan& plan, const Conditions& conditions) {
   for (const Intervention& intervention : plan.interventions)
     words.push_back((intervention.action == Action::watch ? "watch " : "") +
                     to_string(intervention, plan.interventions));
+  if (plan.schedule) words.push_back(to_string(*plan.schedule));
   if (plan.agent && words.empty()) words.push_back(plan.calls ? "calls recorded" : "agent only");
   for (std::string& scarce : scarcity_words(conditions, &ConditionField::in_short))
     words.push_back(std::move(scarce));

@@ -54,6 +54,7 @@ struct Repro {
   Plan plan;
   std::vector<SiteContext> sites;   // where the plan's interventions are, in their order
   std::vector<SiteContext> spawns;  // where their threads are started; empty ones for `main`
+  uint64_t digest = 0;              // of a run under the plan's schedule
   Conditions conditions;
   // The test fails by itself in most runs, and under the plan it does not: the plan shows the order
   // that the test relies on.
@@ -79,6 +80,8 @@ struct Repro {
   std::string commit, machine, unflake_version;
   std::chrono::system_clock::time_point found;
 
+  // The engine decides who goes on. No free run has shown it.
+  bool is_under_control() const { return plan.schedule.has_value(); }
   // It takes a machine that stands still, and nobody has seen it: the test is sound.
   bool is_margin() const { return plausibility == Plausibility::margin && !was_seen; }
 };

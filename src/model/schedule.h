@@ -57,6 +57,10 @@ struct Schedule {
   bool watch_races = false;  // accesses have stacks, and freed memory is not used again
 };
 
+// "schedule pos:7"; "schedule 12:2, 40:1 up to 5ms late" for decisions of its own, which is also
+// different for different schedules.
+std::string to_string(const Schedule& schedule);
+
 // Objects of accesses that touch nothing which another thread could see, such as a start or a
 // sleep, and of those that may touch anything.
 inline constexpr uint64_t no_object = 0;

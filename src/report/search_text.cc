@@ -222,6 +222,7 @@ void SearchReport::tell(const TrialEnded& trial) {
     profile_failures_ += trial.result.outcome.failed();
   }
   const bool is_plain = trial.plan.interventions.empty() && trial.conditions == Conditions{};
+  if (trial.plan.schedule && !trial.hit) return count(trial);
   if (trial.purpose != Purpose::candidate) return count(trial);
   if (is_plain && !trial.hit && ++reruns_ % reruns_per_line != 0) return count(trial);
   const Tone tone = trial.hit                       ? Tone::bad
@@ -261,6 +262,22 @@ void SearchReport::tell(const Note& note) {
   if (!note.next.empty()) print(detail_line(one_line(note.next)));
 }
 
+namespace {
+
+std::string control_lines(const Repro& repro) {
+  const size_t exchanges = repro.plan.schedule->decisions.size();
+  std::string text = detail_line(one_line(repro.reason));
+  text += detail_line(
+      exchanges == 0
+          ? std::string("under control, with one thread at a time and nobody interrupted")
+          : fmt::format("under control, with one thread at a time, exchanged {}",
+                        exchanges == 1 ? "once" : fmt::format("{} times", exchanges)));
+  if (!repro.was_seen) text += detail_line("only under control: no run on free cores has shown it");
+  return text;
+}
+
+}  // namespace
+
 std::string repro_text(const Repro& repro, const Style& style) {
   std::string text =
       status_line(style, repro.is_margin() ? Tone::doubtful : Tone::bad, heading_of(repro),
@@ -268,6 +285,7 @@ std::string repro_text(const Repro& repro, const Style& style) {
   if (repro.is_margin()) text += detail_line(margin_words(repro));
   for (const Intervention& delay : repro.plan.interventions)
     text += detail_line("--delay " + shell_quote(to_string(delay, repro.plan.interventions)));
+  if (repro.is_under_control()) text += control_lines(repro);
   if (repro.conditions != Conditions{})
     text += detail_line(join(scarcity_words(repro.conditions, &ConditionField::in_short), ", "));
   text += detail_line(fmt::format("fails in {} with this, in {} without",

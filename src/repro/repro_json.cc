@@ -263,14 +263,44 @@ Json interventions(const Repro& repro) {
   return all;
 }
 
+// Numbers of 64 bits are texts: many readers of JSON round them.
+Json numbers(const std::vector<uint64_t>& all) {
+  Json list = Json::array();
+  for (const uint64_t number : all) list.push_back(std::to_string(number));
+  return list;
+}
+
+Json schedule_json(const Repro& repro) {
+  const Schedule& schedule = *repro.plan.schedule;
+  Json json = {{"sampler", to_string(schedule.sampler)},
+               {"seed", std::to_string(schedule.seed)},
+               {"stall", duration_word(schedule.stall)}};
+  json["decisions"] = Json::array();
+  for (const Decision& decision : schedule.decisions)
+    json["decisions"].push_back({{"point", decision.point}, {"thread", decision.thread}});
+  json["accesses"] = Json::array();
+  for (const SiteName& site : schedule.accesses)
+    json["accesses"].push_back(text_to_json(to_string(site)));
+  if (schedule.sampler != Sampler::stay) {
+    json["depth"] = schedule.depth;
+    json["length"] = std::to_string(schedule.length);
+    json["selected"] = numbers(schedule.selected);
+    json["remaining"] = numbers(schedule.remaining);
+  }
+  json["digest"] = std::to_string(repro.digest);
+  return json;
+}
+
 Json plan_json(const Repro& repro) {
   const Plan& plan = repro.plan;
-  return {{"id", text_to_json(plan.id)},
-          {"hold_exit", plan.hold_exit},
-          {"system_calls", plan.system_calls},
-          {"groups_off", texts(plan.groups_off)},
-          {"extra_functions", texts(plan.extra_functions)},
-          {"interventions", interventions(repro)}};
+  Json json = {{"id", text_to_json(plan.id)},
+               {"hold_exit", plan.hold_exit},
+               {"system_calls", plan.system_calls},
+               {"groups_off", texts(plan.groups_off)},
+               {"extra_functions", texts(plan.extra_functions)},
+               {"interventions", interventions(repro)}};
+  if (plan.schedule) json["schedule"] = schedule_json(repro);
+  return json;
 }
 
 Json to_json(const Count& count) {

@@ -54,7 +54,8 @@ class JsonField {
   std::optional<Wrong>& wrong_;
 };
 
-inline constexpr int repro_format = 1;
+// Format 2 knows schedules. Files of format 1 are still read.
+inline constexpr int repro_format = 2;
 inline constexpr size_t largest_repro = 4 << 20;  // bytes of a file
 
 // As docs/formats.md describes it. Threads are written by name only: what the agent knows them by

@@ -189,10 +189,65 @@ TEST(ReproJson, The_plan_comes_back_without_what_changes_with_a_build) {
   EXPECT_FALSE(after->plan.hold_exit);
 }
 
+Repro under_control() {
+  Repro repro = example();
+  repro.plan.interventions.clear();
+  repro.sites.clear();
+  repro.spawns.clear();
+  Schedule schedule;
+  schedule.seed = UINT64_MAX;
+  schedule.decisions = {{3, 2}, {40, 0}};
+  schedule.stall = 5ms;
+  schedule.accesses = {{"", "", 0, "_ZN4Ring4pushEi", 0x3c, "", 1}};
+  repro.plan.schedule = schedule;
+  repro.digest = UINT64_MAX - 1;
+  return repro;
+}
+
+TEST(ReproJson, A_schedule_comes_back) {
+  const auto after = parse_repro(repro_json(under_control()), "r.json");
+  ASSERT_TRUE(after) << to_string(after.error());
+  ASSERT_TRUE(after->plan.schedule);
+  EXPECT_EQ(to_string(*after->plan.schedule), to_string(*under_control().plan.schedule));
+  EXPECT_EQ(after->plan.schedule->seed, UINT64_MAX);
+  EXPECT_EQ(after->plan.schedule->accesses, under_control().plan.schedule->accesses);
+  EXPECT_EQ(after->digest, UINT64_MAX - 1);
+}
+
+TEST(ReproJson, What_a_sampler_needs_comes_back) {
+  Repro repro = under_control();
+  Schedule& before = *repro.plan.schedule;
+  before.sampler = Sampler::surw;
+  before.depth = 2;
+  before.length = 77;
+  before.selected = {UINT64_MAX};
+  before.remaining = {1, 2, 3};
+  const auto after = parse_repro(repro_json(repro), "r.json");
+  ASSERT_TRUE(after) << to_string(after.error());
+  EXPECT_EQ(after->plan.schedule->sampler, Sampler::surw);
+  EXPECT_EQ(after->plan.schedule->depth, 2);
+  EXPECT_EQ(after->plan.schedule->length, 77u);
+  EXPECT_EQ(after->plan.schedule->selected, before.selected);
+  EXPECT_EQ(after->plan.schedule->remaining, before.remaining);
+}
+
+TEST(ReproJson, A_wrong_schedule_is_told_with_its_place) {
+  const std::string whole = repro_json(under_control());
+  const auto place_of_wrong = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    return error_of(text.replace(text.find(from), from.size(), to)).where;
+  };
+  EXPECT_EQ(place_of_wrong("\"stay\"", "\"dance\""), "r.json: $.plan.schedule.sampler");
+  EXPECT_EQ(place_of_wrong("\"point\": 3", "\"point\": -3"),
+            "r.json: $.plan.schedule.decisions[0].point");
+  EXPECT_EQ(place_of_wrong("\"5ms\"", "\"5\""), "r.json: $.plan.schedule.stall");
+  EXPECT_EQ(place_of_wrong("\"digest\"", "\"digets\""), "r.json: $.plan.schedule");
+}
+
 TEST(ReproJson, Is_readable_by_people) {
   const std::string text = repro_json(example());
   for (const char* part :
-       {"\"format\": 1", "\"office.cc:22:pthread_create\"", "\"office.cc:22#1\"", "\"200ms\"",
+       {"\"format\": 2", "\"office.cc:22:pthread_create\"", "\"office.cc:22#1\"", "\"200ms\"",
         "\"1234567us\"", "\"rate\": 0.95", "\"interval_95\"", "\"2026-03-01T12:34:56Z\""})
     EXPECT_THAT(text, HasSubstr(part));
 }
@@ -206,9 +261,13 @@ TEST(ReproJson, Names_that_are_no_UTF_8_come_back) {
 }
 
 TEST(ReproJson, A_newer_format_asks_for_a_newer_unflake) {
-  const Error error = error_of(edited("\"format\": 1", "\"format\": 2"));
-  EXPECT_THAT(error.what, HasSubstr("format 2"));
+  const Error error = error_of(edited("\"format\": 2", "\"format\": 3"));
+  EXPECT_THAT(error.what, HasSubstr("format 3"));
   EXPECT_THAT(error.next, HasSubstr("newer unflake"));
+}
+
+TEST(ReproJson, The_first_format_is_still_read) {
+  EXPECT_TRUE(parse_repro(edited("\"format\": 2", "\"format\": 1"), "r.json"));
 }
 
 TEST(ReproJson, A_file_of_another_kind_is_told) {

@@ -23,6 +23,7 @@ constexpr size_t most_entries = 10'000;
 constexpr int deepest = 16;
 constexpr int most_runs = 1'000'000'000;
 constexpr int64_t most_visits = 1'000'000'000'000;
+constexpr int64_t most_threads = 1'000'000;
 constexpr Duration longest_duration = 1h;
 constexpr Duration longest_timeout = 24h;
 
@@ -143,9 +144,52 @@ void check_links(const std::vector<JsonField>& fields, const std::vector<Interve
   }
 }
 
+uint64_t number_in(const JsonField& field) {
+  const std::string text = field.text(100);
+  uint64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size())
+    field.complain("this is not a whole number of 64 bits");
+  return number;
+}
+
+std::vector<uint64_t> numbers_in(const JsonField& field) {
+  std::vector<uint64_t> all;
+  for (const JsonField& one : field.items(most_entries)) all.push_back(number_in(one));
+  return all;
+}
+
+Sampler sampler_in(const JsonField& field) {
+  const std::string name = field.text(100);
+  const auto sampler = sampler_from(name);
+  if (!sampler)
+    field.complain(fmt::format("there is no sampler '{}'", printable(shorten(name, 100))));
+  return sampler.value_or(Sampler::stay);
+}
+
+Schedule schedule_in(const JsonField& field) {
+  field.allow_only({"sampler", "seed", "stall", "decisions", "accesses", "depth", "length",
+                    "selected", "remaining", "digest"});
+  Schedule schedule;
+  schedule.sampler = sampler_in(field["sampler"]);
+  schedule.seed = number_in(field["seed"]);
+  schedule.stall = field["stall"].duration(Duration::zero(), longest_duration);
+  for (const JsonField& one : field["decisions"].items(most_entries))
+    schedule.decisions.push_back({static_cast<uint64_t>(one["point"].whole(0, most_visits)),
+                                  static_cast<ThreadNumber>(one["thread"].whole(0, most_threads))});
+  for (const JsonField& one : field["accesses"].items(most_entries))
+    schedule.accesses.push_back(site_in(one, {}));
+  if (schedule.sampler == Sampler::stay) return schedule;
+  schedule.depth = static_cast<int>(field["depth"].whole(1, 100));
+  schedule.length = number_in(field["length"]);
+  schedule.selected = numbers_in(field["selected"]);
+  schedule.remaining = numbers_in(field["remaining"]);
+  return schedule;
+}
+
 void read_plan(const JsonField& field, Repro& repro) {
-  field.allow_only(
-      {"id", "hold_exit", "system_calls", "groups_off", "extra_functions", "interventions"});
+  field.allow_only({"id", "hold_exit", "system_calls", "groups_off", "extra_functions",
+                    "interventions", "schedule"});
   Plan& plan = repro.plan;
   plan.agent = true;
   plan.id = field["id"].text(longest_text);
@@ -160,6 +204,9 @@ void read_plan(const JsonField& field, Repro& repro) {
     plan.interventions.push_back(intervention_in(one, repro.sites.back()));
   }
   check_links(interventions, plan.interventions);
+  if (!field.has("schedule")) return;
+  plan.schedule = schedule_in(field["schedule"]);
+  repro.digest = number_in(field["schedule"]["digest"]);
 }
 
 Conditions conditions_in(const JsonField& field) {
@@ -220,20 +267,11 @@ std::chrono::system_clock::time_point time_in(const JsonField& field) {
   return {};
 }
 
-uint64_t seed_in(const JsonField& field) {
-  const std::string text = field.text(100);
-  uint64_t seed = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (failed != std::errc() || end != text.data() + text.size())
-    field.complain("this is not a whole number of 64 bits");
-  return seed;
-}
-
 void read_found(const JsonField& field, Repro& repro) {
   repro.found = time_in(field["at"]);
   repro.strategy = field["strategy"].text(longest_text);
   repro.reason = field["reason"].text(longest_text);
-  repro.seed = seed_in(field["seed"]);
+  repro.seed = number_in(field["seed"]);
   repro.search_runs = static_cast<int>(field["search_runs"].whole(0, most_runs));
   repro.commit = field["commit"].text(longest_text);
   repro.machine = field["machine"].text(longest_text);
@@ -299,7 +337,7 @@ std::optional<Error> why_other_format(const json& root, const std::string& path)
                                    format->dump(), repro_format),
                        path + ": $.format",
                        "use a newer unflake, or write it again with `unflake reproduce`");
-  if (*format != repro_format)
+  if (*format < 1)
     return usage_error(fmt::format("there is no format {} of repro files", format->dump()),
                        path + ": $.format", make_it_again);
   return std::nullopt;

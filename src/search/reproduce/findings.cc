@@ -66,11 +66,17 @@ constexpr double scarce_share = 0.5;    // of a processor, that a busy machine l
 }  // namespace
 
 bool Findings::has_reliable() const {
-  return std::ranges::any_of(all_, &Found::is_reliable);
+  return std::ranges::any_of(
+      all_, [](const Found& found) { return found.is_reliable() && !found.wants_delay(); });
 }
 
 bool Findings::has_flaw() const {
   return std::ranges::any_of(all_, [](const Found& found) { return !found.is_margin(); });
+}
+
+bool Findings::is_enough() const {
+  return std::ranges::any_of(
+      all_, [](const Found& found) { return !found.is_margin() && !found.wants_delay(); });
 }
 
 Duration Findings::lateness_of(const Found& found) const {
@@ -81,7 +87,7 @@ bool Findings::has_already(const Trial& trial, const Outcome& outcome) const {
   const bool is_short = times_.added_by(trial.plan) <= limits().overloaded;
   return std::ranges::any_of(all_, [&](const Found& found) {
     return found.is_reliable() && found.outcome.signature == outcome.signature &&
-           !(is_short && is_long(found));
+           !found.wants_delay() && !(is_short && is_long(found));
   });
 }
 
@@ -90,7 +96,8 @@ void Findings::keep(Found found) {
       all_, [&](const Found& other) { return other.outcome.signature == found.outcome.signature; });
   if (weaker == all_.end())
     all_.push_back(std::move(found));
-  else if (weaker->with_plan.rate() < found.with_plan.rate() || is_long(*weaker))
+  else if (weaker->with_plan.rate() < found.with_plan.rate() || is_long(*weaker) ||
+           (weaker->wants_delay() && found.is_reliable()))
     *weaker = std::move(found);
 }
 
@@ -112,7 +119,7 @@ void Findings::judge(Found& found) const {
   found.was_seen =
       goal_.is_inverted() || !goal_.wanted().anything() || was_seen(found.outcome.signature);
   found.machine_lateness = machine_lateness_;
-  const bool is_scarce_only = found.trial.plan.interventions.empty();
+  const bool is_scarce_only = found.trial.plan.interventions.empty() && !found.trial.plan.schedule;
   if (is_scarce_only && found.trial.conditions.cpu_share >= scarce_share)
     found.plausibility = Plausibility::flaw;
   else if (is_scarce_only)

@@ -43,6 +43,7 @@ struct Found {
   std::string strategy;
   Count with_plan, without_plan;
   int candidates = 0;
+  uint64_t digest = 0;  // of a run under control
   int search_runs = 0;  // up to the first hit
   Duration elapsed{};   // up to then
   Duration timeout{};
@@ -58,6 +59,11 @@ struct Found {
   bool is_margin() const { return plausibility == Plausibility::margin && !was_seen; }
   // Worth keeping while a better plan is looked for, but not the end of the search.
   bool is_reliable() const { return with_plan.hits * 10 >= with_plan.runs * 9; }
+  // A schedule that makes threads late shows that lateness matters. In a free run a delay says how
+  // much of it, and where.
+  bool wants_delay() const {
+    return trial.plan.schedule && trial.plan.schedule->stall > Duration::zero();
+  }
 };
 
 // What a hunt has found, one of each failure, and what it is worth.
@@ -73,6 +79,8 @@ class Findings {
   bool has_reliable() const;
   // Something else than margins.
   bool has_flaw() const;
+  // The same, and nothing would be better.
+  bool is_enough() const;
   // To be late by seconds proves little, so that a plan under which the same failure takes less is
   // still worth finding.
   bool has_already(const Trial& trial, const Outcome& outcome) const;

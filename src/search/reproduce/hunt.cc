@@ -14,6 +14,8 @@ using Purpose = TrialEnded::Purpose;
 
 constexpr int most_base_runs = 20;
 constexpr int tries_until_fired = 3;
+// For a plan that does without control, once there is one that needs it.
+constexpr Duration longest_for_free_run = std::chrono::seconds(5);
 
 std::string counts_text(const Found& found) {
   return fmt::format("{} of {} fresh runs with it, {} of {} without", found.with_plan.hits,
@@ -101,8 +103,11 @@ bool Hunt::over() const {
   if (runner_.has_ended() || profile_.always_fails || out_of_budget()) return true;
   if (!goal_.is_inverted() && goal_.wanted().anything()) return false;
   const auto& found = findings_.all();
-  return findings_.has_reliable() ||
-         (!found.empty() && runner_.elapsed() > found.front().elapsed + options_.budget / 5);
+  if (found.empty()) return false;
+  const Duration for_better = std::ranges::any_of(found, &Found::wants_delay)
+                                  ? std::min<Duration>(options_.budget / 5, longest_for_free_run)
+                                  : options_.budget / 5;
+  return findings_.has_reliable() || runner_.elapsed() > found.front().elapsed + for_better;
 }
 
 // To confirm it takes the runs without the plan, too, that it is compared to.
@@ -199,6 +204,7 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   Found found;
   found.trial = trial;
   found.outcome = hit.result.outcome;
+  if (trial.plan.schedule) found.digest = hit.result.trace->controlled->digest;
   found.strategy = runner_.teller().strategy();
   found.search_runs = coverage_.search_runs;
   found.elapsed = runner_.elapsed();

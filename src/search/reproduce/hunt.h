@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/explore_report.h"
 #include "search/reproduce/findings.h"
 #include "search/reproduce/profile.h"
 #include "search/trial/confirmation.h"
@@ -30,6 +31,7 @@ struct Coverage {
   Duration longest_unaffordable{};            // what the longest of them would have taken
   std::vector<Found> unfinished;              // hits that the time to confirm them ran out of
   std::vector<std::string> left_out;          // strategies that there was no time for a run of
+  std::optional<ExploreReport> schedules;     // that the test was run under
 
   void count(const Trial& trial, const Observation& seen, bool shows_wanted);
 };

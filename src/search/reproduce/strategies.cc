@@ -9,8 +9,12 @@ namespace unflake {
 namespace {
 
 constexpr std::array all = {
+    Strategy{"schedules", "one thread at a time, in an order and with a clock that are chosen",
+             search_schedules, true},
     Strategy{"guided", "one delay per run, where a trace shows that it can flip two events",
              search_guided, true},
+    Strategy{"more-schedules", "schedules again, until nothing new is seen", search_more_schedules,
+             true},
     Strategy{"pairs", "two delays in different threads, for what needs both", search_pairs, true},
     Strategy{"functions", "entries and lines of functions that run concurrently (FlakeSync)",
              search_functions, true},
@@ -22,6 +26,12 @@ constexpr std::array all = {
     Strategy{"rerun", "plain runs: the rate of failures without any delay", search_rerun, false},
 };
 
+// The search has made it as short as it can be.
+void take_stall(Found& found) {
+  const Duration stall = found.trial.plan.schedule->stall;
+  if (stall > Duration::zero()) found.slack = Slack{Duration::zero(), stall};
+}
+
 void refine(Hunt& hunt, Found& found, Duration time) {
   hunt.runner().teller().begin(
       "slack",
@@ -29,6 +39,7 @@ void refine(Hunt& hunt, Found& found, Duration time) {
   const Duration ends = hunt.runner().elapsed() + time;
   hunt.findings().learn_machine_lateness(hunt.runner().left());
   const Duration now = hunt.runner().elapsed();
+  if (found.trial.plan.schedule) return take_stall(found);
   shrink(hunt, found, now + (ends - now) / 2);
   measure_slack(hunt, found, ends);
 }
@@ -48,7 +59,7 @@ void search(Hunt& hunt, std::span<const Strategy* const> chosen,
             const std::function<void()>& on_confirmed) {
   // A wider strategy is for what a narrower one does not find, and a margin is no find.
   for (const Strategy* strategy : chosen) {
-    if (hunt.findings().has_flaw()) break;
+    if (hunt.findings().is_enough() || is_proven_sound(hunt)) break;
     const int runs_before = hunt.runner().runs();
     const int too_long_before = hunt.coverage().unaffordable;
     hunt.runner().teller().begin(std::string(strategy->name), std::string(strategy->about));

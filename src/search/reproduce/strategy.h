@@ -29,9 +29,14 @@ void search(Hunt& hunt, std::span<const Strategy* const> chosen,
 // Makes what was found as small as it can be, measures its slack and judges it by that.
 void refine(Hunt& hunt);
 
+// Every schedule there is was run, and the test never waits for time: no delay shows another order.
+bool is_proven_sound(const Hunt& hunt);
+
 // What `shake` does to the machine.
 std::vector<Conditions> scarce_conditions();
 
+void search_schedules(Hunt& hunt);
+void search_more_schedules(Hunt& hunt);
 void search_guided(Hunt& hunt);
 void search_bisection(Hunt& hunt);
 void search_one_by_one(Hunt& hunt);

@@ -13,6 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using Answer = ExploreReport::Answer;
+using Purpose = TrialRunner::Purpose;
 
 // After so many schedules without a new order, the next one shows one in at most 1 % of cases, with
 // a confidence of 95 %.
@@ -40,32 +41,28 @@ struct Level {
 
 class ScheduleSearch {
  public:
-  ScheduleSearch(Executor& executor, std::shared_ptr<const Test> test,
-                 const ExploreOptions& options, EventStream& events)
-      : options_(options),
-        events_(events),
-        test_(std::move(test)),
-        runs_(executor, test_, options.plan, options.limits) {}
+  ScheduleSearch(TrialRunner& runner, const ExploreOptions& options)
+      : options_(options), runner_(runner), runs_(runner, options.plan, options.limits) {}
 
   Result<ExploreReport> operator()() {
-    report_.test = test_->id;
+    report_.test = runner_.test().id;
     report_.seed = options_.seed;
     report_.budget = options_.limits.budget;
     if (const auto profile = profile_run({})) search(*profile);
-    if (runs_.error()) return *runs_.error();
+    if (runner_.error()) return *runner_.error();
     finish();
     return std::move(report_);
   }
 
  private:
-  void step(const std::string& text) { events_.emit(SearchStep{"explore", text}); }
+  void step(const std::string& text) { runner_.teller().say(text); }
 
   std::optional<ScheduleRun> profile_run(std::vector<SiteName> accesses) {
     Schedule schedule;
     schedule.accesses = std::move(accesses);
     schedule.hot_accesses = hot_accesses_;
-    auto run = runs_.run(schedule);
-    if (run && run->failed()) take_failure(*run);
+    auto run = runs_.run(schedule, Purpose::profile);
+    if (run) note(*run);
     confirm();
     return run;
   }
@@ -165,7 +162,7 @@ class ScheduleSearch {
           level.coverage.add(run.trace());
           pairs_.add(run.trace());
           count(report_.tries, run);
-          if (run.failed()) take_failure(run);
+          note(run);
           return !failing_;
         });
     confirm();
@@ -176,7 +173,7 @@ class ScheduleSearch {
     if (tally == tallies.end())
       tally = tallies.insert(tally, ExploreReport::Tally{run.schedule.sampler});
     ++tally->schedules;
-    if (run.failed()) ++tally->failures;
+    if (run.hit) ++tally->failures;
   }
 
   // At the finest switch points there are, nobody late: then only decisions matter.
@@ -215,7 +212,7 @@ class ScheduleSearch {
         explore_all(run_for(runs_.left() / 5), options, [&](const ScheduleRun& run) {
           level.coverage.add(run.trace());
           pairs_.add(run.trace());
-          if (run.failed()) take_failure(run);
+          note(run);
           return !failing_;
         });
     confirm();
@@ -230,8 +227,9 @@ class ScheduleSearch {
     };
   }
 
-  void take_failure(const ScheduleRun& run) {
-    if (failing_) return;
+  void note(const ScheduleRun& run) {
+    if (run.failed() && !run.hit) ++report_.other_failures[headline_of(run.result.outcome)];
+    if (!run.hit || failing_) return;
     failing_ = run;
     found_ = {};
     found_.sampler = run.schedule.sampler;
@@ -239,20 +237,21 @@ class ScheduleSearch {
     found_.switches_at_first = switches_of(run.controlled()).size();
   }
 
-  // A failure counts when the same schedule gives it again. One that does not come back is kept for
+  // A failure counts when the same schedule gives it again. One that seldom comes back is kept for
   // want of a better one.
   void confirm() {
     if (!failing_ || found_.repeats > 0) return;
     step("it fails; is that so again under the same schedule?");
     while (found_.repeats < repeats) {
-      const auto again = runs_.run(failing_->schedule);
+      const auto again = runs_.run(failing_->schedule, Purpose::confirm);
       if (!again) return;
       ++found_.repeats;
       if (is_same(*again) && again->controlled().digest == failing_->controlled().digest)
         ++found_.came_back;
     }
-    if (found_.came_back > 0) return;
-    if (!report_.found) describe({*failing_, {}, {}, {}});
+    if (2 * found_.came_back > found_.repeats) return;
+    if (!report_.found || report_.found->came_back < found_.came_back)
+      describe({*failing_, {}, {}, {}});
     failing_.reset();
   }
 
@@ -268,7 +267,7 @@ class ScheduleSearch {
     step("the fewest exchanges of threads that it takes");
     const Reduction reduction = reduce(run_for(runs_.left() / 2), failing, runs_for_reduction);
     describe(reduction);
-    measure_rates(reduction.run.schedule);
+    if (options_.rates) measure_rates(reduction.run.schedule);
   }
 
   // The least lateness under which the same exchanges still give the failure.
@@ -300,6 +299,7 @@ class ScheduleSearch {
     found_.deadlock = deadlock_sentences(run.trace());
     found_.stall = run.schedule.stall;
     found_.needs_accesses = !run.schedule.accesses.empty();
+    found_.trace = run.result.trace;
     report_.found = found_;
   }
 
@@ -340,15 +340,14 @@ class ScheduleSearch {
   Answer answer() const {
     if (report_.found) return Answer::fails;
     if (!runs_.why_not_controlled().empty()) return Answer::not_controlled;
-    if (runs_.was_stopped()) return Answer::stopped;
+    if (runner_.stopped()) return Answer::stopped;
     if (runs_.left() <= Duration{}) return Answer::budget_over;
     const bool is_all = std::ranges::all_of(levels_, &Level::is_all_seen);
     return is_all ? Answer::passes_in_all : Answer::nothing_new;
   }
 
   const ExploreOptions& options_;
-  EventStream& events_;
-  std::shared_ptr<const Test> test_;
+  TrialRunner& runner_;
   ScheduleRuns runs_;
   ExploreReport report_;
   std::vector<Level> levels_;
@@ -360,9 +359,8 @@ class ScheduleSearch {
 
 }  // namespace
 
-Result<ExploreReport> explore(Executor& executor, const std::shared_ptr<const Test>& test,
-                              const ExploreOptions& options, EventStream& events) {
-  return ScheduleSearch(executor, test, options, events)();
+Result<ExploreReport> explore(TrialRunner& runner, const ExploreOptions& options) {
+  return ScheduleSearch(runner, options)();
 }
 
 }  // namespace unflake

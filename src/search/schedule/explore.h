@@ -2,7 +2,6 @@
 
 #include <vector>
 
-#include "model/events.h"
 #include "model/explore_report.h"
 #include "search/schedule/schedule_runs.h"
 
@@ -18,12 +17,13 @@ struct ExploreOptions {
   bool exhaustive = true;
   Plan plan;             // what else is told to the agent
   bool accesses = true;  // exchange threads at memory accesses, too
+  bool rates = true;     // measure how often samplers find what was found
 };
 
-// Whether a test fails under any schedule: samplers in turn, calls first and memory accesses
-// second, nobody late first and then later and later; all schedules with few preemptions; until one
-// fails and does so again, until nothing new is seen, or until the budget is over.
-Result<ExploreReport> explore(Executor& executor, const std::shared_ptr<const Test>& test,
-                              const ExploreOptions& options, EventStream& events);
+// Whether a test fails, in the way that the runner is after, under any schedule: samplers in turn,
+// calls first and memory accesses second, nobody late first and then later and later; all schedules
+// with few preemptions; until one fails and does so again, until nothing new is seen, or until the
+// budget is over.
+Result<ExploreReport> explore(TrialRunner& runner, const ExploreOptions& options);
 
 }  // namespace unflake

@@ -25,7 +25,8 @@ ExploreReport report_of(const ControlledProgram& program,
   auto test = std::make_shared<unflake::Test>();
   test->id = {"simulated", "Controlled"};
   EventStream events;
-  auto report = explore(executor, test, options, events);
+  TrialRunner runner(executor, test, events);
+  auto report = explore(runner, options);
   EXPECT_TRUE(report.has_value());
   return std::move(*report);
 }
@@ -194,7 +195,8 @@ TEST(Explore, what_does_not_come_back_is_not_taken_for_a_finding) {
     return result;
   }));
   EventStream events;
-  const auto report = explore(executor, std::make_shared<unflake::Test>(), quick_options(), events);
+  TrialRunner runner(executor, std::make_shared<unflake::Test>(), events);
+  const auto report = explore(runner, quick_options());
   ASSERT_TRUE(report->found);
   EXPECT_EQ(0u, report->found->came_back);
   EXPECT_EQ(5u, report->found->repeats);
@@ -211,7 +213,8 @@ TEST(Explore, says_why_a_test_cannot_be_controlled) {
     return result;
   }));
   EventStream events;
-  const auto report = explore(executor, std::make_shared<unflake::Test>(), quick_options(), events);
+  TrialRunner runner(executor, std::make_shared<unflake::Test>(), events);
+  const auto report = explore(runner, quick_options());
   EXPECT_EQ(Answer::not_controlled, report->answer);
   EXPECT_EQ("a static binary", report->why);
 }
@@ -226,7 +229,8 @@ TEST(Explore, says_why_the_agent_refused) {
     return result;
   }));
   EventStream events;
-  const auto report = explore(executor, std::make_shared<unflake::Test>(), quick_options(), events);
+  TrialRunner runner(executor, std::make_shared<unflake::Test>(), events);
+  const auto report = explore(runner, quick_options());
   EXPECT_EQ(Answer::not_controlled, report->answer);
   EXPECT_EQ("it is built with ThreadSanitizer", report->why);
 }

@@ -308,27 +308,23 @@ const Frame* first_project_frame(const TracedStack& stack) {
 
 class RaceSearch {
  public:
-  RaceSearch(Executor& executor, std::shared_ptr<const Test> test, const RaceOptions& options,
-             EventStream& events)
-      : options_(options),
-        events_(events),
-        test_(std::move(test)),
-        runs_(executor, test_, options.plan, options.limits) {}
+  RaceSearch(TrialRunner& runner, const RaceOptions& options)
+      : options_(options), runner_(runner), runs_(runner, options.plan, options.limits) {}
 
   Result<RaceReport> operator()() {
-    report_.test = test_->id;
+    report_.test = runner_.test().id;
     report_.seed = options_.seed;
     report_.budget = options_.limits.budget;
     look_for_accesses();
     if (!runs_.is_over() && !accesses_.empty()) watch();
-    if (runs_.error()) return *runs_.error();
+    if (runner_.error()) return *runner_.error();
     judge();
     finish();
     return std::move(report_);
   }
 
  private:
-  void step(const std::string& text) { events_.emit(SearchStep{"races", text}); }
+  void step(const std::string& text) { runner_.teller().say(text); }
 
   // What nobody reaches under one schedule may be reached under another, also one that exchanges
   // threads at the accesses that are known by then.
@@ -375,9 +371,10 @@ class RaceSearch {
   // More accesses are looked for as long as that is quick.
   bool watch(Schedule schedule) {
     schedule.watch_races = true;
-    schedule.find_accesses = runs_.longest() < std::chrono::seconds(1);
+    schedule.find_accesses = longest_ < std::chrono::seconds(1);
     auto run = runs_.run(with_accesses(schedule));
     if (!run) return false;
+    longest_ = std::max(longest_, run->result.process.duration);
     add_accesses(run->controlled());
     coverage_.add(run->trace());
     const ControlledRun& controlled = run->controlled();
@@ -471,16 +468,16 @@ class RaceSearch {
   RaceReport::Answer answer() const {
     if (!report_.races.empty()) return RaceReport::Answer::found;
     if (!report_.why.empty()) return RaceReport::Answer::not_controlled;
-    if (runs_.was_stopped()) return RaceReport::Answer::stopped;
+    if (runner_.stopped()) return RaceReport::Answer::stopped;
     const bool is_cut_short = seen_.empty() && (profiles_ == 0 || !accesses_.empty());
     return is_cut_short ? RaceReport::Answer::budget_over : RaceReport::Answer::none;
   }
 
   const RaceOptions& options_;
-  EventStream& events_;
-  std::shared_ptr<const Test> test_;
+  TrialRunner& runner_;
   ScheduleRuns runs_;
   RaceReport report_;
+  Duration longest_{};  // of all runs so far
   uint64_t profiles_ = 0;
   std::set<SiteName> accesses_, hot_accesses_;
   std::vector<ScheduleRun> seen_;
@@ -490,9 +487,8 @@ class RaceSearch {
 
 }  // namespace
 
-Result<RaceReport> look_for_races(Executor& executor, const std::shared_ptr<const Test>& test,
-                                  const RaceOptions& options, EventStream& events) {
-  return RaceSearch(executor, test, options, events)();
+Result<RaceReport> look_for_races(TrialRunner& runner, const RaceOptions& options) {
+  return RaceSearch(runner, options)();
 }
 
 }  // namespace unflake

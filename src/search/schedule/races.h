@@ -3,7 +3,6 @@
 #include <set>
 #include <vector>
 
-#include "model/events.h"
 #include "model/race_report.h"
 #include "search/schedule/schedule_runs.h"
 
@@ -44,7 +43,6 @@ struct RaceOptions {
 
 // The data races of a test: looks for instructions that touch shared memory, and runs it under
 // several schedules, because one may order by chance what another does not.
-Result<RaceReport> look_for_races(Executor& executor, const std::shared_ptr<const Test>& test,
-                                  const RaceOptions& options, EventStream& events);
+Result<RaceReport> look_for_races(TrialRunner& runner, const RaceOptions& options);
 
 }  // namespace unflake

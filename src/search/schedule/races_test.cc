@@ -288,7 +288,8 @@ RaceReport races_in(const simulated::ControlledProgram& program) {
   EventStream events;
   RaceOptions options;
   options.limits.budget = 20s;
-  auto report = look_for_races(executor, test, options, events);
+  TrialRunner runner(executor, test, events);
+  auto report = look_for_races(runner, options);
   EXPECT_TRUE(report.has_value());
   return std::move(*report);
 }

@@ -1,12 +1,14 @@
 #include "search/schedule/schedule_runs.h"
 
 #include <algorithm>
-#include <map>
 
 #include "util/text.h"
 
 namespace unflake {
 namespace {
+
+constexpr int most_at_once = 1024;                          // the executor has fewer slots
+constexpr Duration longest_look = std::chrono::minutes(1);  // at every instruction
 
 // The test ran, but not under control: what the agent said about it.
 std::string reason_against_control(const Trace* trace) {
@@ -34,23 +36,15 @@ std::string ScheduleRun::failure_id() const {
   return "deadlock " + join(places, ", ");
 }
 
-Experiment ScheduleRuns::experiment(const Schedule& schedule) const {
-  Experiment experiment;
-  experiment.tests = test_;
-  experiment.plan = plan_;
-  experiment.plan.agent = true;
-  experiment.plan.schedule = schedule;
-  experiment.fork_server = true;
-  experiment.timeout = std::clamp(left(), Duration{std::chrono::milliseconds(1)}, limits_.timeout);
-  return experiment;
+Trial ScheduleRuns::trial(const Schedule& schedule) const {
+  Trial trial{plan_, {}, std::string(to_string(schedule.sampler))};
+  trial.plan.schedule = schedule;
+  return trial;
 }
 
-std::optional<ScheduleRun> ScheduleRuns::judged(const Schedule& schedule, ExperimentResult result) {
-  if (result.process.end == ProcessResult::End::cancelled) {
-    stopped_ = true;
-    return std::nullopt;
-  }
-  if (result.process.end == ProcessResult::End::not_started) {
+std::optional<ScheduleRun> ScheduleRuns::judged(const Schedule& schedule, const Observation& seen) {
+  const ExperimentResult& result = seen.result;
+  if (!has_started(result)) {
     why_not_ = result.process.error.empty() ? "it could not be started" : result.process.error;
     return std::nullopt;
   }
@@ -65,47 +59,31 @@ std::optional<ScheduleRun> ScheduleRuns::judged(const Schedule& schedule, Experi
   why_not_ = reason_for_refusal(*result.trace->controlled);
   if (!why_not_.empty()) return std::nullopt;
   if (not_repeatable_.empty()) not_repeatable_ = result.trace->controlled->not_repeatable;
-  longest_ = std::max(longest_, result.process.duration);
-  return ScheduleRun{schedule, std::move(result)};
+  return ScheduleRun{schedule, result, seen.hit};
 }
 
-std::optional<ScheduleRun> ScheduleRuns::run(const Schedule& schedule) {
+std::optional<ScheduleRun> ScheduleRuns::run(const Schedule& schedule, Purpose purpose) {
   if (is_over()) return std::nullopt;
-  auto result = executor_.run(experiment(schedule));
-  if (!result) {
-    error_ = result.error();
-    return std::nullopt;
-  }
-  return judged(schedule, std::move(*result));
+  const Duration timeout =
+      schedule.find_accesses ? std::max(limits_.timeout, longest_look) : limits_.timeout;
+  const auto seen = runner_.run(trial(schedule), purpose, {timeout, left()});
+  return seen ? judged(schedule, *seen) : std::nullopt;
 }
 
 void ScheduleRuns::run_each(const Next& next, const Take& take) {
-  std::map<Ticket, Schedule> running;
   bool goes_on = true;
-  const auto fill = [&] {
-    while (goes_on && !is_over() && executor_.free_slots() > 0) {
-      const auto schedule = next();
-      if (!schedule) return;
-      running[executor_.start(experiment(*schedule))] = *schedule;
-    }
-  };
-  for (fill(); !running.empty(); fill()) {
-    Wakeup wakeup = executor_.wait();
-    if (const auto* broken = std::get_if<Broken>(&wakeup)) {
-      error_ = broken->error;
-      return;
-    }
-    if (std::holds_alternative<Stopped>(wakeup)) {
-      stopped_ = true;
-      executor_.cancel_all();
-    }
-    auto* finished = std::get_if<Finished>(&wakeup);
-    if (finished == nullptr) continue;
-    auto entry = running.extract(finished->ticket);
-    if (entry.empty()) continue;
-    const auto run = judged(entry.mapped(), std::move(finished->result));
-    if (run && goes_on) goes_on = take(*run);
-  }
+  const Duration timeout =
+      std::clamp(left(), Duration{std::chrono::milliseconds(1)}, limits_.timeout);
+  runner_.run_each(
+      Purpose::candidate, timeout, most_at_once,
+      [&]() -> std::optional<Trial> {
+        const auto schedule = goes_on && !is_over() ? next() : std::nullopt;
+        return schedule ? std::optional(trial(*schedule)) : std::nullopt;
+      },
+      [&](const Trial& made, const Observation& seen) {
+        const auto run = judged(*made.plan.schedule, seen);
+        if (run && goes_on) goes_on = take(*run);
+      });
 }
 
 }  // namespace unflake

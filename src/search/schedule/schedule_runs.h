@@ -1,12 +1,11 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "run/executor.h"
 #include "search/schedule/interleaving.h"
+#include "search/trial/trial_runner.h"
 
 namespace unflake {
 
@@ -14,10 +13,11 @@ namespace unflake {
 struct ScheduleRun {
   Schedule schedule;
   ExperimentResult result;
+  bool hit = false;  // it failed as was wanted
 
   const Trace& trace() const { return *result.trace; }
   const ControlledRun& controlled() const { return *result.trace->controlled; }
-  bool failed() const { return result.outcome.failed() || !controlled().deadlock.empty(); }
+  bool failed() const { return result.outcome.failed(); }
   // The same for the same failure: its signature, or where threads wait for each other.
   std::string failure_id() const;
 };
@@ -27,53 +27,44 @@ struct ScheduleLimits {
   Duration timeout{std::chrono::seconds(60)};
 };
 
-// Makes controlled runs, counts them, and keeps to the budget.
+// Makes controlled runs, counts them, and keeps to its part of the runner's budget.
 class ScheduleRuns {
  public:
-  ScheduleRuns(Executor& executor, std::shared_ptr<const Test> test, Plan plan,
-               const ScheduleLimits& limits)
-      : executor_(executor),
-        test_(std::move(test)),
-        plan_(std::move(plan)),
-        limits_(limits),
-        began_(executor.elapsed()) {}
+  using Purpose = TrialRunner::Purpose;
+
+  ScheduleRuns(TrialRunner& runner, Plan plan, const ScheduleLimits& limits)
+      : runner_(runner), plan_(std::move(plan)), limits_(limits), began_(runner.elapsed()) {
+    plan_.agent = true;
+  }
 
   // None when there can be no more runs: is_over() then tells which of the reasons below it is.
-  std::optional<ScheduleRun> run(const Schedule& schedule);
+  std::optional<ScheduleRun> run(const Schedule& schedule, Purpose purpose = Purpose::look);
 
   // Runs in every slot, one after the other, while there is a next one and they are taken.
   using Next = std::function<std::optional<Schedule>()>;
   using Take = std::function<bool(const ScheduleRun&)>;
   void run_each(const Next& next, const Take& take);
 
-  bool is_over() const { return stopped_ || error_ || !why_not_.empty() || left() <= Duration{}; }
-  Duration elapsed() const { return executor_.elapsed() - began_; }
-  Duration left() const { return limits_.budget - elapsed(); }
+  bool is_over() const { return runner_.has_ended() || !why_not_.empty() || left() <= Duration{}; }
+  Duration elapsed() const { return runner_.elapsed() - began_; }
+  Duration left() const { return std::min(limits_.budget - elapsed(), runner_.left()); }
   uint64_t count() const { return count_; }
-  bool was_stopped() const { return stopped_; }
-  const std::optional<Error>& error() const { return error_; }
   // Why this test cannot be controlled; empty: it can.
   const std::string& why_not_controlled() const { return why_not_; }
   // The call because of which equal schedules may give different runs, if any run named one.
   const std::string& not_repeatable() const { return not_repeatable_; }
-  // Longest of all runs so far.
-  Duration longest() const { return longest_; }
 
  private:
-  Experiment experiment(const Schedule& schedule) const;
-  std::optional<ScheduleRun> judged(const Schedule& schedule, ExperimentResult result);
+  Trial trial(const Schedule& schedule) const;
+  std::optional<ScheduleRun> judged(const Schedule& schedule, const Observation& seen);
 
-  Executor& executor_;
-  std::shared_ptr<const Test> test_;
+  TrialRunner& runner_;
   Plan plan_;
   ScheduleLimits limits_;
   Duration began_;
   uint64_t count_ = 0;
-  bool stopped_ = false;
-  std::optional<Error> error_;
   std::string why_not_;
   std::string not_repeatable_;
-  Duration longest_{};
 };
 
 }  // namespace unflake

@@ -38,6 +38,7 @@ std::string text_of(const Trial& trial) {
   std::string text = to_string(trial.conditions);
   for (const Intervention& intervention : trial.plan.interventions)
     text += " " + intervention.executable + "!" + to_string(intervention, trial.plan.interventions);
+  if (trial.plan.schedule) text += " " + to_string(*trial.plan.schedule);
   return text;
 }
 
@@ -129,23 +130,24 @@ TrialRunner::TrialRunner(Executor& executor, std::shared_ptr<const Test> test, E
       teller_(test_, events),
       budget_(executor, budget) {}
 
-void TrialRunner::start(const Trial& trial, const TrialLimit& limit) {
+Ticket TrialRunner::start(const Trial& trial, const TrialLimit& limit) {
   Experiment experiment{test_, trial.plan, limit.timeout, limit.keep_leftovers};
   experiment.conditions = trial.conditions;
+  experiment.fork_server = trial.plan.schedule.has_value();  // thousands of runs of milliseconds
   teller_.tell_announced();
   ++runs_;
   ++running_;
-  executor_.start(experiment);
+  return executor_.start(experiment);
 }
 
 // When somebody asks to stop, what runs is waited for and says nothing: it may have been cut off.
-std::optional<ExperimentResult> TrialRunner::next_finished() {
+std::optional<Finished> TrialRunner::next_finished() {
   while (running_ > 0) {
     Wakeup wakeup = executor_.wait();
     if (auto* finished = std::get_if<Finished>(&wakeup)) {
       --running_;
       if (finished->result.process.end == ProcessResult::End::cancelled) stopped_ = true;
-      if (!stopped_) return std::move(finished->result);
+      if (!stopped_) return std::move(*finished);
     } else if (const auto* broken = std::get_if<Broken>(&wakeup)) {
       error_ = broken->error;
       return std::nullopt;
@@ -191,33 +193,55 @@ std::optional<Observation> TrialRunner::run(const Trial& trial, Purpose purpose,
   cut_short_.reset();
   if (has_ended()) return std::nullopt;
   start(trial, {given, given, limit.keep_leftovers});
-  auto result = next_finished();
-  if (!result) return std::nullopt;
-  if (given < limit.timeout && result->process.end == ProcessResult::End::timed_out) {
+  auto finished = next_finished();
+  if (!finished) return std::nullopt;
+  ExperimentResult& result = finished->result;
+  const bool used_it_up = result.process.end == ProcessResult::End::timed_out &&
+                          result.process.duration >= given;  // a deadlock is told at once
+  if (given < limit.timeout && used_it_up) {
     cut_short_ = std::move(result);
     return std::nullopt;
   }
-  Observation seen = observed(trial, std::move(*result), given);
+  Observation seen = observed(trial, std::move(result), given);
   tell(trial, purpose, seen);
   return seen;
+}
+
+void TrialRunner::run_each(Purpose purpose, Duration timeout, int at_once, const Next& next,
+                           const Take& take) {
+  std::map<Ticket, Trial> running;
+  const auto start_some = [&] {
+    while (running_ < at_once && !has_ended() && !budget_.is_spent() &&
+           executor_.free_slots() > 0) {
+      const auto trial = next();
+      if (!trial) return;
+      running.emplace(start(*trial, {timeout}), *trial);
+    }
+  };
+  for (;;) {
+    start_some();
+    auto finished = next_finished();
+    if (!finished) return;
+    const Trial trial = std::move(running.extract(finished->ticket).mapped());
+    const Observation seen = observed(trial, std::move(finished->result), timeout);
+    tell(trial, purpose, seen);
+    take(trial, seen);
+  }
 }
 
 int TrialRunner::run_series(const Trial& trial, Purpose purpose, Duration timeout,
                             const Series& series, const Enough& enough) {
   int started = 0;
   bool is_enough = false;
-  const auto may_start = [&] {
-    return !is_enough && started < series.most && running_ < series.at_once && !has_ended() &&
-           !budget_.is_spent() && executor_.free_slots() > 0;
-  };
-  for (;;) {
-    for (; may_start(); ++started) start(trial, {timeout});
-    auto result = next_finished();
-    if (!result) return started;
-    const Observation seen = observed(trial, std::move(*result), timeout);
-    tell(trial, purpose, seen);
-    is_enough = enough(seen) || is_enough;
-  }
+  run_each(
+      purpose, timeout, series.at_once,
+      [&]() -> std::optional<Trial> {
+        if (is_enough || started >= series.most) return std::nullopt;
+        ++started;
+        return trial;
+      },
+      [&](const Trial&, const Observation& seen) { is_enough = enough(seen) || is_enough; });
+  return started;
 }
 
 Count TrialRunner::counted(Purpose purpose) const {

@@ -123,6 +123,11 @@ class TrialRunner {
   // short: that has shown nothing, a hang least of all.
   std::optional<Observation> run(const Trial& trial, Purpose purpose, const TrialLimit& limit);
 
+  // Runs of different trials, side by side, while there is a next one and time for it.
+  using Next = std::function<std::optional<Trial>()>;
+  using Take = std::function<void(const Trial&, const Observation&)>;
+  void run_each(Purpose purpose, Duration timeout, int at_once, const Next& next, const Take& take);
+
   // Up to so many runs, some of them side by side, until `enough` says so or the budget is spent.
   struct Series {
     int most = 1;
@@ -154,8 +159,8 @@ class TrialRunner {
   Count counted(Purpose purpose) const;
 
  private:
-  void start(const Trial& trial, const TrialLimit& limit);
-  std::optional<ExperimentResult> next_finished();
+  Ticket start(const Trial& trial, const TrialLimit& limit);
+  std::optional<Finished> next_finished();
   Observation observed(const Trial& trial, ExperimentResult result, Duration limit) const;
   void tell(const Trial& trial, Purpose purpose, const Observation& seen);
 

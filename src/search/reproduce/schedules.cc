@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "search/reproduce/strategy.h"
+#include "search/schedule/explore.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Delays find in a few runs what only lateness can cause, so that they are not kept waiting.
+constexpr int share_of_first_search = 6;
+constexpr Duration longest_first_search = 15s;
+
+ExploreOptions options_for(const Hunt& hunt) {
+  ExploreOptions options;
+  options.plan = hunt.base_plan();
+  options.seed = hunt.options().seed;
+  options.rates = false;
+  options.limits.timeout = hunt.times().until_it_hangs();
+  return options;
+}
+
+void count(Coverage& coverage, const ExploreReport& report) {
+  if (report.answer != ExploreReport::Answer::not_controlled)
+    coverage.search_runs +=
+        static_cast<int>(report.found ? report.found->after_schedules : report.schedules);
+  for (const auto& [headline, runs] : report.other_failures)
+    coverage.other_failures[headline] += runs;
+  coverage.schedules = report;
+}
+
+std::string reason_of(const ExploreReport::Found& found) {
+  const std::vector<std::string>& said = found.deadlock.empty() ? found.sentences : found.deadlock;
+  std::string text;
+  for (const std::string& sentence : said) text += (text.empty() ? "" : "; ") + sentence;
+  return text.empty() ? "under a schedule of its threads" : text;
+}
+
+bool try_and_confirm(Hunt& hunt, const Trial& trial) {
+  const auto seen = hunt.observe(trial);
+  return seen && seen->hit && hunt.confirm(trial, *seen);
+}
+
+void search(Hunt& hunt, const ExploreOptions& options) {
+  const auto report = explore(hunt.runner(), options);
+  if (!report) return;
+  count(hunt.coverage(), *report);
+  if (!report->found || report->found->came_back == 0) return;
+  Trial trial{hunt.base_plan(), {}, reason_of(*report->found)};
+  trial.plan.schedule = report->found->schedule;
+  try_and_confirm(hunt, trial);
+}
+
+}  // namespace
+
+void search_schedules(Hunt& hunt) {
+  if (hunt.goal().is_inverted()) return;  // a schedule that lets the test pass names no pair
+  ExploreOptions options = options_for(hunt);
+  options.limits.budget =
+      std::min<Duration>(hunt.runner().left() / share_of_first_search, longest_first_search);
+  search(hunt, options);
+}
+
+// What the first search has shown decides whether there is anything left to see.
+void search_more_schedules(Hunt& hunt) {
+  const auto& first = hunt.coverage().schedules;
+  if (hunt.goal().is_inverted() || (first && first->answer != ExploreReport::Answer::budget_over))
+    return;
+  ExploreOptions options = options_for(hunt);
+  options.seed += first ? 1 : 0;
+  options.exhaustive = !first;
+  options.limits.budget = hunt.runner().left() * 3 / 4;
+  search(hunt, options);
+}
+
+bool is_proven_sound(const Hunt& hunt) {
+  const auto& explored = hunt.coverage().schedules;
+  return explored && explored->answer == ExploreReport::Answer::passes_in_all &&
+         explored->looked_for_accesses && explored->longest_stall == Duration::zero() &&
+         explored->not_repeatable.empty();
+}
+
+}  // namespace unflake
