@@ -11,6 +11,7 @@
 #include "document.h"
 #include "markdown.h"
 #include "measure.h"
+#include "races.h"
 #include "support/temp_folder.h"
 
 namespace unflake::eval {
@@ -44,8 +45,9 @@ class Evaluation {
       for (const Truth& truth : truths_)
         if (truth.path() == result.program) all.push_back({&truth, &result});
     const std::string appended = command_.append.empty() ? "" : contents(command_.append);
-    const std::string kept = section_of(contents(command_.out), balance_heading);
-    const std::string text = with_section(document(results_, all, appended), balance_heading, kept);
+    std::string text = document(results_, all, appended);
+    for (const char* heading : {balance_heading, races_heading})  // others measure those
+      text = with_section(text, heading, section_of(contents(command_.out), heading));
     if (auto done = write_file(command_.out, text); !done) return done.error();
     int missed = 0;
     for (const Score& score : scores_of(all, results_.settings)) {

@@ -17,6 +17,7 @@ constexpr CommandEntry table[] = {
     {"reproduce", "make a failure happen on demand, and measure how late is too late",
      reproduce_command},
     {"explore", "whether a test fails under any schedule of its threads", explore_command},
+    {"races", "the data races of a test, with both stacks", races_command},
     {"replay", "make a recorded failure happen again, also after an edit", replay_command},
     {"explain", "why a recorded failure happens, and what to do about it", explain_command},
     {"balance", "the shortest waits and time-outs that a test can afford", balance_command},

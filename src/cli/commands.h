@@ -24,6 +24,7 @@ int trace_command(const Words& words);
 int inject_command(const Words& words);
 int reproduce_command(const Words& words);
 int explore_command(const Words& words);
+int races_command(const Words& words);
 int replay_command(const Words& words);
 int explain_command(const Words& words);
 int balance_command(const Words& words);

@@ -70,6 +70,8 @@ struct ExploreReport {
   uint64_t switch_points = 0;  // of a run without exchanges
   size_t shared_objects = 0;
   bool looked_for_accesses = false;
+  uint64_t guarded_accesses = 0;  // instructions that touch such memory with one lock always held
+  std::vector<std::string> hot_accesses;  // at whose first visits alone threads were exchanged
   size_t access_sites = 0;   // instructions that touch memory which several threads use
   Duration longest_stall{};  // that was tried
 

@@ -34,6 +34,10 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
+// An instruction with more visits than that in a run is a switch point at its first ones only.
+inline constexpr uint32_t visits_of_hot_access = 100'000;
+inline constexpr uint32_t exchanges_at_hot_access = 1'000;
+
 // How a controlled run is to go. The same schedule gives the same run.
 struct Schedule {
   Sampler sampler = Sampler::stay;
@@ -46,7 +50,11 @@ struct Schedule {
   Duration stall{};  // for how long a thread that could go on may be passed over while time passes
   std::vector<SiteName>
       accesses;                // instructions that touch shared memory and are switch points too
-  bool find_accesses = false;  // look for those, which makes the run slow
+  bool find_accesses = false;  // look for more of those, which makes the run slow
+  // Of `accesses`: those at whose first visits alone threads are exchanged, because there are very
+  // many.
+  std::vector<SiteName> hot_accesses;
+  bool watch_races = false;  // accesses have stacks, and freed memory is not used again
 };
 
 // "schedule pos:7"; "schedule 12:2, 40:1 up to 5ms late" for decisions of its own, which is also
@@ -66,6 +74,24 @@ struct SwitchPoint {
   bool writes = true;                 // else it only reads: two reads are independent
   std::vector<ThreadNumber> enabled;  // in ascending order
   ThreadNumber chosen = 0;            // one of them
+  uint32_t stack = 0xffffffff;        // of the trace; of accesses, when races are watched
+};
+
+// Whether an access is made as an atomic one: the instruction or the code around it says so.
+struct AccessInstruction {
+  uint32_t site = 0xffffffff;  // of the trace
+  uint8_t size = 0;            // bytes
+  bool reads = false;
+  bool writes = false;
+  bool is_atomic = false;
+};
+
+// A variable that has one place as long as the program runs, or the part of one that is there.
+struct SharedVariable {
+  uint64_t address = 0;  // that was touched
+  std::string name;      // "seats", "Pool::instance_", "ring.head_"
+  std::string type;      // empty: not known
+  bool is_atomic = false;
 };
 
 // A thread that waits forever, for an object that another one of them holds, or that nobody is
@@ -85,8 +111,13 @@ struct ControlledRun {
   uint64_t points_in_all = 0;
   uint64_t switches = 0;
   std::vector<DeadlockedThread> deadlock;  // empty: none
-  std::vector<SiteName> shared_accesses;  // by several threads, one of which writes; when asked for
-  Duration virtual_time{};                // that the test saw pass
+  // When asked for: by several threads, one of which writes, without a lock that all of them hold.
+  std::vector<SiteName> shared_accesses;
+  uint64_t guarded_accesses = 0;                // instructions that such a lock has kept out
+  std::vector<SiteName> hot_accesses;           // of `shared_accesses`: with very many visits
+  std::vector<AccessInstruction> instructions;  // those of the schedule, when races are watched
+  std::vector<SharedVariable> variables;        // ordered by address, when races are watched
+  Duration virtual_time{};                      // that the test saw pass
   // Empty: the same schedule gives the same run. Else the call because of which it may not.
   std::string not_repeatable;
 };

@@ -16,7 +16,7 @@ struct SchedulePlan {
   uint64_t length;
   uint64_t stall_ns;
   uint32_t finds_accesses;  // which ones are shared, instead of exchanging threads there
-  uint32_t unused;
+  uint32_t watches_races;   // accesses have stacks, and no memory is given out twice
 };
 
 // At this switch point this thread goes on, if it can. Ordered by point.
@@ -31,7 +31,11 @@ enum AccessFlags : uint8_t {
   access_writes = 2,
   access_is_atomic = 4,  // though it does both
   access_in_image = 8,   // `displacement` is an address as the ELF file gives it
+  access_is_hot = 16,    // threads are exchanged at its first visits only
+  access_is_known = 32,  // threads are exchanged there, also while others are looked for
 };
+inline constexpr uint32_t hot_after = 100'000;      // visits in a run
+inline constexpr uint32_t visits_when_hot = 1'000;  // at which threads are exchanged
 inline constexpr uint8_t no_register = 0xff;
 
 // An instruction that touches memory at base + index * scale + displacement. Registers are numbered
@@ -48,6 +52,8 @@ struct PlanAccess {
 
 // What an access was seen to do, as bits.
 inline constexpr uint32_t access_is_shared = 1;
+inline constexpr uint32_t access_was_hot = 2;
+inline constexpr uint32_t access_is_guarded = 4;  // it would be shared, but for a lock of all
 
 // --- The report's, written by the thread that runs ---
 
@@ -73,6 +79,10 @@ struct ScheduledPoint {
   uint16_t thread;
   uint16_t chosen;
   uint16_t writes;
+  // When races are watched: where the object is, and from where it is touched.
+  Address place;
+  uint32_t stack;  // none: not known
+  uint32_t unused;
 };
 
 struct StuckThread {

@@ -31,7 +31,7 @@ std::string answer_line(const ExploreReport& report, const Style& style) {
                          test + ", but not again under the same schedule");
     case Answer::passes_in_all:
       // Whoever shares memory without a call can still fail.
-      if (report.access_sites == 0 && report.threads > 1)
+      if (report.access_sites + report.guarded_accesses == 0 && report.threads > 1)
         return status_line(style, Tone::good, "NO FAILURE", std::nullopt,
                            test + " passes in all orders of its calls");
       return status_line(style, Tone::good, "SOUND", std::nullopt,
@@ -86,8 +86,18 @@ std::string what_was_seen(const ExploreReport& report) {
       "{}; {} of {} of places that can come in either order were seen in both",
       counted(static_cast<long long>(report.orders), "different order"),
       report.pairs_in_both_orders, counted(static_cast<long long>(report.pairs), "pair")));
-  if (report.looked_for_accesses && report.access_sites == 0)
+  if (report.guarded_accesses > 0)
+    text += detail_line(
+        fmt::format("{} always under one lock what several threads use: no switch points",
+                    report.guarded_accesses == 1
+                        ? "1 instruction touches"
+                        : fmt::format("{} instructions touch", report.guarded_accesses)));
+  if (report.looked_for_accesses && report.access_sites + report.guarded_accesses == 0)
     text += detail_line("no instruction was seen to touch memory that several threads use");
+  for (const std::string& access : report.hot_accesses)
+    text += detail_line(fmt::format(
+        "{} comes more than {} times: threads were exchanged at its first {} visits only",
+        one_line(access), visits_of_hot_access, exchanges_at_hot_access));
   if (!report.looked_for_accesses)
     text += detail_line("threads were exchanged at calls only, not at memory accesses");
   return text;
@@ -254,6 +264,8 @@ std::string explore_json(const ExploreReport& report) {
             {"shared_objects", report.shared_objects},
             {"looked_for_accesses", report.looked_for_accesses},
             {"access_sites", report.access_sites},
+            {"guarded_accesses", report.guarded_accesses},
+            {"hot_accesses", texts(report.hot_accesses)},
             {"longest_stall_ms", ms(report.longest_stall)},
             {"pairs", report.pairs},
             {"pairs_in_both_orders", report.pairs_in_both_orders},

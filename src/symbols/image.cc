@@ -9,6 +9,7 @@
 #include "symbols/lookup.h"
 #include "symbols/names.h"
 #include "symbols/units.h"
+#include "symbols/variables.h"
 
 namespace unflake {
 namespace {
@@ -61,6 +62,7 @@ class ElfImage : public Image {
     return collect_code_from(filter, debug().units, debug().lines);
   }
   std::span<const BareUnit> bare_units() const override;
+  std::optional<Variable> variable_at(uint64_t address) const override;
 
  private:
   DebugInformation& debug() const;
@@ -77,6 +79,7 @@ class ElfImage : public Image {
   mutable std::optional<SymbolTable> symbols_;
   mutable std::optional<LineTable> line_table_;
   mutable std::optional<std::string> missing_split_file_;
+  mutable std::unique_ptr<Variables> variables_;
   mutable std::optional<std::vector<Function>> functions_;
   mutable std::optional<std::vector<BareUnit>> bare_units_;
 };
@@ -118,6 +121,12 @@ std::span<const BareUnit> ElfImage::bare_units() const {
         list_bare_units(*file_, debug_file_.get(),
                         {functions(), [this](uint64_t address) { return unit_at(address); }});
   return *bare_units_;
+}
+
+std::optional<Variable> ElfImage::variable_at(uint64_t address) const {
+  if (variables_ == nullptr)
+    variables_ = std::make_unique<Variables>(debug().units, *file_, debug_file_.get());
+  return variables_->at(address, debug().names);
 }
 
 const std::string& ElfImage::missing_split_file() const {

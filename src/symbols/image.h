@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,13 @@ struct LineRow {
   uint64_t address = 0;
   uint32_t file = 0;  // in Image::files()
   int line = 0;
+};
+
+// A variable that has one place as long as the program runs, or the part of one at an address.
+struct Variable {
+  std::string name;  // "seats", "Pool::instance_", "ring.head_", "doors[1]"
+  std::string type;  // of that part; empty: not known
+  bool is_atomic = false;
 };
 
 struct Extent {
@@ -68,6 +76,7 @@ class Image {
   // from other files. Ordered, without overlaps; empty without debug information.
   using FileFilter = std::function<bool(const std::string& file)>;
   virtual std::vector<Extent> code_from(const FileFilter&) const { return {}; }
+  virtual std::optional<Variable> variable_at(uint64_t) const { return std::nullopt; }
   // Empty when the image has no debug information at all.
   virtual std::span<const BareUnit> bare_units() const { return {}; }
 };

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "support/code_fixture.h"
 #include "support/temp_folder.h"
+#include "symbols/probe_plan.h"
 
 namespace unflake {
 namespace {
@@ -60,6 +62,17 @@ TEST_P(ImageWithDebugInformation, A_local_class_is_named_after_the_function_arou
 TEST_P(ImageWithDebugInformation, Instances_of_a_template_are_told_apart) {
   EXPECT_TRUE(any_frame(chains, "app::Queue<int>::put", "lock in put"));
   EXPECT_TRUE(any_frame(chains, "app::Queue<long>::put", "lock in put"));
+}
+
+TEST_P(ImageWithDebugInformation, A_static_variable_has_a_name_and_a_type) {
+  std::set<std::string> seen;
+  for (const Function& function : image->functions())
+    for (const MemoryAccess& access : memory_accesses(*image, function)) {
+      if ((access.access.flags & protocol::access_in_image) == 0) continue;
+      const auto variable = image->variable_at(static_cast<uint64_t>(access.access.displacement));
+      if (variable) seen.insert(variable->name + " " + variable->type);
+    }
+  EXPECT_THAT(seen, testing::Contains("(anonymous namespace)::factor int"));
 }
 
 TEST_P(ImageWithDebugInformation, Main_is_in_another_file) {

@@ -337,7 +337,7 @@ bool is_told(const ZydisDecodedOperand& operand) {
   return operand.type == ZYDIS_OPERAND_TYPE_MEMORY && operand.mem.type == ZYDIS_MEMOP_TYPE_MEM &&
          operand.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
          operand.mem.segment != ZYDIS_REGISTER_FS && operand.mem.segment != ZYDIS_REGISTER_GS &&
-         operand.size >= 8 && operand.size <= 64;
+         operand.size >= 8 && operand.size <= 512;
 }
 
 std::optional<uint8_t> number_of(ZydisRegister name) {

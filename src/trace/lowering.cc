@@ -145,6 +145,8 @@ SamplerKind lower(unflake::Sampler sampler) {
   return SamplerKind::stay;
 }
 
+static_assert(visits_of_hot_access == hot_after && exchanges_at_hot_access == visits_when_hot);
+
 LoweredSchedule lower_schedule(const Schedule& schedule) {
   LoweredSchedule lowered;
   const auto stall = std::chrono::nanoseconds(schedule.stall).count();
@@ -154,7 +156,7 @@ LoweredSchedule lower_schedule(const Schedule& schedule) {
                   schedule.length,
                   static_cast<uint64_t>(std::max<int64_t>(0, stall)),
                   schedule.find_accesses,
-                  0};
+                  schedule.watch_races};
   for (const Decision& decision : schedule.decisions)
     lowered.decisions.push_back({decision.point, decision.thread, 0});
   std::ranges::stable_sort(lowered.decisions, {}, &PlannedDecision::point);
@@ -407,12 +409,13 @@ class Lowerer {
   void add_schedule(const Schedule& schedule) {
     lowered_.schedule = lower_schedule(schedule);
     if (schedule.accesses.empty() && !schedule.find_accesses) return;
-    std::set<std::string> wanted;
+    std::set<std::string> wanted, hot;
     for (const SiteName& access : schedule.accesses) wanted.insert(to_string(access));
+    for (const SiteName& access : schedule.hot_accesses) hot.insert(to_string(access));
     for (uint32_t i = 0; i < images_.size(); ++i) {
       const auto image = images_[i]->is_project ? code_.image(*images_[i]) : nullptr;
       if (!image || !why_never_probed(images_[i]->path).empty()) continue;
-      add_accesses(i, schedule.find_accesses ? nullptr : &wanted);
+      add_accesses(i, schedule.find_accesses, wanted, hot);
     }
   }
 
@@ -425,11 +428,12 @@ class Lowerer {
     return own.empty() || own == image;
   }
 
-  // nullptr: all of them are wanted.
-  void add_accesses(uint32_t number, const std::set<std::string>* wanted) {
+  void add_accesses(uint32_t number, bool finds_all, const std::set<std::string>& wanted,
+                    const std::set<std::string>& hot) {
     const std::string image = base_name(images_[number]->path);
     for (const ProbedAccess& access : code_.accesses(*images_[number])) {
-      if (wanted != nullptr && !is_wanted(access, image, *wanted)) continue;
+      const bool is_known = is_wanted(access, image, wanted);
+      if (!finds_all && !is_known) continue;
       Probe probe = access.probe;
       probe.address = make_address(number, offset_of(probe.address));
       if (is_probed(probe.address)) continue;
@@ -437,6 +441,9 @@ class Lowerer {
       SiteName name = access.name;
       name.image = image;
       lowered_.schedule->accesses.push_back(access.access);
+      uint8_t& flags = lowered_.schedule->accesses.back().flags;
+      if (is_known) flags |= access_is_known;
+      if (is_wanted(access, image, hot)) flags |= access_is_hot;
       lowered_.schedule->access_names.push_back(name);
       lowered_.probes.push_back(probe);
       lowered_.probe_names.push_back(std::move(name));

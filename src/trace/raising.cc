@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
+#include <string_view>
 
 #include "symbols/names.h"
 #include "trace/code_map.h"
@@ -422,6 +424,60 @@ class Raiser {
     return site == no_index ? no_index : symbolic_site(site, no_index);
   }
 
+  // Standard libraries do it in functions of their own, which may have been inlined.
+  static bool is_atomic_code(const NamedCode& place) {
+    constexpr std::string_view atomic_code[] = {"std::atomic",
+                                                "std::__atomic",
+                                                "std::_Sp_counted_base",
+                                                "__gnu_cxx::__exchange_and_add",
+                                                "__gnu_cxx::__atomic_add",
+                                                "std::__1::atomic",
+                                                "std::__1::__atomic",
+                                                "std::__1::__cxx_atomic"};
+    const auto own =
+        std::span(place.frames).first(std::min(place.first_project, place.frames.size()));
+    return std::ranges::any_of(own, [&](const Frame& frame) {
+      return std::ranges::any_of(
+          atomic_code, [&](std::string_view name) { return frame.function.starts_with(name); });
+    });
+  }
+
+  void add_instructions(ControlledRun& run) {
+    const LoweredSchedule& schedule = *plan_.schedule;
+    for (size_t i = 0; i < schedule.accesses.size(); ++i) {
+      const auto site = site_numbers_.find(to_string(as_seen_from_test(schedule.access_names[i])));
+      if (site == site_numbers_.end()) continue;
+      const TracedSite& traced = trace_.sites[site->second];
+      const PlanAccess& access = schedule.accesses[i];
+      const NamedCode* place = place_of({traced.image, traced.address}, true);
+      run.instructions.push_back(
+          {site->second, access.size, (access.flags & access_reads) != 0,
+           (access.flags & access_writes) != 0,
+           (access.flags & access_is_atomic) != 0 || (place != nullptr && is_atomic_code(*place))});
+    }
+  }
+
+  void add_variables(const RawControl& raw, ControlledRun& run) {
+    std::map<uint64_t, RawAddress> places;
+    for (const RawPoint& point : raw.points)
+      if (point.stack != no_index && point.place.image != no_index)
+        places[point.object] = point.place;
+    for (const auto& [address, place] : places) {
+      const auto image = code_.image(raw_.images[place.image]);
+      const auto variable = image ? image->variable_at(place.offset) : std::nullopt;
+      if (variable)
+        run.variables.push_back({address, variable->name, variable->type, variable->is_atomic});
+    }
+  }
+
+  std::vector<SiteName> names_of_accesses(const std::vector<uint32_t>& accesses) const {
+    std::vector<SiteName> names;
+    for (const uint32_t access : accesses)
+      if (access < plan_.schedule->access_names.size())
+        names.push_back(as_seen_from_test(plan_.schedule->access_names[access]));
+    return names;
+  }
+
   void add_control() {
     if (!plan_.schedule) return;
     ControlledRun run;
@@ -437,14 +493,20 @@ class Raiser {
     if (raw.refused || raw.left) run.not_repeatable = raw.reason;
     for (const RawPoint& point : raw.points)
       run.points.push_back({point.thread, site_of_step(point.site), point.object, point.writes,
-                            point.enabled, point.chosen});
+                            point.enabled, point.chosen, point.stack});
     for (const RawStuckThread& stuck : raw.deadlock)
       run.deadlock.push_back(
           {stuck.thread, site_of_step(stuck.site), stuck.object,
            stuck.held_by == no_index ? std::nullopt : std::optional(stuck.held_by)});
-    for (const uint32_t access : raw.shared_accesses)
-      if (access < plan_.schedule->access_names.size())
-        run.shared_accesses.push_back(as_seen_from_test(plan_.schedule->access_names[access]));
+    run.shared_accesses = names_of_accesses(raw.shared_accesses);
+    run.guarded_accesses = raw.guarded_accesses;
+    std::vector<uint32_t> hot;
+    std::ranges::set_intersection(raw.shared_accesses, raw.hot_accesses, std::back_inserter(hot));
+    run.hot_accesses = names_of_accesses(hot);
+    if (plan_.schedule->plan.watches_races != 0) {
+      add_instructions(run);
+      add_variables(raw, run);
+    }
     if (raw.refused) trace_.problems.push_back("the run was not controlled: " + raw.reason);
     trace_.controlled = std::move(run);
   }

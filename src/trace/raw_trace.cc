@@ -377,9 +377,13 @@ class Reader {
     }
     const size_t stuck = std::min(control.deadlocks.load(), schedule_->deadlocked.count);
     for (size_t i = 0; i < stuck; ++i) add_stuck(schedule_->deadlocked[i], read);
-    for (uint32_t i = 0; i < schedule_->access_states.count; ++i)
-      if ((schedule_->access_states[i].load() & access_is_shared) != 0)
-        read.shared_accesses.push_back(i);
+    for (uint32_t i = 0; i < schedule_->access_states.count; ++i) {
+      const uint32_t seen = schedule_->access_states[i].load();
+      if ((seen & access_is_shared) != 0) read.shared_accesses.push_back(i);
+      if ((seen & access_was_hot) != 0) read.hot_accesses.push_back(i);
+      if ((seen & (access_is_shared | access_is_guarded)) == access_is_guarded)
+        ++read.guarded_accesses;
+    }
     raw_.control = std::move(read);
   }
 
@@ -391,6 +395,12 @@ class Reader {
       return std::nullopt;
     RawPoint read{point.object,      point.thread, site_of(point.site),
                   point.writes != 0, point.chosen, {}};
+    if (schedule_->schedule[0].watches_races != 0) {
+      if (image_of(point.place) != named_code) read.place = address(point.place);
+      read.stack = point.stack == none
+                       ? no_index
+                       : checked(stacks_, point.stack, "switch points name no stack");
+    }
     for (size_t i = 0; i < point.enabled_count; ++i)
       read.enabled.push_back(enabled[point.first_enabled + i]);
     const bool is_right = std::ranges::is_sorted(read.enabled) &&

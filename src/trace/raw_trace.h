@@ -112,6 +112,8 @@ struct RawPoint {
   bool writes = false;
   uint32_t chosen = 0;
   std::vector<uint32_t> enabled;
+  RawAddress place{};  // of the object, when races are watched
+  uint32_t stack = no_index;
 };
 
 struct RawStuckThread {
@@ -132,6 +134,8 @@ struct RawControl {
   std::vector<RawPoint> points;
   std::vector<RawStuckThread> deadlock;
   std::vector<uint32_t> shared_accesses;  // in the plan
+  std::vector<uint32_t> hot_accesses;
+  uint64_t guarded_accesses = 0;  // by a lock, and so not shared
 };
 
 struct RawTrace {

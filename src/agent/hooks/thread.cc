@@ -3,10 +3,12 @@
 #include <threads.h>
 
 #include "agent/hooks/time_values.h"
+#include "agent/probes/probes.h"
 #include "agent/real.h"
 #include "agent/record/memory.h"
 #include "agent/record/threads.h"
 #include "agent/record/visit.h"
+#include "agent/schedule/accesses.h"
 
 namespace unflake::agent {
 
@@ -87,7 +89,9 @@ Start* name_start(const Visit& visit, void* argument) {
 }
 
 void expect(Start& start) {
-  if (is_controlled()) start.participant = expect_child();
+  if (!is_controlled()) return;
+  if (is_nobody_else_left()) expect_company(arm_accesses());
+  start.participant = expect_child();
 }
 
 void was_created(const Start& start, const Visit& visit, bool created, const pthread_t* handle) {

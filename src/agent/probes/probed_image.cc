@@ -154,9 +154,15 @@ long protection_of(const ElfW(Phdr) & segment) {
   return PROT_READ | PROT_EXEC | ((segment.p_flags & PF_W) != 0 ? PROT_WRITE : 0);
 }
 
+bool accesses_are_armed = false;
+
+bool is_armed(const Probe& probe) {
+  return accesses_are_armed || (probe.flags & protocol::probe_accesses) == 0;
+}
+
 void set_breakpoints(const ProbedImage& image, const Range& range) {
   for (uint32_t i = range.first; i < range.last; ++i)
-    if (image.places[i - image.first] != not_installed)
+    if (image.places[i - image.first] != not_installed && is_armed(probes()[i]))
       __atomic_store_n(reinterpret_cast<uint8_t*>(address_of(image, i)), breakpoint,
                        __ATOMIC_RELEASE);
 }
@@ -213,8 +219,14 @@ void add_probes(ProbedImage& image, uint32_t number, const LoadedFile& file) {
     release(image);
     return process_degraded(protocol::no_probe_memory);
   }
+  image.file = file;
   __atomic_store_n(&image.end, end, __ATOMIC_RELEASE);
   patch_all(image, file);
+}
+
+void arm_accesses(ProbedImage& image) {
+  accesses_are_armed = true;
+  if (is_loaded(image)) patch_all(image, image.file);
 }
 
 void forget(ProbedImage& image) {

@@ -27,6 +27,7 @@ struct ProbedImage {
   uint64_t end = 0;    // 0: not loaded
   uint64_t bias = 0;
   const void* identity = nullptr;
+  LoadedFile file{};
   uint32_t first = 0;  // in the plan's probes
   uint32_t count = 0;
   uint32_t slot_count = 0;
@@ -40,6 +41,10 @@ struct ProbedImage {
 // Puts all probes of the plan that belong to image `number` into the file. Says what it had to
 // leave out through process_degraded().
 void add_probes(ProbedImage& image, uint32_t number, const LoadedFile& file);
+
+// Probes of memory accesses are left out until this is called, and come back when it is called
+// again.
+void arm_accesses(ProbedImage& image);
 
 // After the image was unloaded.
 void forget(ProbedImage& image);

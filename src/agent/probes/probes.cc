@@ -130,7 +130,7 @@ void take(const Hit& hit, uint64_t address, ucontext_t* context) {
   const bool stays = (probe.flags & protocol::probe_one_shot) == 0;
   memory().probe_hits[hit.probe].add(1);
   if (!stays) write_code(address, probe.first_byte);
-  if (!only_counts(probe)) on_probe(hit.probe, context);
+  if (!only_counts(probe) && !on_probe(hit.probe, context)) write_code(address, probe.first_byte);
   if (!stays) return;
   const Slot* slot = slot_of(hit);
   if (slot == nullptr)
@@ -180,6 +180,15 @@ void install_probes() {
   if (plans_one_shots()) prepare_to_write_code();
   add_new_images();
   watch_linker();
+}
+
+// A few times: a test that makes and joins threads in a loop would do little else.
+bool arm_accesses() {
+  constexpr uint32_t most_armings = 16;
+  static uint32_t armings = 0;
+  if (schedule_tables().accesses.count == 0 || armings >= most_armings) return false;
+  for (uint32_t i = 0; i < image_count; ++i) arm_accesses(images[i]);
+  return ++armings < most_armings;
 }
 
 Displacement translate(ucontext_t* context) {
@@ -256,24 +265,24 @@ void visit_site(uint32_t probe, uint64_t address) {
 namespace {
 
 // Without the guard: the thread may wait for its turn here, and handle signals meanwhile.
-void touch_memory(uint32_t number, const ucontext_t* context) {
+bool touch_memory(uint32_t number, const ucontext_t* context) {
   const auto address = static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]);
-  uint32_t site = none;
+  const Probe& probe = memory().probes[number];
+  Touch touch{static_cast<uint32_t>(probe.target), none, 0, memory().probe_hits[number].load()};
   if (Guard guard; guard) {
     Tally* tally = tally_of_probe(number, address);
-    site = tally->site;
-    count_visit(*tally, site);
+    touch.site = tally->site;
+    count_visit(*tally, touch.site);
+    if (needs_stack(touch.access)) touch.stack = number_of_interrupted_stack(context) + 1;
   } else {
-    return;
+    return true;
   }
-  const Probe& probe = memory().probes[number];
-  touch(static_cast<uint32_t>(probe.target), site, address - offset_of(probe.address),
-        context->uc_mcontext.gregs);
+  return take_touch(touch, address - offset_of(probe.address), context->uc_mcontext.gregs);
 }
 
 }  // namespace
 
-void on_probe(uint32_t number, ucontext_t* context) {
+bool on_probe(uint32_t number, ucontext_t* context) {
   const int error = errno;
   if (Guard guard; guard && meet_this_thread()) {
     const Probe& probe = memory().probes[number];
@@ -282,9 +291,11 @@ void on_probe(uint32_t number, ucontext_t* context) {
     if (probe.site != none)
       visit_site(number, static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
   }
+  bool is_needed = true;
   if ((memory().probes[number].flags & probe_accesses) != 0 && is_controlled())
-    touch_memory(number, context);
+    is_needed = touch_memory(number, context);
   errno = error;
+  return is_needed;
 }
 
 }  // namespace unflake::agent

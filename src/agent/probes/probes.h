@@ -9,10 +9,15 @@ namespace unflake::agent {
 // per process, while it has one thread.
 void install_probes();
 
+// Memory accesses have probes from when there are two threads. Whether they may be taken out when
+// one is left: then this is called again before the next thread.
+bool arm_accesses();
+
 // Called by the probe engine at every hit, on the stack of the thread that hit it, with its
 // registers; rip is the probed address. May sleep. Must be left by returning. Not called for probes
-// without a site that report no failure: their hits are only counted.
-void on_probe(uint32_t probe, ucontext_t* context);
+// without a site that report no failure: their hits are only counted. False: the probe is needed no
+// longer.
+bool on_probe(uint32_t probe, ucontext_t* context);
 
 // Where a thread was in the copy of an instruction, and where the program believes it to be.
 struct Displacement {

@@ -72,6 +72,15 @@ void capture_failure(FailureKind kind, const StackSnapshot& stack, const Failure
   failure->committed.store(1);
 }
 
+// A return address is behind the call; so that this one is, too.
+uint32_t number_of_interrupted_stack(const ucontext_t* context) {
+  StackSnapshot stack;
+  take_interrupted_stack(context, stack);
+  if (stack.count == 0) return none;
+  ++stack.frames[0];
+  return number_of_stack(stack);
+}
+
 void capture_report(const ucontext_t* context) {
   if (!captures_failures()) return;
   StackSnapshot stack;

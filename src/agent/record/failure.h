@@ -26,4 +26,7 @@ void capture_signal(int signal, const void* address, const ucontext_t* context, 
 
 bool captures_failures();
 
+// The stack of a thread that a probe has interrupted, numbered as those of calls are.
+uint32_t number_of_interrupted_stack(const ucontext_t* context);
+
 }  // namespace unflake::agent

@@ -11,6 +11,7 @@
 #include "agent/clock.h"
 #include "agent/process.h"
 #include "agent/raw.h"
+#include "agent/record/images.h"
 #include "agent/schedule/baton.h"
 #include "agent/schedule/virtual_clock.h"
 
@@ -447,6 +448,9 @@ void write_point(const Participant& running, uint64_t number, uint32_t chosen) {
   point.thread = static_cast<uint16_t>(running.number);
   point.chosen = static_cast<uint16_t>(chosen);
   point.writes = running.next.writes;
+  const bool is_watched = running.next.api == probe_api && running.next.stack != 0;
+  point.place = is_watched ? address_in(point.object, image_at(point.object)) : 0;
+  point.stack = is_watched ? running.next.stack - 1 : none;
 }
 
 void digest(const Participant& chosen) {

@@ -40,6 +40,7 @@ struct Step {
   bool yields;
   uint16_t api;     // no_api: none
   uint32_t site;    // none: no call of project code
+  uint32_t stack;   // + 1, of a memory access when races are watched; 0: none
   uint64_t object;  // as the trace names it
   const volatile void* address;
   pthread_mutex_t* mutex;  // of a condition

@@ -454,6 +454,14 @@ Participant* participant_of(pthread_t handle) {
   return nullptr;
 }
 
+bool is_nobody_else_left() {
+  for (uint32_t i = 0; i < thread_count(); ++i) {
+    const Participant& thread = state->threads[i];
+    if (&thread != self && thread.life != Life::unborn && !thread.joined) return false;
+  }
+  return true;
+}
+
 namespace {
 
 bool waits_in(const Participant& thread, Wait wait, uint64_t queue) {

@@ -61,6 +61,10 @@ void end_turns_of_process();
 
 Participant* participant_of(pthread_t handle);
 
+// Whether all other threads have been joined, or were never born: whoever is left is alone under
+// every schedule.
+bool is_nobody_else_left();
+
 // Under which threads wait for this object, in all processes that share it or in this one alone.
 uint64_t queue_of(const volatile void* object, bool is_shared);
 // Threads that wait in this way in this queue, the longest first, at most `count` of them; returns

@@ -11,6 +11,7 @@
 #include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
+#include "agent/schedule/accesses.h"
 #include "agent/schedule/baton.h"
 
 namespace unflake::agent {
@@ -140,6 +141,11 @@ bool is_sleep(Wait wait) {
   return wait == Wait::sleep;
 }
 
+bool is_lock(Wait wait) {
+  return wait == Wait::mutex || wait == Wait::spin_lock || wait == Wait::reader ||
+         wait == Wait::writer;
+}
+
 // Descriptors are small numbers, all other objects addresses.
 uint64_t name_object(const Visit& visit, uint64_t object) {
   if (is_path(visit.api())) return files_object;
@@ -250,6 +256,7 @@ Woken take_for_thread(Step step) {
   step.id = target != nullptr ? static_cast<int32_t>(target->number) : 0;
   step.object = target != nullptr ? target->number | thread_object : 0;
   if (target == nullptr) step.wait = Wait::nothing;
+  step.may_switch |= watches_races();  // libraries join threads, too, and that orders what they do
   const Woken how = take_again(step);
   if (how == Woken::ready && target != nullptr && target != this_participant())
     target->joined = true;
@@ -298,7 +305,12 @@ void Turn::take(const Visit& visit, const Subject& subject, int flags) {
     step.object = 0;
   }
   woken_ = is_sleep(manner.wait) ? agent::take(step) : take_again(step);
-  if (releases(visit.api())) released_by_ = &visit;
+  if (releases(visit.api())) {
+    released_by_ = &visit;
+    give_lock_back(step.object);
+  } else if (is_lock(manner.wait) && woken_ == Woken::ready) {
+    hold_lock(step.object, manner.wait == Wait::reader);
+  }
 }
 
 namespace {

@@ -77,6 +77,7 @@ class ScheduleSearch {
   std::optional<ScheduleRun> profile_run(std::vector<SiteName> accesses) {
     Schedule schedule;
     schedule.accesses = std::move(accesses);
+    schedule.hot_accesses = hot_accesses_;
     auto run = runs_.run(schedule, Purpose::profile);
     if (run) note(*run);
     confirm();
@@ -106,7 +107,7 @@ class ScheduleSearch {
 
   void add_level(const ScheduleProfile& profile, std::vector<SiteName> accesses, Duration stall,
                  size_t at) {
-    ScheduleLevel settings{std::move(accesses), stall};
+    ScheduleLevel settings{std::move(accesses), stall, hot_accesses_};
     const uint64_t seed = options_.seed * 1000 + levels_.size();
     Level level{settings, Portfolio(profile, settings, options_.samplers, seed), {}};
     levels_.insert(levels_.begin() + static_cast<ptrdiff_t>(at), std::move(level));
@@ -136,13 +137,23 @@ class ScheduleSearch {
       add_level(profile, accesses, options_.longest_stall, levels_.size());
   }
 
+  static std::vector<std::string> texts_of(const std::vector<SiteName>& names) {
+    std::vector<std::string> texts;
+    for (const SiteName& name : names) texts.push_back(to_string(name));
+    return texts;
+  }
+
   std::vector<SiteName> shared_accesses() {
     if (!options_.accesses) return {};
     Schedule schedule;
     schedule.find_accesses = true;
     const auto run = runs_.run(schedule);
     report_.looked_for_accesses = run.has_value();
-    return run ? run->controlled().shared_accesses : std::vector<SiteName>{};
+    if (!run) return {};
+    hot_accesses_ = run->controlled().hot_accesses;
+    report_.hot_accesses = texts_of(hot_accesses_);
+    report_.guarded_accesses = run->controlled().guarded_accesses;
+    return run->controlled().shared_accesses;
   }
 
   void sample(Level& level, uint64_t quota) {
@@ -197,6 +208,7 @@ class ScheduleSearch {
     options.most_preemptions = preemptions;
     options.most_schedules = most_schedules;
     options.base.accesses = level.settings.accesses;
+    options.base.hot_accesses = level.settings.hot_accesses;
     const ExhaustiveResult result =
         explore_all(run_for(runs_.left() / 5), options, [&](const ScheduleRun& run) {
           level.coverage.add(run.trace());
@@ -340,6 +352,7 @@ class ScheduleSearch {
   ScheduleRuns runs_;
   ExploreReport report_;
   std::vector<Level> levels_;
+  std::vector<SiteName> hot_accesses_;
   ScheduleCoverage pairs_;  // of all levels together
   std::optional<ScheduleRun> failing_;
   ExploreReport::Found found_;

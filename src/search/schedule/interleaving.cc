@@ -16,6 +16,7 @@ void PendingAccesses::arrive(const SwitchPoint& point) {
   access.site = point.site;
   access.object = point.object;
   access.writes = point.writes;
+  access.stack = point.stack;
   ++access.nth;
 }
 

@@ -19,6 +19,7 @@ struct ThreadAccess {
   bool writes = false;
   uint64_t nth = 0;  // of its thread, from 1
   size_t point = 0;  // at which it was chosen
+  uint32_t stack = no_index;
   bool is_start = false;
 };
 

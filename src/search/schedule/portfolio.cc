@@ -88,6 +88,7 @@ Schedule Portfolio::next_by(Sampler sampler) {
   schedule.seed = draws_();
   schedule.stall = level_.stall;
   schedule.accesses = level_.accesses;
+  schedule.hot_accesses = level_.hot_accesses;
   schedule.length = profile_.length;
   if (sampler == Sampler::pct) schedule.depth = 1 + static_cast<int>(below(most_depth));
   if (sampler == Sampler::surw) select_for_surw(schedule);

@@ -30,6 +30,7 @@ ScheduleProfile profile_of(const Trace& trace);
 struct ScheduleLevel {
   std::vector<SiteName> accesses;
   Duration stall{};
+  std::vector<SiteName> hot_accesses{};  // of those
 };
 
 // Schedules by several samplers in turn: no sampler finds everything, and each finds something that

@@ -312,6 +312,7 @@ class Reducer {
     schedule.seed = best_.schedule.seed;  // the test's own random numbers come from it
     schedule.stall = best_.schedule.stall;
     schedule.accesses = best_.schedule.accesses;
+    schedule.hot_accesses = best_.schedule.hot_accesses;
     return schedule;
   }
 

@@ -147,6 +147,62 @@ TEST(Schedule, Threads_can_be_exchanged_where_they_touch_shared_memory) {
   EXPECT_EQ(texts, (std::set<std::string>{"1\n", "2\n"}));
 }
 
+Schedule finding_accesses() {
+  Schedule schedule;
+  schedule.find_accesses = true;
+  return schedule;
+}
+
+TEST(Schedule, What_all_touch_under_one_lock_is_no_switch_point) {
+  const ControlledRun profile = control_of(Scheduled("one-lock").run(finding_accesses()));
+  EXPECT_THAT(profile.shared_accesses, IsEmpty());
+  EXPECT_GT(profile.guarded_accesses, 0u);
+}
+
+TEST(Schedule, What_is_touched_under_different_locks_is_a_switch_point) {
+  const ControlledRun profile = control_of(Scheduled("two-locks").run(finding_accesses()));
+  EXPECT_THAT(profile.shared_accesses, Not(IsEmpty()));
+  EXPECT_EQ(profile.guarded_accesses, 0u);
+}
+
+TEST(Schedule, An_access_with_very_many_visits_is_a_switch_point_at_the_first_ones) {
+  Scheduled program("very-many");
+  const ControlledRun profile = control_of(program.run(finding_accesses()));
+  EXPECT_THAT(profile.hot_accesses, Not(IsEmpty()));
+  Schedule schedule;
+  schedule.accesses = profile.shared_accesses;
+  schedule.hot_accesses = profile.hot_accesses;
+  const ExperimentResult result = program.run(schedule);
+  EXPECT_EQ(result.process.output.text(), "240000\n");
+  EXPECT_GT(control_of(result).points_in_all, exchanges_at_hot_access);
+  EXPECT_LT(control_of(result).points_in_all,
+            3 * exchanges_at_hot_access * schedule.accesses.size());
+}
+
+TEST(Schedule, Accesses_have_stacks_and_variables_when_races_are_watched) {
+  Scheduled program("tickets");
+  Schedule schedule;
+  schedule.accesses = control_of(program.run(finding_accesses())).shared_accesses;
+  schedule.watch_races = true;
+  const ExperimentResult result = program.run(schedule);
+  const ControlledRun& run = control_of(result);
+  ASSERT_EQ(run.variables.size(), 1u);
+  EXPECT_THAT(run.variables[0].name, HasSubstr("tickets"));
+  ASSERT_FALSE(run.instructions.empty());
+  EXPECT_EQ(run.instructions[0].size, 4);
+  EXPECT_FALSE(run.instructions[0].is_atomic);
+  size_t stacks = 0;
+  for (const SwitchPoint& point : run.points) stacks += point.stack < result.trace->stacks.size();
+  EXPECT_GE(stacks, 2u);
+}
+
+TEST(Schedule, Freed_memory_is_not_given_out_again_when_races_are_watched) {
+  Schedule schedule;
+  EXPECT_EQ(Scheduled("allocate").run(schedule).process.output.text(), "the same\n");
+  schedule.watch_races = true;
+  EXPECT_EQ(Scheduled("allocate").run(schedule).process.output.text(), "another\n");
+}
+
 TEST(Schedule, Calls_alone_do_not_show_what_memory_accesses_show) {
   Scheduled program("tickets");
   for (uint64_t seed = 1; seed <= 20; ++seed)
