@@ -51,11 +51,12 @@ struct ExploreReport {
     size_t switches_at_first = 0;
     uint64_t came_back = 0, repeats = 0;  // under the same schedule
     std::vector<OrderConstraint> orders;
-    std::vector<std::string> sentences;  // what has to happen
-    std::vector<std::string> deadlock;   // who waits for whom; empty: it is none
-    Duration stall{};                    // the least lateness that it takes: its slack
-    bool needs_accesses = false;         // switch points at memory accesses
-    std::shared_ptr<const Trace> trace;  // of the run under the reduced schedule
+    std::vector<OrderConstraint> enough;  // that give it whoever goes first otherwise
+    std::vector<std::string> sentences;   // what has to happen
+    std::vector<std::string> deadlock;    // who waits for whom; empty: it is none
+    Duration stall{};                     // the least lateness that it takes: its slack
+    bool needs_accesses = false;          // switch points at memory accesses
+    std::shared_ptr<const Trace> trace;   // of the run under the reduced schedule
   };
 
   TestId test;

@@ -64,6 +64,9 @@ std::string to_string(const Schedule& schedule);
 // Objects of accesses that touch nothing which another thread could see, such as a start or a
 // sleep, and of those that may touch anything.
 inline constexpr uint64_t no_object = 0;
+// Bits of objects that are no memory: a thread's number, a descriptor's.
+inline constexpr uint64_t thread_object = uint64_t{1} << 61;
+inline constexpr uint64_t descriptor_object = uint64_t{1} << 62;
 inline constexpr uint64_t any_object = ~uint64_t{0};
 
 // A moment at which another thread could have gone on.

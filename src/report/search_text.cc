@@ -264,6 +264,19 @@ void SearchReport::tell(const Note& note) {
 
 namespace {
 
+// As `unflake inject` takes them. What a hold waits for is in its text.
+std::string plan_lines(const Repro& repro) {
+  std::string text;
+  for (const Intervention& what : repro.plan.interventions) {
+    if (what.action == Intervention::Action::watch) continue;
+    const bool is_hold = what.action == Intervention::Action::hold;
+    if (is_hold && text.empty()) text += detail_line(one_line(repro.reason));
+    text += detail_line((is_hold ? "--hold " : "--delay ") +
+                        shell_quote(to_string(what, repro.plan.interventions)));
+  }
+  return text;
+}
+
 std::string control_lines(const Repro& repro) {
   const size_t exchanges = repro.plan.schedule->decisions.size();
   std::string text = detail_line(one_line(repro.reason));
@@ -283,8 +296,7 @@ std::string repro_text(const Repro& repro, const Style& style) {
       status_line(style, repro.is_margin() ? Tone::doubtful : Tone::bad, heading_of(repro),
                   std::nullopt, one_line(headline(repro.failure)));
   if (repro.is_margin()) text += detail_line(margin_words(repro));
-  for (const Intervention& delay : repro.plan.interventions)
-    text += detail_line("--delay " + shell_quote(to_string(delay, repro.plan.interventions)));
+  text += plan_lines(repro);
   if (repro.is_under_control()) text += control_lines(repro);
   if (repro.conditions != Conditions{})
     text += detail_line(join(scarcity_words(repro.conditions, &ConditionField::in_short), ", "));

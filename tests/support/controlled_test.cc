@@ -92,7 +92,7 @@ constexpr size_t most_points = 20000;
 const Operation the_end{.kind = Kind::end};
 
 uint64_t number_of(const std::string& object) {
-  return object.empty() ? 0 : fnv1a(object) >> 1 | 1;
+  return object.empty() ? 0 : fnv1a(object) >> 8 | 1;
 }
 
 class ControlledWorld {

@@ -4,6 +4,7 @@
 
 #include "search/reproduce/strategy.h"
 #include "search/schedule/explore.h"
+#include "search/schedule/reduction.h"
 
 namespace unflake {
 namespace {
@@ -44,14 +45,26 @@ bool try_and_confirm(Hunt& hunt, const Trial& trial) {
   return seen && seen->hit && hunt.confirm(trial, *seen);
 }
 
+// On free cores, threads wait for each other where the order of what they do decides. A schedule
+// says more than an order that does not always give the failure.
+bool keep_orders(Hunt& hunt, const Trial& plain, const ExploreReport::Found& found) {
+  if (found.enough.empty() || found.stall > Duration::zero()) return false;
+  Trial ordered = plain;
+  ordered.plan.interventions = as_interventions(found.enough, *found.trace);
+  return !ordered.plan.interventions.empty() && try_and_confirm(hunt, ordered) &&
+         hunt.findings().has_reliable();
+}
+
 void search(Hunt& hunt, const ExploreOptions& options) {
   const auto report = explore(hunt.runner(), options);
   if (!report) return;
   count(hunt.coverage(), *report);
   if (!report->found || report->found->came_back == 0) return;
-  Trial trial{hunt.base_plan(), {}, reason_of(*report->found)};
-  trial.plan.schedule = report->found->schedule;
-  try_and_confirm(hunt, trial);
+  const Trial plain{hunt.base_plan(), {}, reason_of(*report->found)};
+  if (keep_orders(hunt, plain, *report->found)) return;
+  Trial controlled = plain;
+  controlled.plan.schedule = report->found->schedule;
+  try_and_confirm(hunt, controlled);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 using simulated::ControlledProgram;
 
-// On free cores nothing happens between two steps of a thread.
+// On free cores nothing happens between two steps of a thread, and nobody waits for another.
 std::unique_ptr<ScriptedHunt> hunt_for(const ControlledProgram& program,
                                        const HuntOptions& options = {}) {
   return std::make_unique<ScriptedHunt>(

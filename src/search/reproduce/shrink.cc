@@ -135,6 +135,7 @@ constexpr Duration longest_measurement = 20s;
 constexpr Duration finest = 1ms;
 constexpr double finest_slack_ratio = 1.1;
 constexpr double near_by = 1.15;
+constexpr int runs_to_measure_waits = 5;
 
 bool is_delay(const Intervention& intervention) {
   return intervention.action == Intervention::Action::delay;
@@ -164,6 +165,16 @@ class Measuring {
       if (is_again(trial, *seen)) return lateness_in(seen->result);
     }
     return std::nullopt;
+  }
+
+  // Of any hold of the plan, in a run in which the failure comes.
+  std::optional<Duration> longest_wait(const Trial& trial) {
+    const auto seen = run(trial, until_);
+    if (!seen || !is_again(trial, *seen)) return std::nullopt;
+    Duration longest{};
+    for (const TracedIntervention& state : seen->result.trace->interventions)
+      longest = std::max(longest, state.added);
+    return longest;
   }
 
  private:
@@ -387,8 +398,31 @@ void shrink(Hunt& hunt, Found& found, Duration until) {
   drop_visits(hunt, measuring, found);
 }
 
+namespace {
+
+bool holds(const Intervention& intervention) {
+  return intervention.action == Intervention::Action::hold;
+}
+
+// How long threads were held in a run in which the failure came: so late they have to be for the
+// order to come by itself. The median of a few runs.
+void measure_waits(Hunt& hunt, Found& found, Duration until) {
+  Measuring measuring(hunt, found, until);
+  std::vector<Duration> waits;
+  for (int i = 0; i < runs_to_measure_waits; ++i)
+    if (const auto waited = measuring.longest_wait(found.trial)) waits.push_back(*waited);
+  if (waits.empty()) return;
+  std::ranges::sort(waits);
+  found.slack = Slack{Duration::zero(), std::max<Duration>(waits[waits.size() / 2], finest / 1000)};
+}
+
+}  // namespace
+
 void measure_slack(Hunt& hunt, Found& found, Duration until) {
-  if (longest_delay(found.trial.plan) > Duration::zero()) Titration(hunt, found, until)();
+  if (longest_delay(found.trial.plan) > Duration::zero())
+    Titration(hunt, found, until)();
+  else if (std::ranges::any_of(found.trial.plan.interventions, holds))
+    measure_waits(hunt, found, until);
 }
 
 }  // namespace unflake

@@ -252,7 +252,7 @@ class ScheduleSearch {
     }
     if (2 * found_.came_back > found_.repeats) return;
     if (!report_.found || report_.found->came_back < found_.came_back)
-      describe({*failing_, {}, {}, {}});
+      describe({*failing_, {}, {}, {}, {}});
     failing_.reset();
   }
 
@@ -296,6 +296,7 @@ class ScheduleSearch {
     found_.digest = run.controlled().digest;
     found_.switches = reduction.switches.size();
     found_.orders = reduction.orders;
+    found_.enough = reduction.enough;
     found_.sentences = reduction.sentences;
     found_.deadlock = deadlock_sentences(run.trace());
     found_.stall = run.schedule.stall;

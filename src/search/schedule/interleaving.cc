@@ -7,7 +7,12 @@ namespace unflake {
 bool is_conflict(const ThreadAccess& a, const ThreadAccess& b) {
   if (a.object == no_object || b.object == no_object) return false;
   if (a.object == any_object || b.object == any_object) return true;
-  return a.object == b.object && (a.writes || b.writes);
+  return shared_part(a.object) == shared_part(b.object) && (a.writes || b.writes);
+}
+
+uint64_t shared_part(uint64_t object) {
+  const bool is_descriptor = object != any_object && (object & descriptor_object) != 0;
+  return is_descriptor ? descriptor_object : object;
 }
 
 void PendingAccesses::arrive(const SwitchPoint& point) {
@@ -74,7 +79,7 @@ void OrderHash::add(const ThreadAccess& access) {
     return;
   }
   if (barrier_) comes_after(*barrier_);
-  ObjectState& object = objects_[access.object];
+  ObjectState& object = objects_[shared_part(access.object)];
   if (object.write) comes_after(*object.write);
   if (!access.writes) {
     object.reads.push_back(event);

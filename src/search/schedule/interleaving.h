@@ -23,6 +23,9 @@ struct ThreadAccess {
   bool is_start = false;
 };
 
+// What an access to the object may touch: two descriptors can be the ends of one pipe or socket.
+uint64_t shared_part(uint64_t object);
+
 // Whether the order of the two can matter.
 bool is_conflict(const ThreadAccess& a, const ThreadAccess& b);
 

@@ -14,9 +14,7 @@ namespace {
 
 using Clock = std::vector<uint32_t>;  // by thread: how much of what it did is known
 
-constexpr uint64_t thread_object = uint64_t{1} << 61;
 constexpr uint64_t thread_mask = 0xffff;
-constexpr uint64_t descriptor_object = uint64_t{1} << 62;
 constexpr uint64_t granule_size = 8;
 constexpr uint8_t usual_size = 4;
 constexpr uint64_t profiles = 3;  // schedules under which shared memory is looked for
@@ -183,8 +181,8 @@ class RaceReplay {
 
   // The two ends of a pipe have two numbers, so all descriptors are one object.
   void hand_over(const ThreadAccess& access, const TracedSite& site) {
-    const bool is_descriptor = (access.object & descriptor_object) != 0;
-    Clock& object = objects_[is_descriptor ? descriptor_object : access.object];
+    const bool is_descriptor = shared_part(access.object) == descriptor_object;
+    Clock& object = objects_[shared_part(access.object)];
     const bool gives = can_wake(site);
     if (!gives || (may_wait(site) && !is_descriptor)) join_clocks(clock_of(access.thread), object);
     if (gives) release(access.thread, object);

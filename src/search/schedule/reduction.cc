@@ -14,6 +14,8 @@ namespace {
 constexpr size_t most_sentences = 5;
 constexpr size_t most_refinements = 16;
 constexpr size_t most_single_orders = 24;
+constexpr int draws_that_must_fail = 40;
+constexpr size_t most_orders = 16;
 
 using Visits = std::map<std::pair<ThreadNumber, uint32_t>, uint64_t>;
 
@@ -89,7 +91,7 @@ class FewerSwitches {
         of_object.clear();
         anything_ = i;
       } else {
-        add_conflicts_of(i, of_object[access.object]);
+        add_conflicts_of(i, of_object[shared_part(access.object)]);
       }
       touching.push_back(i);
     }
@@ -293,16 +295,19 @@ class Reducer {
     straighten();
     drop_switches();
     std::vector<OrderConstraint> orders = needed(orders_around_switches());
-    Reduction reduction{best_, switches_of(best_.controlled()), std::move(orders), {}};
+    Reduction reduction{best_, switches_of(best_.controlled()), std::move(orders), {}, {}};
     reduction.sentences = OrderWords(best_)(reduction.orders);
+    reduction.enough = enough_for_all(reduction.orders);
     return reduction;
   }
 
  private:
   std::optional<ScheduleRun> try_run(const std::vector<Decision>& decisions) {
+    return try_run(base(), decisions);
+  }
+  std::optional<ScheduleRun> try_run(Schedule schedule, const std::vector<Decision>& decisions) {
     if (left_ == 0) return std::nullopt;
     --left_;
-    Schedule schedule = base();
     schedule.decisions = decisions;
     return run_(schedule);
   }
@@ -487,7 +492,7 @@ class Reducer {
       const SiteName* site = site_of(run.trace(), access);
       if (site == nullptr) continue;
       const Visit visit{access.thread, *site, ++visits[{access.thread, access.site}]};
-      auto& earlier = of_object[access.object];
+      auto& earlier = of_object[shared_part(access.object)];
       const auto place = places.find(visit);
       for (const auto& [other, other_visit] : earlier) {
         if (place == places.end() || !is_conflict(other, access)) continue;
@@ -501,16 +506,37 @@ class Reducer {
     return orders;
   }
 
+  // Orders under which it fails whoever goes first otherwise: a drawn run that keeps to them and
+  // does not fail shows which one is missing. None when they do not come to an end.
+  std::vector<OrderConstraint> enough_for_all(std::vector<OrderConstraint> orders) {
+    Schedule drawn = base();
+    drawn.sampler = Sampler::random_walk;
+    for (int failing = 0; !orders.empty() && failing < draws_that_must_fail;) {
+      drawn.seed = best_.schedule.seed + static_cast<uint64_t>(failing);
+      const std::optional<ScheduleRun> run = with_orders(orders, drawn);
+      if (is_wanted(run) && ++failing) continue;
+      const auto missing = run ? reversed_in(*run, 1) : std::vector<OrderConstraint>{};
+      if (missing.empty() || std::ranges::count(orders, missing[0]) > 0) return {};
+      if (orders.size() >= most_orders) return {};
+      orders.push_back(missing[0]);
+    }
+    return orders;
+  }
+
   std::optional<ScheduleRun> with_orders(const std::vector<OrderConstraint>& orders) {
+    return with_orders(orders, base());
+  }
+  std::optional<ScheduleRun> with_orders(const std::vector<OrderConstraint>& orders,
+                                         const Schedule& otherwise) {
     std::vector<Decision> decisions;
-    std::optional<ScheduleRun> run = try_run(decisions);
+    std::optional<ScheduleRun> run = try_run(otherwise, decisions);
     while (run) {
       const auto next = first_correction(*run, orders);
       if (!next) break;
       // The same point again: what was decided there was not obeyed.
       if (!decisions.empty() && next->point <= decisions.back().point) return std::nullopt;
       decisions.push_back(*next);
-      run = try_run(decisions);
+      run = try_run(otherwise, decisions);
     }
     return run;
   }

@@ -28,6 +28,8 @@ struct Reduction {
   // That give the failure by themselves; none when orders of accesses do not describe it.
   std::vector<OrderConstraint> orders;
   std::vector<std::string> sentences;  // what has to happen, as a person would say it
+  // Orders under which it fails whoever goes first otherwise; none when none were found.
+  std::vector<OrderConstraint> enough;
 };
 
 // Fewer exchanges of threads, checked by runs; then the orders around those that are left. Stops at

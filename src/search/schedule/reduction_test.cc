@@ -48,6 +48,17 @@ TEST(Reduction, one_exchange_loses_an_update) {
       << reduced.sentences[0];
 }
 
+// Between its read and its write, and not before the read either: who goes first is left open by
+// one order alone.
+TEST(Reduction, finds_the_orders_that_are_enough_whoever_goes_first) {
+  for (const ControlledProgram& program : {simulated::lost_update(), simulated::crossed_locks()}) {
+    const Reduction reduced = reduce(runner_of(program), failing_run(program), 2000);
+    EXPECT_EQ(1u, reduced.orders.size());
+    EXPECT_EQ(2u, reduced.enough.size());
+    EXPECT_EQ(reduced.orders[0], reduced.enough[0]);
+  }
+}
+
 TEST(Reduction, says_that_a_read_comes_between_two_writes) {
   const ControlledProgram program = simulated::half_reading(3);
   for (uint64_t seed = 1; seed <= 2000; seed += 100) {
