@@ -4,7 +4,7 @@
 #include "app/command_line.h"
 #include "app/listeners.h"
 #include "cli/commands.h"
-#include "report/races_text.h"
+#include "report/explore_text.h"
 #include "report/search_text.h"
 #include "search/schedule/races.h"
 

@@ -12,4 +12,9 @@ std::string explore_text(const ExploreReport& report, const Style& style);
 // docs/formats.md describes the members.
 std::string explore_json(const ExploreReport& report);
 
+std::string races_text(const RaceReport& report, const Style& style);
+
+// docs/formats.md describes the members.
+std::string races_json(const RaceReport& report);
+
 }  // namespace unflake

@@ -1,9 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <nlohmann/json.hpp>
 
-#include "report/races_text.h"
+#include "report/explore_text.h"
 
 namespace unflake {
 namespace {

@@ -9,7 +9,6 @@
 #include "symbols/lookup.h"
 #include "symbols/names.h"
 #include "symbols/units.h"
-#include "symbols/variables.h"
 
 namespace unflake {
 namespace {

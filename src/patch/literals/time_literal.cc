@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "patch/literals/literal_search.h"
-#include "patch/literals/new_literal.h"
 #include "patch/source/source_unit.h"
 #include "util/text.h"
 

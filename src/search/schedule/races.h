@@ -3,7 +3,7 @@
 #include <set>
 #include <vector>
 
-#include "model/race_report.h"
+#include "model/explore_report.h"
 #include "search/schedule/schedule_runs.h"
 
 namespace unflake {

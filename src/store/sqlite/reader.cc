@@ -6,7 +6,6 @@
 
 #include "store/sqlite/placement.h"
 #include "store/sqlite/sums.h"
-#include "store/sqlite/trials.h"
 #include "store/summary.h"
 #include "store/values.h"
 #include "util/text.h"

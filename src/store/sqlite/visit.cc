@@ -7,7 +7,6 @@
 
 #include "store/sqlite/placement.h"
 #include "store/sqlite/sums.h"
-#include "store/sqlite/trials.h"
 #include "store/values.h"
 
 namespace unflake {

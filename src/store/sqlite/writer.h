@@ -9,11 +9,11 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
 #include "store/sqlite/database.h"
 #include "store/sqlite/flaky_failures.h"
 #include "store/sqlite/placement.h"
 #include "store/sqlite/sums.h"
-#include "store/sqlite/trials.h"
 #include "store/store.h"
 
 namespace unflake {
