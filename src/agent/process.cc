@@ -19,6 +19,7 @@
 #include "agent/record/memory.h"
 #include "agent/record/threads.h"
 #include "agent/schedule/turns.h"
+#include "agent/schedule/virtual_clock.h"
 #include "agent/server/fork_server.h"
 
 namespace unflake::agent {
@@ -74,7 +75,7 @@ void meet_process() {
   process.parent = parent;
   const LoadedImage* executable = executable_image();
   process.executable = executable != nullptr ? executable->number : none;
-  process.started_ns = now_ns();
+  process.started_ns = traced_now();
   process.agent = AgentKind::native;
   raw_syscall(__NR_prctl, PR_GET_NAME, as_word(process.name));
   process.state.store(2);
@@ -116,7 +117,7 @@ void delay_ended() {
 }
 
 void end_process() {
-  if (attached() && number != none) memory().processes[number].ended_ns.store(now_ns());
+  if (attached() && number != none) memory().processes[number].ended_ns.store(traced_now());
 }
 
 // Only delays that have begun by now count: a thread that is made late again and again would hold

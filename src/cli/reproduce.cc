@@ -146,7 +146,9 @@ class Reproduction {
 
   Result<void> find_test(const Words& words) {
     std::vector<Test> choice;
-    auto one = OneTest::find(command_.one, words, [&](const Test& test) {
+    OneTestOptions options = command_.one;
+    options.slots = 2;  // the hunt knows when it may use both
+    auto one = OneTest::find(options, words, [&](const Test& test) {
       choice.push_back(test);
       return !log_ || std::ranges::any_of(log_->failures, [&](const LoggedFailure& logged) {
         return is_named(logged, test);

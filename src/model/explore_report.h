@@ -84,6 +84,7 @@ struct ExploreReport {
   uint64_t since_new_order = 0;  // of these, the last ones without anything new
   std::vector<Bounded> bounded;
   std::map<std::string, int> other_failures;  // headline -> runs, that were not wanted
+  std::shared_ptr<const Trace> undisturbed;   // of a run without exchanges
   std::optional<Found> found;
 };
 

@@ -78,6 +78,9 @@ struct SwitchPoint {
   std::vector<ThreadNumber> enabled;  // in ascending order
   ThreadNumber chosen = 0;            // one of them
   uint32_t stack = 0xffffffff;        // of the trace; of accesses, when races are watched
+  // Where threads may be stalled: those of `enabled` that need no time to pass before they go on.
+  std::vector<ThreadNumber> ready{};
+  Duration at{};  // virtual, since the run began
 };
 
 // Whether an access is made as an atomic one: the instruction or the code around it says so.

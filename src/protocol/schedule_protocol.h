@@ -71,6 +71,10 @@ struct ControlReport {
   char reason[160];
 };
 
+// In `enabled`: this thread needs no time to pass before it can go on. Known where threads may be
+// stalled.
+inline constexpr uint16_t enabled_is_ready = 0x8000;
+
 struct ScheduledPoint {
   uint64_t object;
   uint32_t site;           // in `sites`; none: no call of project code
@@ -81,8 +85,8 @@ struct ScheduledPoint {
   uint16_t writes;
   // When races are watched: where the object is, and from where it is touched.
   Address place;
-  uint32_t stack;  // none: not known
-  uint32_t unused;
+  uint32_t stack;    // none: not known
+  uint32_t time_us;  // virtual, since control began
 };
 
 struct StuckThread {

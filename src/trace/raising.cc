@@ -493,7 +493,8 @@ class Raiser {
     if (raw.refused || raw.left) run.not_repeatable = raw.reason;
     for (const RawPoint& point : raw.points)
       run.points.push_back({point.thread, site_of_step(point.site), point.object, point.writes,
-                            point.enabled, point.chosen, point.stack});
+                            point.enabled, point.chosen, point.stack, point.ready,
+                            std::chrono::microseconds(point.time_us)});
     for (const RawStuckThread& stuck : raw.deadlock)
       run.deadlock.push_back(
           {stuck.thread, site_of_step(stuck.site), stuck.object,

@@ -395,14 +395,18 @@ class Reader {
       return std::nullopt;
     RawPoint read{point.object,      point.thread, site_of(point.site),
                   point.writes != 0, point.chosen, {}};
+    read.time_us = point.time_us;
     if (schedule_->schedule[0].watches_races != 0) {
       if (image_of(point.place) != named_code) read.place = address(point.place);
       read.stack = point.stack == none
                        ? no_index
                        : checked(stacks_, point.stack, "switch points name no stack");
     }
-    for (size_t i = 0; i < point.enabled_count; ++i)
-      read.enabled.push_back(enabled[point.first_enabled + i]);
+    for (size_t i = 0; i < point.enabled_count; ++i) {
+      const uint16_t one = enabled[point.first_enabled + i];
+      read.enabled.push_back(one & ~enabled_is_ready);
+      if ((one & enabled_is_ready) != 0) read.ready.push_back(read.enabled.back());
+    }
     const bool is_right = std::ranges::is_sorted(read.enabled) &&
                           point.thread < most_scheduled_threads &&
                           std::ranges::binary_search(read.enabled, read.chosen);

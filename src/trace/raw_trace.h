@@ -114,6 +114,8 @@ struct RawPoint {
   std::vector<uint32_t> enabled;
   RawAddress place{};  // of the object, when races are watched
   uint32_t stack = no_index;
+  std::vector<uint32_t> ready{};  // of `enabled`, where threads may be stalled
+  uint32_t time_us = 0;
 };
 
 struct RawStuckThread {

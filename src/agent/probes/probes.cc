@@ -4,7 +4,6 @@
 #include <link.h>
 #include <signal.h>
 
-#include "agent/clock.h"
 #include "agent/hooks/signal.h"
 #include "agent/probes/instruction.h"
 #include "agent/probes/probed_image.h"
@@ -17,6 +16,7 @@
 #include "agent/record/threads.h"
 #include "agent/schedule/accesses.h"
 #include "agent/schedule/scheduler.h"
+#include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
 namespace {
@@ -241,7 +241,7 @@ bool is_failure(const FailureSign& sign, const ucontext_t* context) {
 void record_visit(uint32_t site) {
   Event* event = next_event();
   if (event == nullptr) return;
-  const uint64_t now = now_ns();
+  const uint64_t now = traced_now();
   *event = {.enter_ns = now,
             .exit_ns = now,
             .object = 0,

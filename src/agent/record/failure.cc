@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include "agent/clock.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/stacks.h"
 #include "agent/record/threads.h"
+#include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
 namespace {
@@ -39,7 +39,7 @@ Failure* begin_failure(FailureKind kind, const StackSnapshot& stack) {
   if (failure == nullptr) return nullptr;
   failure->kind = kind;
   failure->thread = this_thread.number;
-  failure->at_ns = now_ns();
+  failure->at_ns = traced_now();
   write_stack(*failure, stack);
   return failure;
 }

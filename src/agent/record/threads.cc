@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agent/clock.h"
 #include "agent/hash.h"
 #include "agent/process.h"
 #include "agent/raw.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/stacks.h"
+#include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
 
@@ -115,7 +115,7 @@ void write_thread(uint32_t number, const Birth& birth) {
   thread.ordinal = birth.ordinal;
   thread.first_chunk = none;
   thread.handle = pthread_self();
-  thread.started_ns = now_ns();
+  thread.started_ns = traced_now();
   thread.state.store(2);
 }
 
@@ -143,7 +143,7 @@ void end_thread(void* rounds) {
   if (this_thread.was_late) late_thread_ended();
   if (this_thread.number != none) {
     Thread& thread = memory().threads[this_thread.number];
-    thread.ended_ns.store(now_ns());
+    thread.ended_ns.store(traced_now());
     thread.state.store(3);
   }
   if (this_thread.extra != nullptr)

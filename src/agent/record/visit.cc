@@ -8,6 +8,7 @@
 #include "agent/record/sites.h"
 #include "agent/record/stacks.h"
 #include "agent/record/threads.h"
+#include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
 namespace {
@@ -88,7 +89,7 @@ void Visit::enter_site(const Caller& caller, const Subject& subject) {
   if (here.any()) flags_ |= event_delayed;
   if (here.time_change() != nullptr) change_time(*here.time_change(), subject);
   if ((plan().flags & record_events) != 0) record_entry(caller, subject);
-  entered_ns_ = now_ns();
+  entered_ns_ = traced_now();
   if (event_ != nullptr) event_->enter_ns = entered_ns_;
 }
 
@@ -102,7 +103,7 @@ void Visit::record_entry(const Caller& caller, const Subject& subject) {
   event_ = next_event();
   if (event_ == nullptr) return;
   const uint8_t flags = flags_ | event_unfinished;
-  *event_ = {.enter_ns = now_ns(),
+  *event_ = {.enter_ns = traced_now(),
              .object = subject.object,
              .value = value_,
              .site = site_,
@@ -114,7 +115,7 @@ void Visit::record_entry(const Caller& caller, const Subject& subject) {
 void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_with) {
   const int error = errno;
   if (Guard guard; guard) {
-    const uint64_t now = now_ns();
+    const uint64_t now = traced_now();
     count_wait(*tally_, site_, now - entered_ns_);
     const Due here = due(Position::after);
     if (here.any()) flags_ |= event_delayed;

@@ -432,8 +432,11 @@ uint32_t write_enabled() {
   const auto& enabled = tables.enabled;
   const uint32_t first = enabled.used->load();
   if (first + state->candidate_count > enabled.count) return none;
-  for (uint32_t i = 0; i < state->candidate_count; ++i)
-    enabled[first + i] = static_cast<uint16_t>(state->candidates[i]);
+  for (uint32_t i = 0; i < state->candidate_count; ++i) {
+    const uint32_t thread = state->candidates[i];
+    const bool is_ready = state->threads[thread].enabled_since >= 0;
+    enabled[first + i] = static_cast<uint16_t>(thread | (is_ready ? enabled_is_ready : 0));
+  }
   enabled.used->store(first + state->candidate_count);
   return first;
 }
@@ -451,6 +454,7 @@ void write_point(const Participant& running, uint64_t number, uint32_t chosen) {
   const bool is_watched = running.next.api == probe_api && running.next.stack != 0;
   point.place = is_watched ? address_in(point.object, image_at(point.object)) : 0;
   point.stack = is_watched ? running.next.stack - 1 : none;
+  point.time_us = static_cast<uint32_t>(virtual_now() / 1000);
 }
 
 void digest(const Participant& chosen) {

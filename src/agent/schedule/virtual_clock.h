@@ -13,6 +13,12 @@ void begin_virtual_clock();
 // The time of a clock as the program is to see it.
 int64_t program_now(clockid_t clock);
 
+// When something happened, for traces: in the program's time, so that what it waited for in a
+// controlled run is as long as it was for the program.
+inline uint64_t traced_now() {
+  return static_cast<uint64_t>(program_now(CLOCK_MONOTONIC));
+}
+
 // A look at a clock by the program. Who looks again and again waits for time to pass.
 bool is_virtual(clockid_t clock);
 int64_t look_at_clock(clockid_t clock);

@@ -101,8 +101,16 @@ void Findings::keep(Found found) {
     *weaker = std::move(found);
 }
 
-void Findings::learn_machine_lateness(Duration left) {
-  if (std::exchange(asked_machine_, true) || !options_.measure_lateness) return;
+// Very little lateness is a flaw on every machine.
+bool Findings::depends_on_machine(const Found& found) const {
+  constexpr MachineLateness quiet{}, frantic{1h, 1h};
+  const Duration late = lateness_of(found);
+  return plausibility_of(late, limits_of(quiet)) != plausibility_of(late, limits_of(frantic));
+}
+
+void Findings::learn_machine_lateness(const Found& found, Duration left) {
+  if (asked_machine_ || !options_.measure_lateness || !depends_on_machine(found)) return;
+  asked_machine_ = true;
   if (left >= worth_a_probe) machine_lateness_ = options_.measure_lateness();
 }
 

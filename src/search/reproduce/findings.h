@@ -48,6 +48,7 @@ struct Found {
   Duration elapsed{};   // up to then
   Duration timeout{};
   bool passes_under_plan = false;
+  std::optional<Duration> likely_slack;  // what a schedule says of it, before it is measured
   std::optional<Slack> slack;
   std::vector<Dose> doses;
   bool is_refined = false;
@@ -90,14 +91,15 @@ class Findings {
   // By how late it must be to fail, and whether anybody has seen it.
   void judge(Found& found) const;
 
-  // Asks the machine once, if there is time for it.
-  void learn_machine_lateness(Duration left);
+  // Asks the machine once, if the answer matters and there is time for it.
+  void learn_machine_lateness(const Found& found, Duration left);
   LatenessLimits limits() const { return limits_of(machine_lateness_.value_or(MachineLateness{})); }
 
  private:
   Duration lateness_of(const Found& found) const;
   bool is_long(const Found& found) const { return lateness_of(found) > limits().overloaded; }
   bool was_seen(const std::string& signature) const;
+  bool depends_on_machine(const Found& found) const;
   std::optional<Plausibility> plausibility_by_lateness(const Found& found) const;
 
   const HuntOptions& options_;

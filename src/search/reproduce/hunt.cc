@@ -184,11 +184,13 @@ void keep(Hunt& hunt, Found found) {
 
 Confirmation::Runs Hunt::confirming(const Trial& trial, const Found& found) {
   Confirmation::Runs runs;
-  runs.with_plan = [&]() -> std::optional<bool> {
-    if (times_.expected(trial) > runner_.left()) return std::nullopt;
-    const auto seen = runner_.run(trial, Purpose::confirm, {found.timeout, runner_.left()});
-    if (!seen) return std::nullopt;
-    return goal_.is_again(trial, found.outcome.signature, seen->result);
+  runs.with_plan = [&, made = std::vector<ExperimentResult>{}]() mutable -> std::optional<bool> {
+    if (made.empty()) made = run_some(trial, Purpose::confirm, found.timeout);
+    if (made.empty()) return std::nullopt;
+    const bool is_again = goal_.is_again(trial, found.outcome.signature, made.back());
+    made.pop_back();
+    if (is_again) try_company(trial);  // what never comes back is not worth a plain run
+    return is_again;
   };
   runs.without_plan = [&](int wanted) {
     while (base_.runs() < wanted && profile_.average <= runner_.left())
@@ -198,6 +200,62 @@ Confirmation::Runs Hunt::confirming(const Trial& trial, const Found& found) {
   };
   runs.has_ended = [this] { return runner_.has_ended(); };
   return runs;
+}
+
+namespace {
+
+constexpr int most_at_once = 2;
+constexpr int least_waiting = 3;  // times as long as it computes
+constexpr Duration noise_in_company = std::chrono::milliseconds(10);
+
+// Whether a run that takes this long does little but wait.
+bool mostly_waits(const Profile& profile, Duration run_time) {
+  return std::ranges::all_of(profile.runs, [&](const ExperimentResult& run) {
+    return least_waiting * (run.process.user_cpu + run.process.system_cpu) <= run_time;
+  });
+}
+
+}  // namespace
+
+// Runs without the plan are needed anyway. When company shows in them, they say nothing, and the
+// test is run alone from then on: it may have a port or a file of its own.
+void Hunt::try_company(const Trial& trial) {
+  if (tried_company_ || base_.runs() > 0 || profile_.failures() > 0 || trial.plan.schedule ||
+      runner_.left() < options_.budget / 2 || !mostly_waits(profile_, times_.expected(trial)))
+    return;
+  tried_company_ = true;
+  std::vector<Outcome> outcomes;
+  Duration longest{};
+  const int made =
+      runner_.run_series(base_.plain(), Purpose::baseline, times_.limit_for(base_.plain()),
+                         {Confirmation::group_of_runs, most_at_once}, [&](const Observation& seen) {
+                           outcomes.push_back(seen.result.outcome);
+                           longest = std::max(longest, seen.result.process.duration);
+                           return seen.result.outcome.failed();
+                         });
+  const bool is_welcome = made == Confirmation::group_of_runs &&
+                          outcomes.size() == static_cast<size_t>(made) &&
+                          std::ranges::none_of(outcomes, &Outcome::failed) &&
+                          longest <= profile_.longest * 5 / 4 + noise_in_company;
+  if (!is_welcome) return;
+  at_once_ = most_at_once;
+  for (Outcome& outcome : outcomes) base_.add(std::move(outcome));
+}
+
+std::vector<ExperimentResult> Hunt::run_some(const Trial& trial, Purpose purpose,
+                                             Duration timeout) {
+  std::vector<ExperimentResult> made;
+  const bool has_time = runner_.left() > most_at_once * timeout;
+  if (at_once_ > 1 && has_time && mostly_waits(profile_, times_.expected(trial))) {
+    runner_.run_series(trial, purpose, timeout, {at_once_, at_once_}, [&](const Observation& seen) {
+      made.push_back(seen.result);
+      return false;
+    });
+  } else if (times_.expected(trial) <= runner_.left()) {
+    if (auto seen = runner_.run(trial, purpose, {timeout, runner_.left()}))
+      made.push_back(std::move(seen->result));
+  }
+  return made;
 }
 
 bool Hunt::confirm(const Trial& trial, const Observation& hit) {

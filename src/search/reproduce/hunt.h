@@ -72,6 +72,10 @@ class Hunt {
   // candidate.
   std::optional<ExperimentResult> look(const Plan& plan);
 
+  // Fresh runs of a trial: one, or as many as can be made side by side. None when there is no time.
+  std::vector<ExperimentResult> run_some(const Trial& trial, TrialEnded::Purpose purpose,
+                                         Duration timeout);
+
   // Found what was wanted, out of budget, stopped, or broken.
   bool over() const;
   // No time is left to search; what is reserved is for confirming and measuring what was found.
@@ -81,6 +85,7 @@ class Hunt {
   bool measure_base();
   bool is_affordable(const Trial& trial);
   Confirmation::Runs confirming(const Trial& trial, const Found& found);
+  void try_company(const Trial& trial);
 
   const HuntOptions options_;
   Profile profile_;
@@ -90,6 +95,8 @@ class Hunt {
   BaseRate base_;
   Findings findings_;
   Coverage coverage_;
+  int at_once_ = 1;
+  bool tried_company_ = false;
 };
 
 // Runs that failed as wanted, of those that were made late or scarce and of those that were not.

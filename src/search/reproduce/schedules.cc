@@ -4,7 +4,7 @@
 
 #include "search/reproduce/strategy.h"
 #include "search/schedule/explore.h"
-#include "search/schedule/reduction.h"
+#include "search/schedule/free_run.h"
 
 namespace unflake {
 namespace {
@@ -14,13 +14,17 @@ using namespace std::chrono_literals;
 // Delays find in a few runs what only lateness can cause, so that they are not kept waiting.
 constexpr int share_of_first_search = 6;
 constexpr Duration longest_first_search = 5s;
+constexpr uint64_t most_for_reduction = 300;  // runs; a sentence is not worth seconds
+constexpr size_t most_late_visits = 4;        // that are tried as delays
 
 ExploreOptions options_for(const Hunt& hunt) {
   ExploreOptions options;
   options.plan = hunt.base_plan();
   options.seed = hunt.options().seed;
   options.rates = false;
+  options.most_for_reduction = most_for_reduction;
   options.limits.timeout = hunt.times().until_it_hangs();
+  options.limits.at_once = 1;  // nobody knows yet whether the test bears company
   return options;
 }
 
@@ -55,13 +59,46 @@ bool keep_orders(Hunt& hunt, const Trial& plain, const ExploreReport::Found& fou
          hunt.findings().has_reliable();
 }
 
+// What is more than enough under control may be little on free cores, where others are late too.
+Duration generous(Duration late) {
+  return std::chrono::ceil<std::chrono::milliseconds>(2 * late + 20ms);
+}
+
+bool keep_delays(Hunt& hunt, const Trial& plain, const std::vector<LateVisit>& late) {
+  Trial delayed = plain;
+  delayed.why.clear();
+  for (const LateVisit& visit : late) {
+    delayed.plan.interventions.push_back(visit.delay);
+    delayed.plan.interventions.back().duration = generous(visit.delay.duration);
+    delayed.why += (delayed.why.empty() ? "" : "; ") + visit.why;
+  }
+  if (!try_and_confirm(hunt, delayed) || !hunt.findings().has_reliable()) return false;
+  for (Found& found : hunt.found())
+    if (text_of(found.trial) == text_of(delayed)) found.likely_slack = late.front().delay.duration;
+  return true;
+}
+
+// Where a schedule has made a thread late, a delay does so on free cores: each alone, then
+// together.
+bool keep_lateness(Hunt& hunt, const Trial& plain, const ExploreReport& report) {
+  const ExploreReport::Found& found = *report.found;
+  if (found.stall == Duration::zero()) return false;
+  std::vector<LateVisit> late = late_visits(*found.trace, *report.undisturbed);
+  std::erase_if(late, [latest = late.empty() ? 0us : late.front().delay.duration](
+                          const LateVisit& one) { return one.delay.duration < latest / 2; });
+  if (late.size() > most_late_visits) late.resize(most_late_visits);
+  for (const LateVisit& one : late)
+    if (keep_delays(hunt, plain, {one})) return true;
+  return late.size() > 1 && keep_delays(hunt, plain, late);
+}
+
 void search(Hunt& hunt, const ExploreOptions& options) {
   const auto report = explore(hunt.runner(), options);
   if (!report) return;
   count(hunt.coverage(), *report);
   if (!report->found || report->found->came_back == 0) return;
   const Trial plain{hunt.base_plan(), {}, reason_of(*report->found)};
-  if (keep_orders(hunt, plain, *report->found)) return;
+  if (keep_orders(hunt, plain, *report->found) || keep_lateness(hunt, plain, *report)) return;
   Trial controlled = plain;
   controlled.plan.schedule = report->found->schedule;
   try_and_confirm(hunt, controlled);

@@ -147,11 +147,14 @@ class Measuring {
   Measuring(Hunt& hunt, const Found& found, Duration until)
       : hunt_(hunt), found_(found), until_(until) {}
 
-  // Whether it comes. Nothing when there is no time left.
-  std::optional<bool> comes(const Trial& trial) {
-    const auto seen = run(trial, until_);
-    if (!seen) return std::nullopt;
-    return is_again(trial, *seen);
+  // Whether it comes, in as many runs as are made at once; none when there is no time left.
+  std::vector<bool> come(const Trial& trial) {
+    std::vector<bool> all;
+    if (hunt_.runner().elapsed() + hunt_.times().expected(trial) > until_) return all;
+    for (const ExperimentResult& result :
+         hunt_.run_some(trial, TrialEnded::Purpose::dose, found_.timeout))
+      all.push_back(hunt_.goal().is_again(trial, found_.outcome.signature, result));
+    return all;
   }
 
   // How late the plan makes the thread that it delays most until the failure comes, in a run in
@@ -205,8 +208,11 @@ int runs_to_keep(const Count& plain) {
 // Takes the smaller plan when the failure always comes with it, too.
 bool keep_if_enough(Measuring& measuring, Found& found, const Trial& smaller) {
   const int runs = runs_to_keep(found.without_plan);
-  for (int i = 0; i < runs; ++i)
-    if (!measuring.comes(smaller).value_or(false)) return false;
+  for (int made = 0; made < runs;) {
+    const std::vector<bool> came = measuring.come(smaller);
+    if (came.empty() || std::ranges::count(came, false) > 0) return false;
+    made += static_cast<int>(came.size());
+  }
   found.trial = smaller;
   found.with_plan = {runs, runs};
   return true;
@@ -345,8 +351,19 @@ class Titration {
     return dose;
   }
 
+  // Just above and just below what a schedule says.
+  std::optional<Duration> next_by_schedule() const {
+    if (!found_.likely_slack) return std::nullopt;
+    const Duration above = times(*found_.likely_slack, 1.05);
+    const Duration below = times(*found_.likely_slack, 0.97);
+    if (passes_ < above && above < fails_) return above;
+    if (passes_ < below && below < fails_) return below;
+    return std::nullopt;
+  }
+
   // Down in big steps at first: generous delays are far above the slack.
   Duration next_by_size() const {
+    if (const auto dose = next_by_schedule()) return *dose;
     if (passes_ == Duration::zero()) return std::max<Duration>(fails_ / 4, finest / 2);
     const double ratio = static_cast<double>(fails_.count()) / static_cast<double>(passes_.count());
     return Duration(std::llround(static_cast<double>(passes_.count()) * std::sqrt(ratio)));
@@ -358,9 +375,9 @@ class Titration {
     SequentialTest test(0.3, 0.7, 0.05, most_runs_per_dose);
     while (test.verdict() == SequentialTest::Verdict::undecided) {
       const bool has_time = hunt_.runner().elapsed() - began_ < longest_measurement;
-      const auto comes = has_time ? measuring_.comes(trial) : std::nullopt;
-      if (!comes) break;
-      test.add(*comes);
+      const std::vector<bool> came = has_time ? measuring_.come(trial) : std::vector<bool>{};
+      if (came.empty()) break;
+      for (const bool one : came) test.add(one);
     }
     if (test.runs() > 0) note(delay, {test.hits(), test.runs()});
     if (test.verdict() == SequentialTest::Verdict::undecided) return false;

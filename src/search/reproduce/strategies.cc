@@ -36,9 +36,7 @@ void refine(Hunt& hunt, Found& found, Duration time) {
   hunt.runner().teller().begin(
       "slack",
       "leaving out what the failure does not need, then the smallest delay that is enough");
-  const Duration ends = hunt.runner().elapsed() + time;
-  hunt.findings().learn_machine_lateness(hunt.runner().left());
-  const Duration now = hunt.runner().elapsed();
+  const Duration now = hunt.runner().elapsed(), ends = now + time;
   if (found.trial.plan.schedule) return take_stall(found);
   // Orders were made few where every run can be repeated; five runs in a row would prove less.
   if (longest_delay(found.trial.plan) > Duration::zero())
@@ -79,6 +77,7 @@ void refine(Hunt& hunt) {
   for (Found& found : hunt.found()) {
     if (std::exchange(found.is_refined, true)) continue;
     if (!hunt.runner().has_ended()) refine(hunt, found, hunt.runner().left() / left--);
+    hunt.findings().learn_machine_lateness(found, hunt.runner().left());
     hunt.findings().judge(found);
   }
 }

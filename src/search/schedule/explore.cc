@@ -18,10 +18,9 @@ using Purpose = TrialRunner::Purpose;
 // After so many schedules without a new order, the next one shows one in at most 1 % of cases, with
 // a confidence of 95 %.
 constexpr uint64_t enough_without_new = 300;
-constexpr uint64_t first_quota = 100;  // schedules of a level in the first round
+constexpr uint64_t first_quota = 40;  // schedules of a level in the first round
 constexpr uint64_t more_in_each_round = 4;
-constexpr uint64_t repeats = 5;  // of a failing schedule
-constexpr uint64_t runs_for_reduction = 1500;
+constexpr uint64_t repeats = 5;         // of a failing schedule
 constexpr uint64_t runs_for_rate = 50;  // of each sampler
 constexpr Duration longest_for_rates = 10s;
 constexpr int most_preemptions = 2;
@@ -86,6 +85,7 @@ class ScheduleSearch {
 
   void search(const ScheduleRun& profile) {
     add_levels(profile);
+    report_.undisturbed = profile.result.trace;
     report_.threads = profile_of(profile.trace()).threads;
     report_.switch_points = profile.controlled().points_in_all;
     report_.shared_objects = profile_of(profile.trace()).shared.size();
@@ -266,7 +266,8 @@ class ScheduleSearch {
       failing = *plain;
     lessen_stall(failing);
     step("the fewest exchanges of threads that it takes");
-    const Reduction reduction = reduce(run_for(runs_.left() / 2), failing, runs_for_reduction);
+    const Reduction reduction =
+        reduce(run_for(runs_.left() / 2), failing, options_.most_for_reduction);
     describe(reduction);
     if (options_.rates) measure_rates(reduction.run.schedule);
   }

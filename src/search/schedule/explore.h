@@ -15,9 +15,10 @@ struct ExploreOptions {
   Duration longest_stall{std::chrono::milliseconds(100)};
   uint64_t most_exhaustive = 10'000;
   bool exhaustive = true;
-  Plan plan;             // what else is told to the agent
-  bool accesses = true;  // exchange threads at memory accesses, too
-  bool rates = true;     // measure how often samplers find what was found
+  Plan plan;                           // what else is told to the agent
+  bool accesses = true;                // exchange threads at memory accesses, too
+  bool rates = true;                   // measure how often samplers find what was found
+  uint64_t most_for_reduction = 1500;  // runs that make the schedule small
 };
 
 // Whether a test fails, in the way that the runner is after, under any schedule: samplers in turn,

@@ -6,8 +6,6 @@
 #include <map>
 #include <set>
 
-#include "trace/happens_before.h"
-
 namespace unflake {
 namespace {
 
@@ -581,81 +579,6 @@ std::string thread_text(const Trace& trace, ThreadNumber thread) {
   const TracedThread* traced = scheduled_thread(trace, thread);
   if (traced != nullptr && !traced->name.text.empty()) return traced->name.text;
   return fmt::format("thread {}", thread);
-}
-
-namespace {
-
-constexpr Duration longest_hold = std::chrono::seconds(5);
-
-// One side of an order: which visit of the call it is, and which of the call's points.
-struct PlacedVisit {
-  uint64_t nth = 1;
-  bool is_first = true, is_last = true;
-};
-
-PlacedVisit placed(const Trace& trace, ThreadNumber thread, const SiteName& site, uint64_t visit) {
-  const auto is_here = [&](uint32_t number) {
-    return number < trace.sites.size() && trace.sites[number].name == site;
-  };
-  uint64_t points = 0, calls = 0;
-  for (const SwitchPoint& point : trace.controlled->points)
-    points += point.thread == thread && is_here(point.site);
-  for (const TracedVisits& visits : trace.visits)
-    if (visits.thread == trace.controlled->threads[thread] && is_here(visits.site))
-      calls += visits.visits;
-  if (calls == 0 || points <= calls) return {visit, true, true};
-  if (points % calls != 0) return {(visit * calls + points - 1) / points, true, true};
-  const uint64_t each = points / calls, part = (visit - 1) % each;
-  return {(visit - 1) / each + 1, part == 0, part + 1 == each};
-}
-
-bool has_other_side(const SiteName& site) {
-  return !site.api.empty() || (site.file.empty() && site.offset > 0);
-}
-
-// Its first point is passed when it begins to wait.
-bool is_wait(const SiteName& site) {
-  return site.api.find("wait") != std::string::npos;
-}
-
-std::optional<Intervention> at_site_in(const Trace& trace, ThreadNumber number,
-                                       const SiteName& site) {
-  const TracedThread* thread = scheduled_thread(trace, number);
-  if (thread == nullptr || site == SiteName()) return std::nullopt;
-  Intervention what;
-  what.site = site;
-  what.threads = Intervention::Threads::named;
-  what.thread = thread->name;
-  what.executable = executable_of(trace, *thread);
-  return what;
-}
-
-}  // namespace
-
-std::vector<Intervention> as_interventions(const std::vector<OrderConstraint>& orders,
-                                           const Trace& trace) {
-  using Position = Intervention::Position;
-  std::vector<Intervention> all;
-  for (const OrderConstraint& order : orders) {
-    auto passed = at_site_in(trace, order.other, order.other_site);
-    auto waits = at_site_in(trace, order.thread, order.site);
-    if (!passed || !waits) return {};
-    const PlacedVisit first = placed(trace, order.other, order.other_site, order.other_visit);
-    const PlacedVisit then = placed(trace, order.thread, order.site, order.visit);
-    passed->action = Intervention::Action::watch;
-    const bool only_begins = is_wait(order.other_site) && !first.is_last;
-    if (has_other_side(order.other_site) && !only_begins) passed->position = Position::after;
-    waits->action = Intervention::Action::hold;
-    waits->duration = longest_hold;
-    waits->visits = Intervention::Visits::only_nth;
-    waits->nth = then.nth;
-    if (!then.is_first && has_other_side(order.site)) waits->position = Position::after;
-    waits->until = all.size();
-    waits->count = first.nth;
-    all.push_back(std::move(*passed));
-    all.push_back(std::move(*waits));
-  }
-  return all;
 }
 
 std::vector<std::string> deadlock_sentences(const Trace& trace) {

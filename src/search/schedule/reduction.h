@@ -36,14 +36,6 @@ struct Reduction {
 // a budget of runs with what it has.
 Reduction reduce(const RunSchedule& run, const ScheduleRun& failing, uint64_t most_runs);
 
-// The same orders for a run that nobody controls: for each, a watch of what comes first and a hold
-// of what comes then. None when the trace does not know one of the threads.
-//
-// Under control a call may be several points, before and after it; visits are translated to those
-// of the call, exactly where all its calls by that thread had equally many points.
-std::vector<Intervention> as_interventions(const std::vector<OrderConstraint>& orders,
-                                           const Trace& trace);
-
 // "main waits at left.cc:1 (pthread_mutex_lock) for what main.cc:2#1 holds"
 std::vector<std::string> deadlock_sentences(const Trace& trace);
 

@@ -7,7 +7,6 @@
 namespace unflake {
 namespace {
 
-constexpr int most_at_once = 1024;                          // the executor has fewer slots
 constexpr Duration longest_look = std::chrono::minutes(1);  // at every instruction
 
 // The test ran, but not under control: what the agent said about it.
@@ -75,7 +74,7 @@ void ScheduleRuns::run_each(const Next& next, const Take& take) {
   const Duration timeout =
       std::clamp(left(), Duration{std::chrono::milliseconds(1)}, limits_.timeout);
   runner_.run_each(
-      Purpose::candidate, timeout, most_at_once,
+      Purpose::candidate, timeout, limits_.at_once,
       [&]() -> std::optional<Trial> {
         const auto schedule = goes_on && !is_over() ? next() : std::nullopt;
         return schedule ? std::optional(trial(*schedule)) : std::nullopt;

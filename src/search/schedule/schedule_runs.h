@@ -25,6 +25,7 @@ struct ScheduleRun {
 struct ScheduleLimits {
   Duration budget{std::chrono::minutes(1)};
   Duration timeout{std::chrono::seconds(60)};
+  int at_once = 1024;  // as the executor has slots
 };
 
 // Makes controlled runs, counts them, and keeps to its part of the runner's budget.

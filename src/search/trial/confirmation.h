@@ -19,6 +19,7 @@ class BaseRate {
 
   // One more. False: it could not be made, or had no time to end.
   bool add(const TrialLimit& limit);
+  void add(Outcome outcome) { outcomes_.push_back(std::move(outcome)); }
 
   const Trial& plain() const { return plain_; }
   const std::vector<Outcome>& outcomes() const { return outcomes_; }
