@@ -95,12 +95,13 @@ const std::map<std::string, Question>& questions() {
        [](Store& s) { need(s.count_runs(GeneratedHistory::flaky_test(), "", last_month(s))); }},
       {"count_runs, run very often, ever",
        [](Store& s) { need(s.count_runs(GeneratedHistory::busy_test(), "", {})); }},
-      {"flaky_failures, a month", [](Store& s) { need(s.flaky_failures(last_month(s), 50)); }},
-      {"flaky_failures, ever", [](Store& s) { need(s.flaky_failures({}, 50)); }},
-      {"prevalence, a month", [](Store& s) { need(s.prevalence(last_month(s))); }},
-      {"prevalence, ever", [](Store& s) { need(s.prevalence({})); }},
-      {"lifecycle", [](Store& s) { need(s.lifecycle({})); }},
-      {"causes", [](Store& s) { need(s.causes()); }},
+      {"flaky_failures, a month",
+       [](Store& s) { need(s.lifecycle().flaky_failures(last_month(s), 50)); }},
+      {"flaky_failures, ever", [](Store& s) { need(s.lifecycle().flaky_failures({}, 50)); }},
+      {"prevalence, a month", [](Store& s) { need(s.lifecycle().prevalence(last_month(s))); }},
+      {"prevalence, ever", [](Store& s) { need(s.lifecycle().prevalence({})); }},
+      {"lifecycle", [](Store& s) { need(s.lifecycle().steps({})); }},
+      {"causes", [](Store& s) { need(s.lifecycle().causes()); }},
   };
   return all;
 }

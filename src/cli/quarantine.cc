@@ -184,7 +184,7 @@ void QuarantineDesk::note(const std::vector<LifecycleStep>& steps) const {
   auto store = open_store(history);
   Result<void> noted = store ? Result<void>() : Result<void>(store.error());
   for (const LifecycleStep& step : steps)
-    if (noted) noted = (*store)->note(step);
+    if (noted) noted = (*store)->lifecycle().note(step);
   if (!noted)
     fmt::print(stderr, "unflake: the history does not know of this: {}\n",
                to_string(noted.error()));
@@ -309,8 +309,8 @@ Result<ListedEntry> looked_up(const QuarantineEntry& entry, const QuarantineDesk
   const auto past = past_of(*store, entry);
   if (!past) return past.error();
   listed.past = *past;
-  const auto builds = store->count_suppressed_builds(entry.test, entry.signature,
-                                                     {TimePoint(entry.since), TimePoint::max()});
+  const auto builds = store->lifecycle().count_suppressed_builds(
+      entry.test, entry.signature, {TimePoint(entry.since), TimePoint::max()});
   if (!builds) return builds.error();
   listed.suppressed_builds = *builds;
   LiftRule rule;

@@ -91,7 +91,7 @@ class Addition {
       return usage_error(
           fmt::format("the history has no failure of {}", printable(to_string(test_))), "",
           "name the failure with --signature");
-    const auto flaky = store_->flaky_failures({}, most_failures);
+    const auto flaky = store_->lifecycle().flaky_failures({}, most_failures);
     if (!flaky) return flaky.error();
     const FlakyFailure* newest = nullptr;
     for (const FlakyFailure& failure : *flaky)
@@ -238,7 +238,7 @@ class Addition {
 
   std::string past_of(const std::string& signature) {
     if (!store_) return "";
-    const auto steps = store_->lifecycle({});
+    const auto steps = store_->lifecycle().steps({});
     if (!steps) return "";
     const std::string past = past_quarantine(*steps, test_, signature);
     if (past.empty()) return "";

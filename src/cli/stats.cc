@@ -91,7 +91,7 @@ Result<std::vector<std::string>> projects_of(const StatsCommand& command,
   if (!command.all_projects) return std::vector<std::string>{address.project};
   auto store = open_store_to_read(address);
   if (!store) return store.error();
-  const auto rows = (*store)->prevalence({});
+  const auto rows = (*store)->lifecycle().prevalence({});
   if (!rows) return rows.error();
   std::vector<std::string> names;
   for (const Prevalence& row : *rows)
