@@ -98,9 +98,10 @@ Result<std::unique_ptr<OneTest>> OneTest::find_each(const OneTestOptions& option
 }
 
 void OneTest::choose(size_t number) {
-  clean_up();
+  fixtures_.reset();
   test_ = selected_[number];
-  fixtures_ = with_fixtures({test_}, all_);
+  fixtures_ =
+      std::make_unique<FixtureRuns>(*executor_, events_, limits_, with_fixtures({test_}, all_));
   runner_ = std::make_unique<TrialRunner>(*executor_, test_, events_);
 }
 
@@ -129,19 +130,8 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
   target_ = tests->target;
   all_ = std::move(tests->all);
   selected_ = std::move(tests->selected);
-  timeout_ = options.timeout;
-  default_timeout_ = config->settings.timeout.value_or(10min);
+  limits_ = {options.timeout, config->settings.timeout.value_or(10min)};
   return {};
-}
-
-OneTest::~OneTest() {
-  clean_up();
-}
-
-void OneTest::clean_up() {
-  for (const PlannedTest& fixture : fixtures_)
-    if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup) (void)run_fixture(fixture);
-  is_set_up_ = false;
 }
 
 namespace {
@@ -154,24 +144,25 @@ Result<ExperimentResult> result_of(std::optional<Observation> seen, const TrialR
 
 }  // namespace
 
-Result<ExperimentResult> OneTest::run_fixture(const PlannedTest& fixture) {
-  TrialRunner runner(*executor_, fixture.test, events_);
+FixtureRuns::~FixtureRuns() {
+  for (const PlannedTest& fixture : planned_)
+    if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup) (void)run(fixture);
+}
+
+Result<ExperimentResult> FixtureRuns::run(const PlannedTest& fixture) {
+  TrialRunner runner(executor_, fixture.test, events_);
   const bool is_setup = fixture.role == PlannedTest::Role::setup;
   const Trial trial{{}, {}, is_setup ? "sets up a fixture" : "cleans up a fixture"};
-  TrialLimit limit{timeout_of(*fixture.test)};
+  TrialLimit limit{limits_.of(*fixture.test)};
   limit.keep_leftovers = is_setup;
   return result_of(runner.run(trial, TrialEnded::Purpose::fixture, limit), runner);
 }
 
-Duration OneTest::timeout_of(const Test& test) const {
-  return timeout_.value_or(test.timeout.value_or(default_timeout_));
-}
-
-Result<void> OneTest::set_up() {
+Result<void> FixtureRuns::set_up() {
   if (std::exchange(is_set_up_, true)) return {};
-  for (const PlannedTest& fixture : fixtures_) {
+  for (const PlannedTest& fixture : planned_) {
     if (fixture.role != PlannedTest::Role::setup) continue;
-    const auto result = run_fixture(fixture);
+    const auto result = run(fixture);
     if (!result) return result.error();
     if (result->outcome.failed())
       return usage_error("a fixture that the test needs cannot be set up",
