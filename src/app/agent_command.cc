@@ -64,6 +64,10 @@ void OneTestOptions::add_to(CommandLine& line) {
   line.option("--function", functions, "this function's entry is a site too; may be repeated")
       .one_at_a_time();
   line.flag("--system", system_calls, "also calls that system libraries make for themselves");
+  add_recording_to(line);
+}
+
+void OneTestOptions::add_recording_to(CommandLine& line) {
   line.option("--color", colour, "auto, always or never").one_of({"auto", "always", "never"});
   history.add_recording_to(line);
   configuration.add_to(line);
@@ -107,30 +111,29 @@ void OneTest::choose(size_t number) {
 
 Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
                              const Accept& accept) {
-  const auto project = find_project();
-  if (!project) return project.error();
-  const auto config = options.configuration.load(*project);
-  if (!config) return config.error();
-  history_ = options.history.address(*project, *config);
+  auto known = options.configuration.find();
+  if (!known) return known.error();
+  project_ = std::move(known->project);
+  const Config& config = known->config;
+  history_ = options.history.address(project_, config);
   LocalOptions local;
   local.jobs = options.slots;
-  local.grace = config->settings.grace.value_or(local.grace);
-  local.project_code = project_code_ = config->code.rules(project->root);
+  local.grace = config.settings.grace.value_or(local.grace);
+  local.project_code = project_code_ = config.code.rules(project_.root);
   functions_ = options.functions;
-  functions_.insert(functions_.end(), config->code.functions.begin(), config->code.functions.end());
+  functions_.insert(functions_.end(), config.code.functions.begin(), config.code.functions.end());
   auto executor = LocalExecutor::create(local, interrupts_);
   if (!executor) return executor.error();
   executor_ = std::move(*executor);
-  auto tests = select_tests(options.target, words, config->settings.target.value_or(""), *project,
+  auto tests = select_tests(options.target, words, config.settings.target.value_or(""), project_,
                             find_target_in(history_), *executor_);
   if (!tests) return tests.error();
   if (accept && tests->selected.size() > 1)
     std::erase_if(tests->selected, [&](const auto& test) { return !accept(*test); });
-  project_ = *project;
   target_ = tests->target;
   all_ = std::move(tests->all);
   selected_ = std::move(tests->selected);
-  limits_ = {options.timeout, config->settings.timeout.value_or(10min)};
+  limits_ = {options.timeout, config.settings.timeout.value_or(10min)};
   return {};
 }
 

@@ -32,6 +32,8 @@ struct OneTestOptions {
   size_t slots = 1;  // runs that may be made at once
 
   void add_to(CommandLine& line);
+  // Without what selects the test and its sites: for a command that has these from a file.
+  void add_recording_to(CommandLine& line);
   // The groups of timing APIs that are left out.
   Result<std::vector<std::string>> groups_off() const;
 };

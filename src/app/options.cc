@@ -154,6 +154,14 @@ Result<Config> ConfigOptions::load(const Project& project) const {
   return load_config(file(project), profile, path.empty());
 }
 
+Result<ConfiguredProject> ConfigOptions::find() const {
+  auto project = find_project();
+  if (!project) return project.error();
+  auto config = load(*project);
+  if (!config) return config.error();
+  return ConfiguredProject{std::move(*project), std::move(*config)};
+}
+
 void TargetOptions::add_to(CommandLine& line) {
   line.option("target", words,
               "TARGET [NAME-OR-GLOB...]: a test executable or a CTest build folder, then the "

@@ -388,14 +388,13 @@ int history_command(const Words& words) {
   command.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
 
-  const auto project = find_project();
-  if (!project) return report_error(project.error());
-  const auto config = command.configuration.load(*project);
-  if (!config) return report_error(config.error());
-  auto store = open_store_to_read(command.history.address(*project, *config));
+  const auto known = command.configuration.find();
+  if (!known) return report_error(known.error());
+  const auto& [project, config] = *known;
+  auto store = open_store_to_read(command.history.address(project, config));
   if (!store) return report_error(store.error());
   Page page;
-  const auto shown = show_what(page, **store, command, words, *project);
+  const auto shown = show_what(page, **store, command, words, project);
   const int written = page.write_out();
   return shown ? written : report_error(shown.error());
 }

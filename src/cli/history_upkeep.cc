@@ -213,13 +213,12 @@ int history_prune_command(const Words& words) {
   command.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
 
-  const auto project = find_project();
-  if (!project) return report_error(project.error());
-  const auto config = command.configuration.load(*project);
-  if (!config) return report_error(config.error());
-  inherit(command.retention, config->history.retention);
+  const auto known = command.configuration.find();
+  if (!known) return report_error(known.error());
+  const auto& [project, config] = *known;
+  inherit(command.retention, config.history.retention);
   Page page;
-  const auto pruned = prune(page, command, command.history.address(*project, *config));
+  const auto pruned = prune(page, command, command.history.address(project, config));
   const int written = page.write_out();
   return pruned ? written : report_error(pruned.error());
 }
@@ -397,11 +396,10 @@ int transfer(const Words& words, const char* name, const char* help,
   command.history.add_to(line);
   command.configuration.add_to(line);
   if (const auto done = line.parse(words)) return *done;
-  const auto project = find_project();
-  if (!project) return report_error(project.error());
-  const auto config = command.configuration.load(*project);
-  if (!config) return report_error(config.error());
-  const auto code = run(command, command.history.address(*project, *config));
+  const auto known = command.configuration.find();
+  if (!known) return report_error(known.error());
+  const auto& [project, config] = *known;
+  const auto code = run(command, command.history.address(project, config));
   return code ? *code : report_error(code.error());
 }
 

@@ -299,7 +299,6 @@ Result<int> add(const QuarantineDesk& desk, const AddWords& words) {
 }  // namespace
 
 int quarantine_add(const Words& words) {
-  QuarantineWords common;
   AddWords add_words;
   CommandLine line("quarantine add", help);
   line.option("test", add_words.test, "target:name, or a name that only one has").required();
@@ -310,12 +309,7 @@ int quarantine_add(const Words& words) {
   line.option("--days", add_words.days, "for how long [30]").between(0, most_days);
   line.option("--expires", add_words.expires, "the last day").takes("DAY");
   line.flag("--force", add_words.force, "though the test seems to be broken");
-  common.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-  const auto desk = open_desk(common);
-  if (!desk) return report_error(desk.error());
-  const auto code = add(*desk, add_words);
-  return code ? *code : report_error(code.error());
+  return act_at_desk(line, words, [&](const auto& desk) { return add(desk, add_words); });
 }
 
 }  // namespace unflake

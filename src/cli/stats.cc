@@ -156,15 +156,13 @@ Result<int> show(const StatsCommand& command, const Study& study) {
 }
 
 Result<int> run(const StatsCommand& command) {
-  const auto project = find_project();
-  if (!project) return project.error();
-  const auto config = command.configuration.load(*project);
-  if (!config) return config.error();
+  const auto known = command.configuration.find();
+  if (!known) return known.error();
+  const auto& [project, config] = *known;
   if (!command.html.empty())
     if (auto ready = prepare_output_file(command.html); !ready) return ready.error();
-  CommitReader commits(*project);
-  const auto study =
-      study_of(command, *project, command.history.address(*project, *config), commits);
+  CommitReader commits(project);
+  const auto study = study_of(command, project, command.history.address(project, config), commits);
   if (commits.stop_signal() != 0) return exit_code_of_signal(commits.stop_signal());
   if (!study) return study.error();
   return show(command, *study);
