@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "suite/ctest.h"
+#include "suite/frameworks.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,7 +1,7 @@
 #include "search/schedule/explore.h"
 #include "cli/commands.h"
 #include "cli/schedule_search.h"
-#include "report/explore_text.h"
+#include "report/search_text.h"
 #include "util/text.h"
 
 namespace unflake {

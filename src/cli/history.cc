@@ -6,7 +6,7 @@
 
 #include "app/command_line.h"
 #include "app/options.h"
-#include "cli/history.h"
+#include "cli/commands.h"
 #include "report/layout.h"
 #include "stats/intervals.h"
 #include "store/store.h"

@@ -15,7 +15,7 @@
 
 #include "app/command_line.h"
 #include "app/options.h"
-#include "cli/history.h"
+#include "cli/commands.h"
 #include "report/layout.h"
 #include "store/transfer.h"
 #include "store/values.h"

@@ -1,7 +1,7 @@
 #include "search/schedule/races.h"
 #include "cli/commands.h"
 #include "cli/schedule_search.h"
-#include "report/explore_text.h"
+#include "report/search_text.h"
 
 namespace unflake {
 namespace {

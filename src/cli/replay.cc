@@ -12,7 +12,7 @@
 #include "cli/debugger.h"
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/trace_json.h"
+#include "report/trace_pages.h"
 #include "repro/relocation.h"
 #include "stats/intervals.h"
 #include "trace/program_code.h"

@@ -1,4 +1,4 @@
-#include "cli/report_gather.h"
+#include "cli/report_parts.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <set>
 
 #include "app/repro_file.h"
-#include "report/explanation_words.h"
+#include "report/explanation_pages.h"
 #include "report/search_text.h"
-#include "study/study_facts.h"
+#include "study/study.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "cli/report_issues.h"
+#include "cli/report_parts.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,6 @@
 #include "app/repro_file.h"
 #include "explain/explanation.h"
 #include "report/study_pages.h"
-#include "report/study_text.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
 #include "study/study.h"

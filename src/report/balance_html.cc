@@ -1,4 +1,4 @@
-#include "report/balance_html.h"
+#include "report/balance_pages.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "report/balance_words.h"
+#include "report/explanation_pages.h"
 #include "report/layout.h"
-#include "report/timeline_svg.h"
 #include "stats/intervals.h"
 
 namespace unflake {

@@ -11,7 +11,7 @@
 #include "model/test.h"
 #include "protocol/agent_protocol.h"
 #include "run/agent_memory.h"
-#include "run/spawn.h"
+#include "run/launch.h"
 #include "trace/code_map.h"
 #include "trace/raising.h"
 #include "util/result.h"

@@ -11,7 +11,7 @@
 #include "agent/raw.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
-#include "agent/record/stacks.h"
+#include "agent/record/sites.h"
 
 namespace unflake::agent {
 

@@ -1,4 +1,4 @@
-#include "search/balance/needs.h"
+#include "search/balance/balance_search.h"
 
 #include <algorithm>
 #include <map>

@@ -11,7 +11,6 @@
 #include "store/postgres/pg_flaky.h"
 #include "store/postgres/pg_lifecycle.h"
 #include "store/postgres/pg_reader.h"
-#include "store/postgres/pg_visit.h"
 #include "store/postgres/pg_writer.h"
 #include "store/store.h"
 #include "store/values.h"

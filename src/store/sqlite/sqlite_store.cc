@@ -7,7 +7,6 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/flaky_failures.h"
 #include "store/sqlite/reader.h"
-#include "store/sqlite/visit.h"
 #include "store/sqlite/writer.h"
 #include "store/store.h"
 #include "store/values.h"
