@@ -200,7 +200,7 @@ int history_prune_command(const Words& words) {
   CommandLine line("history prune", help);
   line.option("--keep-trials", command.retention.trials, "forget trials that are older [30d]");
   line.option("--most-trials", command.retention.most_trials,
-              "and those of a test behind so many newer ones [20000]")
+              "and all but this many of the newest of each test [20000]")
       .between(0, 1'000'000);
   line.option("--keep-passing-runs", command.retention.passing_runs,
               "forget passing and skipped runs that are older");

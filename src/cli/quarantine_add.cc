@@ -123,7 +123,7 @@ class Addition {
 
   Result<KnownFailure> given_failure() const {
     if (!is_signature(words_.signature))
-      return usage_error(fmt::format("'{}' is no signature", printable(words_.signature)), "",
+      return usage_error(fmt::format("'{}' is not a signature", printable(words_.signature)), "",
                          "give the 16 hexadecimal digits that `unflake history TEST` shows");
     KnownFailure given{words_.signature, std::nullopt};
     if (!summary_) return given;
@@ -211,7 +211,7 @@ class Addition {
     if (words_.expires.empty()) return desk_.today + std::chrono::days(days);
     const auto day = parse_day(words_.expires);
     if (!day)
-      return usage_error(fmt::format("'{}' is no day", printable(words_.expires)), "",
+      return usage_error(fmt::format("'{}' is not a day", printable(words_.expires)), "",
                          "write it like 2026-03-31");
     if (*day < desk_.today)
       return usage_error(fmt::format("{} is over", words_.expires), "", "choose a later day");

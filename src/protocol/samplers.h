@@ -308,7 +308,7 @@ class Sampler {
   uint64_t changes_[deepest_pct];
   uint32_t last_;
   uint32_t in_a_row_;
-  uint32_t exits_;  // that were announced: of main, and behind the last destructor
+  uint32_t exits_;  // that were announced: of main, and after the last destructor
   bool exits_late_;
   SampledRun run_;
 };

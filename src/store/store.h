@@ -196,12 +196,12 @@ class Store {
 
   virtual Result<RetentionCount> forget(const Retention& retention, TimePoint now) = 0;
 
-  // Every session and its runs that are still kept, oldest session first, each run behind its
+  // Every session and its runs that are still kept, oldest session first, each run after its
   // session. Stops at the first error that a visitor gives.
   struct Visitor {
     std::function<Result<void>(const SessionRecord&)> session;
     std::function<Result<void>(const RunRecord&)> run;
-    // What suppress() was told of the session, behind its runs. May be left out.
+    // What suppress() was told of the session, after its runs. May be left out.
     std::function<Result<void>(const TestId&, const std::string& signature)> suppression = {};
   };
   virtual Result<void> visit(const Visitor& visitor) = 0;

@@ -191,7 +191,7 @@ class ControlReader {
     const size_t known = std::min<uint64_t>(read.points_in_all, schedule_.points.count);
     for (size_t i = 0; i < known; ++i) {
       auto point = point_of(schedule_.points[i]);
-      if (!point) break;  // what comes behind it would have another number
+      if (!point) break;  // what comes after it would have another number
       read.points.push_back(std::move(*point));
     }
     const size_t stuck = std::min(control.deadlocks.load(), schedule_.deadlocked.count);
