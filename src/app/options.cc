@@ -162,6 +162,20 @@ Result<ConfiguredProject> ConfigOptions::find() const {
   return ConfiguredProject{std::move(*project), std::move(*config)};
 }
 
+int act_on_history(CommandLine& line, const Words& words,
+                   const std::function<Result<int>(const ConfiguredProject& project,
+                                                   const StoreAddress& history)>& work) {
+  StoreOptions history;
+  ConfigOptions configuration;
+  history.add_to(line);
+  configuration.add_to(line);
+  if (const auto done = line.parse(words)) return *done;
+  const auto known = configuration.find();
+  if (!known) return report_error(known.error());
+  const auto code = work(*known, history.address(known->project, known->config));
+  return code ? *code : report_error(code.error());
+}
+
 void TargetOptions::add_to(CommandLine& line) {
   line.option("target", words,
               "TARGET [NAME-OR-GLOB...]: a test executable or a CTest build folder, then the "

@@ -52,6 +52,12 @@ struct ConfigOptions {
   Result<ConfiguredProject> find() const;
 };
 
+// The rest of a command on a history: adds the options that say which one, parses the words, and
+// does the work. Gives the exit code.
+int act_on_history(CommandLine& line, const Words& words,
+                   const std::function<Result<int>(const ConfiguredProject& project,
+                                                   const StoreAddress& history)>& work);
+
 // What to run, in the same words for every command: TARGET [NAME-OR-GLOB...], a full id, or
 // `-- command args`.
 struct TargetOptions {

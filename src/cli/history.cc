@@ -45,8 +45,6 @@ struct HistoryCommand {
   std::string output_of;
   bool all = false;
   std::string purpose;
-  StoreOptions history;
-  ConfigOptions configuration;
 
   bool wants_trials() const { return all || !purpose.empty(); }
 };
@@ -384,19 +382,15 @@ int history_command(const Words& words) {
               "inject, replay, trace, explain; or `run`: only plain runs")
       .takes("WORD");
   line.option("--output", command.output_of, "print the kept output of this signature");
-  command.history.add_to(line);
-  command.configuration.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-
-  const auto known = command.configuration.find();
-  if (!known) return report_error(known.error());
-  const auto& [project, config] = *known;
-  auto store = open_store_to_read(command.history.address(project, config));
-  if (!store) return report_error(store.error());
-  Page page;
-  const auto shown = show_what(page, **store, command, words, project);
-  const int written = page.write_out();
-  return shown ? written : report_error(shown.error());
+  return act_on_history(line, words, [&](const auto& known, const auto& address) -> Result<int> {
+    const auto store = open_store_to_read(address);
+    if (!store) return store.error();
+    Page page;
+    const auto shown = show_what(page, **store, command, words, known.project);
+    const int written = page.write_out();
+    if (!shown) return shown.error();
+    return written;
+  });
 }
 
 }  // namespace unflake

@@ -84,8 +84,6 @@ constexpr int default_most_trials = 20'000;
 struct PruneCommand {
   Retention retention;
   bool dry_run = false;
-  StoreOptions history;
-  ConfigOptions configuration;
 };
 
 void inherit(Retention& retention, const Retention& configured) {
@@ -209,18 +207,14 @@ int history_prune_command(const Words& words) {
   line.option("--keep-outputs", command.retention.outputs,
               "forget the output of failing runs that are older");
   line.flag("--dry-run", command.dry_run, "only count what would go");
-  command.history.add_to(line);
-  command.configuration.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-
-  const auto known = command.configuration.find();
-  if (!known) return report_error(known.error());
-  const auto& [project, config] = *known;
-  inherit(command.retention, config.history.retention);
-  Page page;
-  const auto pruned = prune(page, command, command.history.address(project, config));
-  const int written = page.write_out();
-  return pruned ? written : report_error(pruned.error());
+  return act_on_history(line, words, [&](const auto& known, const auto& address) -> Result<int> {
+    inherit(command.retention, known.config.history.retention);
+    Page page;
+    const auto pruned = prune(page, command, address);
+    const int written = page.write_out();
+    if (!pruned) return pruned.error();
+    return written;
+  });
 }
 
 namespace {
@@ -245,8 +239,6 @@ Importing a file again changes nothing. Lines that cannot be read are named and 
 struct TransferCommand {
   std::string file = "-";
   std::string since;
-  StoreOptions history;
-  ConfigOptions configuration;
 };
 
 // Gathers lines into large writes. A file takes its name only when it is whole.
@@ -393,14 +385,9 @@ int transfer(const Words& words, const char* name, const char* help,
   if (exports)
     line.option("--since", command.since, "only what began since then, as 2026-03-01 (UTC)")
         .takes("TIME");
-  command.history.add_to(line);
-  command.configuration.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-  const auto known = command.configuration.find();
-  if (!known) return report_error(known.error());
-  const auto& [project, config] = *known;
-  const auto code = run(command, command.history.address(project, config));
-  return code ? *code : report_error(code.error());
+  return act_on_history(line, words, [&](const ConfiguredProject&, const StoreAddress& address) {
+    return run(command, address);
+  });
 }
 
 }  // namespace

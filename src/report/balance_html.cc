@@ -18,16 +18,10 @@ constexpr double bottom = top + height;
 constexpr double room_for_zero = 50;  // left of a logarithmic axis
 constexpr size_t most_points = 500;
 
-const char* class_of(LoadLevel load) {
-  switch (load) {
-    case LoadLevel::idle:
-      return "idle";
-    case LoadLevel::busy:
-      return "busy";
-    case LoadLevel::one_core:
-      break;
-  }
-  return "onecore";
+std::string class_of(LoadLevel load) {
+  std::string name(to_string(load));
+  std::erase(name, ' ');
+  return name;
 }
 
 // What was measured with the same value at several loads is shown side by side.
