@@ -1,4 +1,4 @@
-# A thin front for CMake; `cmake --list-presets` shows what stands behind it.
+# A thin front for CMake; `cmake --list-presets` shows what is behind it.
 SHELL := /bin/sh
 PREFIX ?= /usr/local
 PRESET ?= release

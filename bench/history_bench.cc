@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -15,17 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "measuring.h"
 #include "store/sqlite/database.h"
 #include "store/sqlite/sums.h"
 #include "store/store.h"
 
-extern char** environ;
-
 namespace unflake {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
 
 constexpr int64_t test_count = 5000;
 constexpr int64_t first_start_us = 1'700'000'000'000'000;
@@ -39,32 +34,11 @@ void report(const std::string& what, double value, const std::string& unit, doub
              met ? "ok" : "MISSED");
 }
 
-double seconds(const std::function<void()>& work) {
-  const auto start = Clock::now();
-  work();
-  return Seconds(Clock::now() - start).count();
-}
-
 double median_seconds(int times, const std::function<void()>& work) {
   std::vector<double> all;
   for (int i = 0; i < times; ++i) all.push_back(seconds(work));
   std::nth_element(all.begin(), all.begin() + times / 2, all.end());
   return all[static_cast<size_t>(times) / 2];
-}
-
-[[noreturn]] void give_up(const std::string& why) {
-  fmt::print(stderr, "history_bench: {}\n", why);
-  std::exit(1);
-}
-
-template <class T>
-T need(Result<T> result) {
-  if (!result) give_up(to_string(result.error()));
-  return *std::move(result);
-}
-
-void need(const Result<void>& result) {
-  if (!result) give_up(to_string(result.error()));
 }
 
 // The first test has three tenths of all runs, the others share the rest evenly.
@@ -125,17 +99,6 @@ class Generator {
   int64_t runs_;
   std::mt19937_64 random_{42};
 };
-
-void spawn_and_wait(std::vector<std::string> words) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  int status = 0;
-  if (::posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0 ||
-      ::waitpid(child, &status, 0) != child || status != 0)
-    give_up("cannot run " + words[0]);
-}
 
 void bench_queries(const std::string& self, const std::string& path) {
   const auto as_process = [&](const std::string& name) {
@@ -217,8 +180,7 @@ int query(const std::string& path, const std::string& name) {
 int bench(const std::string& self) {
   const char* wanted = std::getenv("UNFLAKE_BENCH_RUNS");
   const int64_t runs = wanted != nullptr ? std::atoll(wanted) : 10'000'000;
-  std::string folder = (std::filesystem::temp_directory_path() / "unflake-bench-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) give_up("cannot make a temporary folder");
+  const std::string folder = make_temporary_folder();
   const std::string path = folder + "/history.db";
   const double took = seconds([&] { Generator(path, runs).generate(); });
   fmt::print("{} runs of {} tests, one with {}: {:.0f} MB, made in {:.1f} s\n", runs, test_count,

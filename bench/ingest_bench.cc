@@ -14,11 +14,10 @@
 #include <string>
 
 #include "ingest/ingest.h"
+#include "measuring.h"
 
 namespace unflake {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int64_t case_count = 1'000'000;
 constexpr int64_t tests = 20'000;
@@ -73,22 +72,11 @@ void report(const std::string& what, double value, const std::string& unit, bool
              met ? "ok" : "MISSED");
 }
 
-[[noreturn]] void give_up(const Error& error) {
-  fmt::print(stderr, "ingest_bench: {}\n", to_string(error));
-  std::exit(1);
-}
-
 // Of this process alone: reading waits for nothing.
 double processor_seconds(const std::function<void()>& work) {
   const std::clock_t start = std::clock();
   work();
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
-double seconds(const std::function<void()>& work) {
-  const auto start = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 GeneratedReport cases(int64_t count) {
@@ -104,7 +92,7 @@ void measure_parser() {
   const double time = processor_seconds([&] {
     const auto read = read_results(bytes_of_text(text), source,
                                    [](std::span<RunRecord>) { return Result<void>(); });
-    if (!read || read->counts.runs != case_count) give_up(internal_error("not all was read"));
+    if (!read || read->counts.runs != case_count) give_up("not all was read");
   });
   const double rate = case_count / time;
   report("reading alone, 1 M cases", rate, "results/s", rate >= 500'000, ">= 500000");
@@ -112,14 +100,14 @@ void measure_parser() {
 
 void measure_store(const std::string& folder) {
   const auto file = ReportFile::copy_of(cases(case_count), "report");
-  if (!file) give_up(file.error());
+  if (!file) give_up(to_string(file.error()));
   const auto store = open_store({folder + "/history.db", ""});
-  if (!store) give_up(store.error());
+  if (!store) give_up(to_string(store.error()));
   double processor = 0;
   const double time = seconds([&] {
     processor = processor_seconds([&] {
       const auto taken = ingest(*file, {}, **store);
-      if (!taken) give_up(taken.error());
+      if (!taken) give_up(to_string(taken.error()));
     });
   });
   fmt::print("{:<52} {:>11.0f} results/s\n", "  of this by processor time", case_count / processor);
@@ -139,7 +127,7 @@ double peak_megabytes(uint64_t bytes) {
   int status = 0;
   struct rusage usage {};
   ::wait4(child, &status, 0, &usage);
-  if (status != 0) give_up(internal_error("the report was not read"));
+  if (status != 0) give_up("the report was not read");
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
@@ -153,8 +141,7 @@ void measure_memory() {
 }
 
 int run() {
-  char folder[] = "/tmp/unflake-bench-XXXXXX";
-  if (!::mkdtemp(folder)) give_up(internal_error("no temporary folder"));
+  const std::string folder = make_temporary_folder();
   measure_memory();
   measure_parser();
   measure_store(folder);

@@ -7,7 +7,6 @@
 //   store_bench URL --ingest   and measures taking in more
 
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -22,14 +21,11 @@
 #include <vector>
 
 #include "generated_history.h"
+#include "measuring.h"
 #include "support/postgres_server.h"
-
-extern char** environ;
 
 namespace unflake {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int times = 5;
 constexpr int writers = 8;
@@ -42,23 +38,6 @@ void report(const std::string& what, double value, const std::string& unit, bool
   all_bounds_met = all_bounds_met && met;
   fmt::print("{:<52} {:>10.0f} {:<10} {:>12}  {}\n", what, value, unit, bound,
              met ? "ok" : "MISSED");
-}
-
-[[noreturn]] void give_up(const std::string& why) {
-  fmt::print(stderr, "store_bench: {}\n", why);
-  std::exit(1);
-}
-
-template <class T>
-T need(Result<T> result) {
-  if (!result) give_up(to_string(result.error()));
-  return *std::move(result);
-}
-
-double seconds(const std::function<void()>& work) {
-  const auto start = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 // An hour after the newest run.
@@ -95,25 +74,15 @@ const std::map<std::string, Question>& questions() {
        [](Store& s) { need(s.count_runs(GeneratedHistory::flaky_test(), "", last_month(s))); }},
       {"count_runs, run very often, ever",
        [](Store& s) { need(s.count_runs(GeneratedHistory::busy_test(), "", {})); }},
-      {"flaky_failures, a month", [](Store& s) { need(s.flaky_failures(last_month(s), 50)); }},
-      {"flaky_failures, ever", [](Store& s) { need(s.flaky_failures({}, 50)); }},
-      {"prevalence, a month", [](Store& s) { need(s.prevalence(last_month(s))); }},
-      {"prevalence, ever", [](Store& s) { need(s.prevalence({})); }},
-      {"lifecycle", [](Store& s) { need(s.lifecycle({})); }},
-      {"causes", [](Store& s) { need(s.causes()); }},
+      {"flaky_failures, a month",
+       [](Store& s) { need(s.lifecycle().flaky_failures(last_month(s), 50)); }},
+      {"flaky_failures, ever", [](Store& s) { need(s.lifecycle().flaky_failures({}, 50)); }},
+      {"prevalence, a month", [](Store& s) { need(s.lifecycle().prevalence(last_month(s))); }},
+      {"prevalence, ever", [](Store& s) { need(s.lifecycle().prevalence({})); }},
+      {"lifecycle", [](Store& s) { need(s.lifecycle().steps({})); }},
+      {"causes", [](Store& s) { need(s.lifecycle().causes()); }},
   };
   return all;
-}
-
-void spawn_and_wait(std::vector<std::string> words) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  int status = 0;
-  if (::posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ) != 0 ||
-      ::waitpid(child, &status, 0) != child || status != 0)
-    give_up("cannot run " + words[0]);
 }
 
 double cpu_seconds(int whose) {
@@ -259,8 +228,7 @@ int bench_own_server() {
 
 int bench_own_file() {
   const int64_t runs = wanted_runs(3'000'000);
-  std::string folder = (std::filesystem::temp_directory_path() / "unflake-bench-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) give_up("cannot make a temporary folder");
+  const std::string folder = make_temporary_folder();
   const StoreAddress address{folder + "/history.db"};
   for (const int per_plan : {1, 5}) bench_trials(address, per_plan);
   bench_ingest(address, runs, "one process, into an empty history");

@@ -185,7 +185,7 @@ function(unflake_flags words prefix result)
 endfunction()
 
 # Turns data/timing-apis.toml into the list that unflake and the agent number the APIs by, in the
-# order of the file: TIMING_GROUP(name, traits, drawn) and behind it its calls, each as
+# order of the file: TIMING_GROUP(name, traits, drawn), followed by its calls, each as
 # TIMING_API(name, group, traits, edge, timer, time argument, its unit in ns). A word that no enum
 # of protocol/timing_apis.h has does not compile.
 function(unflake_timing_apis generated)
@@ -238,7 +238,7 @@ function(unflake_timing_apis generated)
 group = { traits = \"...\", drawn = \"...\" }")
     else()
       message(FATAL_ERROR "${data}: cannot read \"${line}\"; write NAME = { traits = \"...\" }, with \
-edge, timer and time behind the traits as the head of the file says")
+edge, timer and time after the traits, as the head of the file says")
     endif()
   endforeach()
   file(CONFIGURE OUTPUT ${generated} CONTENT "${list}")

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "app/agent_command.h"
-#include "cli/wanted.h"
+#include "cli/reproduce_parts.h"
 #include "figures.h"
 #include "recording.h"
 #include "truth.h"

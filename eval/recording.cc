@@ -205,7 +205,7 @@ std::string recording_json(const Recording& recording) {
 Result<Recording> parse_recording(const std::string& text, const std::string& path) {
   const auto json = parse_json(text);
   if (json.is_discarded())
-    return usage_error("this is no JSON", path, "record it again with `rank_orders record`");
+    return usage_error("this is not JSON", path, "record it again with `rank_orders record`");
   std::optional<JsonField::Wrong> wrong;
   Recording recording = read_recording(JsonField(json, wrong));
   if (wrong) return usage_error(wrong->what, path + ": " + wrong->where, wrong->next);

@@ -64,6 +64,10 @@ void OneTestOptions::add_to(CommandLine& line) {
   line.option("--function", functions, "this function's entry is a site too; may be repeated")
       .one_at_a_time();
   line.flag("--system", system_calls, "also calls that system libraries make for themselves");
+  add_recording_to(line);
+}
+
+void OneTestOptions::add_recording_to(CommandLine& line) {
   line.option("--color", colour, "auto, always or never").one_of({"auto", "always", "never"});
   history.add_recording_to(line);
   configuration.add_to(line);
@@ -98,50 +102,39 @@ Result<std::unique_ptr<OneTest>> OneTest::find_each(const OneTestOptions& option
 }
 
 void OneTest::choose(size_t number) {
-  clean_up();
+  fixtures_.reset();
   test_ = selected_[number];
-  fixtures_ = with_fixtures({test_}, all_);
+  fixtures_ =
+      std::make_unique<FixtureRuns>(*executor_, events_, limits_, with_fixtures({test_}, all_));
   runner_ = std::make_unique<TrialRunner>(*executor_, test_, events_);
 }
 
 Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
                              const Accept& accept) {
-  const auto project = find_project();
-  if (!project) return project.error();
-  const auto config = options.configuration.load(*project);
-  if (!config) return config.error();
-  history_ = options.history.address(*project, *config);
+  auto known = options.configuration.find();
+  if (!known) return known.error();
+  project_ = std::move(known->project);
+  const Config& config = known->config;
+  history_ = options.history.address(project_, config);
   LocalOptions local;
   local.jobs = options.slots;
-  local.grace = config->settings.grace.value_or(local.grace);
-  local.project_code = project_code_ = config->code.rules(project->root);
+  local.grace = config.settings.grace.value_or(local.grace);
+  local.project_code = project_code_ = config.code.rules(project_.root);
   functions_ = options.functions;
-  functions_.insert(functions_.end(), config->code.functions.begin(), config->code.functions.end());
+  functions_.insert(functions_.end(), config.code.functions.begin(), config.code.functions.end());
   auto executor = LocalExecutor::create(local, interrupts_);
   if (!executor) return executor.error();
   executor_ = std::move(*executor);
-  auto tests = select_tests(options.target, words, config->settings.target.value_or(""), *project,
+  auto tests = select_tests(options.target, words, config.settings.target.value_or(""), project_,
                             find_target_in(history_), *executor_);
   if (!tests) return tests.error();
   if (accept && tests->selected.size() > 1)
     std::erase_if(tests->selected, [&](const auto& test) { return !accept(*test); });
-  project_ = *project;
   target_ = tests->target;
   all_ = std::move(tests->all);
   selected_ = std::move(tests->selected);
-  timeout_ = options.timeout;
-  default_timeout_ = config->settings.timeout.value_or(10min);
+  limits_ = {options.timeout, config.settings.timeout.value_or(10min)};
   return {};
-}
-
-OneTest::~OneTest() {
-  clean_up();
-}
-
-void OneTest::clean_up() {
-  for (const PlannedTest& fixture : fixtures_)
-    if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup) (void)run_fixture(fixture);
-  is_set_up_ = false;
 }
 
 namespace {
@@ -154,24 +147,25 @@ Result<ExperimentResult> result_of(std::optional<Observation> seen, const TrialR
 
 }  // namespace
 
-Result<ExperimentResult> OneTest::run_fixture(const PlannedTest& fixture) {
-  TrialRunner runner(*executor_, fixture.test, events_);
+FixtureRuns::~FixtureRuns() {
+  for (const PlannedTest& fixture : planned_)
+    if (is_set_up_ && fixture.role == PlannedTest::Role::cleanup) (void)run(fixture);
+}
+
+Result<ExperimentResult> FixtureRuns::run(const PlannedTest& fixture) {
+  TrialRunner runner(executor_, fixture.test, events_);
   const bool is_setup = fixture.role == PlannedTest::Role::setup;
   const Trial trial{{}, {}, is_setup ? "sets up a fixture" : "cleans up a fixture"};
-  TrialLimit limit{timeout_of(*fixture.test)};
+  TrialLimit limit{limits_.of(*fixture.test)};
   limit.keep_leftovers = is_setup;
   return result_of(runner.run(trial, TrialEnded::Purpose::fixture, limit), runner);
 }
 
-Duration OneTest::timeout_of(const Test& test) const {
-  return timeout_.value_or(test.timeout.value_or(default_timeout_));
-}
-
-Result<void> OneTest::set_up() {
+Result<void> FixtureRuns::set_up() {
   if (std::exchange(is_set_up_, true)) return {};
-  for (const PlannedTest& fixture : fixtures_) {
+  for (const PlannedTest& fixture : planned_) {
     if (fixture.role != PlannedTest::Role::setup) continue;
-    const auto result = run_fixture(fixture);
+    const auto result = run(fixture);
     if (!result) return result.error();
     if (result->outcome.failed())
       return usage_error("a fixture that the test needs cannot be set up",

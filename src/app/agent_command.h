@@ -32,8 +32,41 @@ struct OneTestOptions {
   size_t slots = 1;  // runs that may be made at once
 
   void add_to(CommandLine& line);
+  // Without what selects the test and its sites: for a command that has these from a file.
+  void add_recording_to(CommandLine& line);
   // The groups of timing APIs that are left out.
   Result<std::vector<std::string>> groups_off() const;
+};
+
+// How long a run of a test may take: as asked for, else as its suite says.
+struct TimeLimits {
+  std::optional<Duration> chosen;
+  Duration usual{};
+
+  Duration of(const Test& test) const { return chosen.value_or(test.timeout.value_or(usual)); }
+};
+
+// What a test needs around it. What was set up is cleaned up at the end.
+class FixtureRuns {
+ public:
+  FixtureRuns(Executor& executor, EventStream& events, TimeLimits limits,
+              std::vector<PlannedTest> planned)
+      : executor_(executor), events_(events), limits_(limits), planned_(std::move(planned)) {}
+  FixtureRuns(const FixtureRuns&) = delete;
+  FixtureRuns& operator=(const FixtureRuns&) = delete;
+  ~FixtureRuns();
+
+  // Once, however often it is asked for.
+  Result<void> set_up();
+
+ private:
+  Result<ExperimentResult> run(const PlannedTest& fixture);
+
+  Executor& executor_;
+  EventStream& events_;
+  const TimeLimits limits_;
+  const std::vector<PlannedTest> planned_;
+  bool is_set_up_ = false;
 };
 
 // One test that can be run under the agent again and again, with its fixtures around it.
@@ -46,7 +79,6 @@ class OneTest {
   // The same for one after the other of the tests that the words select: see choose().
   static Result<std::unique_ptr<OneTest>> find_each(const OneTestOptions& options,
                                                     const Words& words);
-  ~OneTest();
 
   size_t choices() const { return selected_.size(); }
   // Ends the fixtures of the test before.
@@ -61,8 +93,8 @@ class OneTest {
   Executor& executor() { return *executor_; }
   // Where every run is told, of the test and of its fixtures.
   EventStream& events() { return events_; }
-  Result<void> set_up();
-  Duration timeout() const { return timeout_of(*test_); }
+  Result<void> set_up() { return fixtures_->set_up(); }
+  Duration timeout() const { return limits_.of(*test_); }
   // Whose entries are sites too.
   const std::vector<std::string>& functions() const { return functions_; }
   const ProjectCodeRules& project_code() const { return project_code_; }
@@ -78,9 +110,6 @@ class OneTest {
  private:
   OneTest() = default;
   Result<void> select(const OneTestOptions& options, const Words& words, const Accept& accept);
-  void clean_up();
-  Result<ExperimentResult> run_fixture(const PlannedTest& fixture);
-  Duration timeout_of(const Test& test) const;
 
   Interrupts interrupts_;
   std::unique_ptr<LocalExecutor> executor_;
@@ -89,14 +118,12 @@ class OneTest {
   Target target_;
   std::vector<std::shared_ptr<const Test>> all_, selected_;
   std::shared_ptr<const Test> test_;
-  std::vector<PlannedTest> fixtures_;
   EventStream events_;
-  std::unique_ptr<TrialRunner> runner_;  // of the chosen test
+  TimeLimits limits_;
+  std::unique_ptr<FixtureRuns> fixtures_;  // of the chosen test
+  std::unique_ptr<TrialRunner> runner_;    // of the chosen test
   std::vector<std::string> functions_;
   ProjectCodeRules project_code_;
-  std::optional<Duration> timeout_;
-  Duration default_timeout_{};
-  bool is_set_up_ = false;
 };
 
 // "PASS [ 12 ms] target:name" and what failed, in one line.

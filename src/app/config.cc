@@ -139,6 +139,37 @@ void inherit(Settings& settings, const Settings& from) {
   fill(settings.slow_after, from.slow_after);
 }
 
+void read_code(TableReader& reader, CodeSettings& code) {
+  std::optional<std::vector<std::string>> project, system, functions;
+  reader.read("project", project);
+  reader.read("system", system);
+  reader.read("functions", functions);
+  code.project = std::move(project).value_or(std::vector<std::string>{});
+  code.system = std::move(system).value_or(std::vector<std::string>{});
+  code.functions = std::move(functions).value_or(std::vector<std::string>{});
+}
+
+void read_history(TableReader& reader, HistorySettings& history) {
+  reader.read("store", history.store);
+  reader.read("project", history.project);
+  reader.read("keep_trials", history.retention.trials);
+  reader.read("most_trials", history.retention.most_trials);
+  reader.read("keep_passing_runs", history.retention.passing_runs);
+  reader.read("keep_failing_runs", history.retention.failing_runs);
+  reader.read("keep_outputs", history.retention.outputs);
+}
+
+void read_ci(TableReader& reader, CiSettings& ci) {
+  reader.read("retries", ci.retries);
+  reader.read("flaky", ci.flaky);
+  reader.read("mass_failure_tests", ci.mass_failure_tests);
+  reader.read("mass_failure_percent", ci.mass_failure_percent);
+  reader.read("changed_runs", ci.changed_runs);
+  reader.read("quarantine_days", ci.quarantine_days);
+  reader.read("warn_days", ci.warn_days);
+  reader.read("lift_runs", ci.lift_runs);
+}
+
 class ConfigReader {
  public:
   ConfigReader(const toml::table& root, std::string path) : root_(root), path_(std::move(path)) {}
@@ -160,13 +191,13 @@ class ConfigReader {
     auto overrides = read_overrides();
     if (!overrides) return overrides.error();
     config.overrides = std::move(*overrides);
-    auto code = read_code();
+    auto code = read_section("code", read_code);
     if (!code) return code.error();
     config.code = std::move(*code);
-    auto history = read_history();
+    auto history = read_section("history", read_history);
     if (!history) return history.error();
     config.history = std::move(*history);
-    auto ci = read_ci();
+    auto ci = read_section("ci", read_ci);
     if (!ci) return ci.error();
     config.ci = *ci;
     return config;
@@ -208,57 +239,20 @@ class ConfigReader {
     return settings;
   }
 
-  Result<CodeSettings> read_code() {
-    const toml::node* node = root_.get("code");
-    if (!node) return CodeSettings{};
+  // A section that is missing sets nothing.
+  template <class Section>
+  Result<Section> read_section(const char* name, void (*read)(TableReader&, Section&)) {
+    Section section;
+    const toml::node* node = root_.get(name);
+    if (!node) return section;
     const toml::table* table = node->as_table();
-    if (!table) return usage_error("write it as [code]", TableReader(root_, path_).where(*node));
-    std::optional<std::vector<std::string>> project, system, functions;
+    if (!table)
+      return usage_error(fmt::format("write it as [{}]", name),
+                         TableReader(root_, path_).where(*node));
     TableReader reader(*table, path_);
-    reader.read("project", project);
-    reader.read("system", system);
-    reader.read("functions", functions);
+    read(reader, section);
     if (auto error = reader.finish()) return *error;
-    return CodeSettings{project.value_or(std::vector<std::string>{}),
-                        system.value_or(std::vector<std::string>{}),
-                        functions.value_or(std::vector<std::string>{})};
-  }
-
-  Result<HistorySettings> read_history() {
-    const toml::node* node = root_.get("history");
-    if (!node) return HistorySettings{};
-    const toml::table* table = node->as_table();
-    if (!table) return usage_error("write it as [history]", TableReader(root_, path_).where(*node));
-    HistorySettings history;
-    TableReader reader(*table, path_);
-    reader.read("store", history.store);
-    reader.read("project", history.project);
-    reader.read("keep_trials", history.retention.trials);
-    reader.read("most_trials", history.retention.most_trials);
-    reader.read("keep_passing_runs", history.retention.passing_runs);
-    reader.read("keep_failing_runs", history.retention.failing_runs);
-    reader.read("keep_outputs", history.retention.outputs);
-    if (auto error = reader.finish()) return *error;
-    return history;
-  }
-
-  Result<CiSettings> read_ci() {
-    const toml::node* node = root_.get("ci");
-    if (!node) return CiSettings{};
-    const toml::table* table = node->as_table();
-    if (!table) return usage_error("write it as [ci]", TableReader(root_, path_).where(*node));
-    CiSettings ci;
-    TableReader reader(*table, path_);
-    reader.read("retries", ci.retries);
-    reader.read("flaky", ci.flaky);
-    reader.read("mass_failure_tests", ci.mass_failure_tests);
-    reader.read("mass_failure_percent", ci.mass_failure_percent);
-    reader.read("changed_runs", ci.changed_runs);
-    reader.read("quarantine_days", ci.quarantine_days);
-    reader.read("warn_days", ci.warn_days);
-    reader.read("lift_runs", ci.lift_runs);
-    if (auto error = reader.finish()) return *error;
-    return ci;
+    return section;
   }
 
   Result<std::vector<Override>> read_overrides() {

@@ -132,7 +132,7 @@ void Gatekeeper::end(SessionEnded session) {
 std::string Gatekeeper::past_of(const TestId& test, const GateDecision& decision) {
   if (!store_ || decision.unknown.empty()) return "";
   if (!lifecycle_) {
-    auto steps = store_->lifecycle({});
+    auto steps = store_->lifecycle().steps({});
     lifecycle_ = steps ? std::move(*steps) : std::vector<LifecycleStep>();
   }
   for (const std::string& signature : decision.unknown)
@@ -195,7 +195,8 @@ void Gatekeeper::note_in_history() {
   Result<void> noted;
   for (const QuarantineEntry& entry : new_entries_)
     if (store_ && noted)
-      noted = store_->note(lifecycle_step(LifecycleStep::Kind::quarantined, entry, options_.now));
+      noted = store_->lifecycle().note(
+          lifecycle_step(LifecycleStep::Kind::quarantined, entry, options_.now));
   if (!noted)
     listeners_.emit(Note{
         Note::Level::warning,

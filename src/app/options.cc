@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "suite/ctest.h"
+#include "suite/frameworks.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -152,6 +152,28 @@ std::string ConfigOptions::file(const Project& project) const {
 
 Result<Config> ConfigOptions::load(const Project& project) const {
   return load_config(file(project), profile, path.empty());
+}
+
+Result<ConfiguredProject> ConfigOptions::find() const {
+  auto project = find_project();
+  if (!project) return project.error();
+  auto config = load(*project);
+  if (!config) return config.error();
+  return ConfiguredProject{std::move(*project), std::move(*config)};
+}
+
+int act_on_history(CommandLine& line, const Words& words,
+                   const std::function<Result<int>(const ConfiguredProject& project,
+                                                   const StoreAddress& history)>& work) {
+  StoreOptions history;
+  ConfigOptions configuration;
+  history.add_to(line);
+  configuration.add_to(line);
+  if (const auto done = line.parse(words)) return *done;
+  const auto known = configuration.find();
+  if (!known) return report_error(known.error());
+  const auto code = work(*known, history.address(known->project, known->config));
+  return code ? *code : report_error(code.error());
 }
 
 void TargetOptions::add_to(CommandLine& line) {

@@ -36,6 +36,11 @@ struct QuarantineOptions {
   std::string file(const Project& project) const;
 };
 
+struct ConfiguredProject {
+  Project project;
+  Config config;
+};
+
 // Which configuration, for every command that obeys it.
 struct ConfigOptions {
   std::string path;  // empty: the project's own, which may be missing
@@ -43,7 +48,15 @@ struct ConfigOptions {
   void add_to(CommandLine& line);
   std::string file(const Project& project) const;
   Result<Config> load(const Project& project) const;
+  // The project that the current folder is in.
+  Result<ConfiguredProject> find() const;
 };
+
+// The rest of a command on a history: adds the options that say which one, parses the words, and
+// does the work. Gives the exit code.
+int act_on_history(CommandLine& line, const Words& words,
+                   const std::function<Result<int>(const ConfiguredProject& project,
+                                                   const StoreAddress& history)>& work);
 
 // What to run, in the same words for every command: TARGET [NAME-OR-GLOB...], a full id, or
 // `-- command args`.

@@ -32,6 +32,13 @@ Result<std::string> find_repro(const Project& project, const std::string& word);
 
 Result<Repro> load_repro(const std::string& path);
 
+struct FoundRepro {
+  Project project;  // that the current folder is in
+  std::string path;
+  Repro repro;
+};
+Result<FoundRepro> find_named_repro(const std::string& word);
+
 // Those in `.unflake/repro/`; files that cannot be read are left out.
 std::vector<Repro> load_all_repros(const Project& project);
 

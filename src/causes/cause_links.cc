@@ -7,8 +7,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "causes/failure_traits.h"
-
 namespace unflake {
 namespace {
 

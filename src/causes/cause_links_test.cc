@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <random>
 
-#include "causes/failure_traits.h"
 #include "support/history_runs.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "causes/failure_traits.h"
+#include "causes/cause_links.h"
 
 #include <algorithm>
 #include <array>

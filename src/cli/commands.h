@@ -32,4 +32,9 @@ int doctor_command(const Words& words);
 
 std::span<const CommandEntry> commands();
 
+// `unflake history export`, `import` and `prune`, with the words after that.
+int history_export_command(const Words& words);
+int history_import_command(const Words& words);
+int history_prune_command(const Words& words);
+
 }  // namespace unflake

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "run/spawn.h"
+#include "run/launch.h"
 #include "suite/program.h"
 #include "util/text.h"
 

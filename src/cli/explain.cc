@@ -7,10 +7,8 @@
 #include "app/listeners.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "report/chrome_trace.h"
-#include "report/explanation_html.h"
-#include "report/explanation_words.h"
-#include "report/trace_json.h"
+#include "report/explanation_pages.h"
+#include "report/trace_pages.h"
 #include "repro/relocation.h"
 #include "trace/program_code.h"
 #include "util/files.h"
@@ -69,18 +67,14 @@ class Explaining {
 
  private:
   Result<void> load() {
-    const auto project = find_project();
-    if (!project) return project.error();
-    project_ = *project;
-    const auto path = find_repro(project_, command_.file);
-    if (!path) return path.error();
-    auto repro = load_repro(*path);
-    if (!repro) return repro.error();
-    repro_ = std::move(*repro);
+    auto found = find_named_repro(command_.file);
+    if (!found) return found.error();
+    project_ = std::move(found->project);
+    repro_ = std::move(found->repro);
     if (repro_.is_under_control()) notes_.push_back("under control it fails when " + repro_.reason);
     if (!command_.html.empty() || command_.json) return {};
     command_.html =
-        project_.path("explain/" + std::filesystem::path(*path).stem().string() + ".html");
+        project_.path("explain/" + std::filesystem::path(found->path).stem().string() + ".html");
     make_folder(project_);
     return {};
   }
@@ -252,10 +246,7 @@ int explain_command(const Words& words) {
       .between(1, 100'000);
   line.option("--target", command.target, "another executable or build folder with the test")
       .takes("PATH");
-  line.option("--color", command.one.colour, "auto, always or never")
-      .one_of({"auto", "always", "never"});
-  command.one.history.add_recording_to(line);
-  command.one.configuration.add_to(line);
+  command.one.add_recording_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto code = Explaining(command)(words);
   return code ? *code : report_error(code.error());

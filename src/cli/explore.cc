@@ -1,14 +1,7 @@
-#include <unistd.h>
-
-#include <algorithm>
-
-#include "app/agent_command.h"
-#include "app/command_line.h"
-#include "app/listeners.h"
-#include "cli/commands.h"
-#include "report/explore_text.h"
-#include "report/search_text.h"
 #include "search/schedule/explore.h"
+#include "cli/commands.h"
+#include "cli/schedule_search.h"
+#include "report/search_text.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -30,13 +23,10 @@ the same schedule gives it again; then it is made small, and said in words.
 Exit code 0: a schedule was found under which the test fails; 1: none was, or the test cannot be
 controlled (it says why); 2: bad usage; 4: unflake itself failed; 128 + N: stopped by signal N.)";
 
-struct ExploreCommand {
-  OneTestOptions one;
-  std::optional<Duration> budget, stall;
+struct ExploreCommand : ScheduleSearchOptions {
+  std::optional<Duration> stall;
   std::vector<std::string> samplers;
-  uint64_t seed = 1;
   int jobs = 1;
-  bool json = false;
 };
 
 Result<std::vector<Sampler>> chosen_samplers(const ExploreCommand& command) {
@@ -51,69 +41,21 @@ Result<std::vector<Sampler>> chosen_samplers(const ExploreCommand& command) {
   return chosen;
 }
 
-class ExploreTest {
- public:
-  explicit ExploreTest(ExploreCommand& command)
-      : command_(command),
-        sink_(STDOUT_FILENO),
-        progress_(sink_, wants_colour(command.one.colour, STDOUT_FILENO),
-                  can_be_live(STDOUT_FILENO)) {
-    if (!command.json) events_.add(progress_);
-  }
-
-  Result<int> operator()(const Words& words) {
-    auto options = explore_options();
-    if (!options) return options.error();
-    command_.one.slots = static_cast<size_t>(command_.jobs);
-    auto one = OneTest::find(command_.one, words);
-    if (!one) return one.error();
-    one_ = std::move(*one);
-    options->plan.extra_functions = one_->functions();
-    options->limits.timeout = one_->timeout();
-    if (auto done = one_->set_up(); !done) return done.error();
-    history_.open(command_.one.history, *one_, command_line_of("explore", words),
-                  [this](const Note& note) { events_.emit(note); });
-    one_->events().add(events_);
-    TrialRunner runner(one_->executor(), one_->shared_test(), one_->events());
-    runner.teller().begin("explore");
-    const auto report = explore(runner, *options);
-    if (!report) return report.error();
-    return tell(*report);
-  }
-
- private:
-  Result<ExploreOptions> explore_options() const {
-    ExploreOptions options;
-    auto off = command_.one.groups_off();
-    if (!off) return off.error();
-    auto samplers = chosen_samplers(command_);
-    if (!samplers) return samplers.error();
-    options.plan.groups_off = std::move(*off);
-    options.plan.system_calls = command_.one.system_calls;
-    options.samplers = std::move(*samplers);
-    options.seed = command_.seed;
-    options.limits.budget = command_.budget.value_or(options.limits.budget);
-    options.longest_stall = command_.stall.value_or(options.longest_stall);
-    return options;
-  }
-
-  int tell(const ExploreReport& report) {
-    Page page;
-    page.print("{}", command_.json ? explore_json(report)
-                                   : explore_text(report, style_for(command_.one.colour)));
-    if (const int failed = page.write_out(); failed != 0) return failed;
-    if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
-    const bool is_found = report.found && report.found->came_back > 0;
-    return static_cast<int>(is_found ? ExitCode::success : ExitCode::test_failed);
-  }
-
-  ExploreCommand& command_;
-  FdSink sink_;
-  SearchReport progress_;
-  EventStream events_;
-  TrialHistory history_;
-  std::unique_ptr<OneTest> one_;
-};
+Result<int> run(ExploreCommand& command, const Words& words) {
+  ExploreOptions options;
+  auto samplers = chosen_samplers(command);
+  if (!samplers) return samplers.error();
+  options.samplers = std::move(*samplers);
+  options.longest_stall = command.stall.value_or(options.longest_stall);
+  command.one.slots = static_cast<size_t>(command.jobs);
+  return ScheduleSearchCommand("explore", command)(
+      words, options, explore, [&](Page& page, const ExploreReport& report) {
+        page.print("{}", command.json ? explore_json(report)
+                                      : explore_text(report, style_for(command.one.colour)));
+        const bool is_found = report.found && report.found->came_back > 0;
+        return is_found ? ExitCode::success : ExitCode::test_failed;
+      });
+}
 
 }  // namespace
 
@@ -134,7 +76,7 @@ int explore_command(const Words& words) {
   line.option("--jobs", command.jobs, "schedules that are run at once [1]").between(1, 1024);
   line.flag("--json", command.json, "JSON instead of text");
   if (const auto done = line.parse(words)) return *done;
-  const auto code = ExploreTest(command)(words);
+  const auto code = run(command, words);
   return code ? *code : report_error(code.error());
 }
 

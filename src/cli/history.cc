@@ -6,7 +6,7 @@
 
 #include "app/command_line.h"
 #include "app/options.h"
-#include "cli/history.h"
+#include "cli/commands.h"
 #include "report/layout.h"
 #include "stats/intervals.h"
 #include "store/store.h"
@@ -45,8 +45,6 @@ struct HistoryCommand {
   std::string output_of;
   bool all = false;
   std::string purpose;
-  StoreOptions history;
-  ConfigOptions configuration;
 
   bool wants_trials() const { return all || !purpose.empty(); }
 };
@@ -384,20 +382,15 @@ int history_command(const Words& words) {
               "inject, replay, trace, explain; or `run`: only plain runs")
       .takes("WORD");
   line.option("--output", command.output_of, "print the kept output of this signature");
-  command.history.add_to(line);
-  command.configuration.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-
-  const auto project = find_project();
-  if (!project) return report_error(project.error());
-  const auto config = command.configuration.load(*project);
-  if (!config) return report_error(config.error());
-  auto store = open_store_to_read(command.history.address(*project, *config));
-  if (!store) return report_error(store.error());
-  Page page;
-  const auto shown = show_what(page, **store, command, words, *project);
-  const int written = page.write_out();
-  return shown ? written : report_error(shown.error());
+  return act_on_history(line, words, [&](const auto& known, const auto& address) -> Result<int> {
+    const auto store = open_store_to_read(address);
+    if (!store) return store.error();
+    Page page;
+    const auto shown = show_what(page, **store, command, words, known.project);
+    const int written = page.write_out();
+    if (!shown) return shown.error();
+    return written;
+  });
 }
 
 }  // namespace unflake

@@ -15,7 +15,7 @@
 
 #include "app/command_line.h"
 #include "app/options.h"
-#include "cli/history.h"
+#include "cli/commands.h"
 #include "report/layout.h"
 #include "store/transfer.h"
 #include "store/values.h"
@@ -84,8 +84,6 @@ constexpr int default_most_trials = 20'000;
 struct PruneCommand {
   Retention retention;
   bool dry_run = false;
-  StoreOptions history;
-  ConfigOptions configuration;
 };
 
 void inherit(Retention& retention, const Retention& configured) {
@@ -200,7 +198,7 @@ int history_prune_command(const Words& words) {
   CommandLine line("history prune", help);
   line.option("--keep-trials", command.retention.trials, "forget trials that are older [30d]");
   line.option("--most-trials", command.retention.most_trials,
-              "and those of a test behind so many newer ones [20000]")
+              "and all but this many of the newest of each test [20000]")
       .between(0, 1'000'000);
   line.option("--keep-passing-runs", command.retention.passing_runs,
               "forget passing and skipped runs that are older");
@@ -209,19 +207,14 @@ int history_prune_command(const Words& words) {
   line.option("--keep-outputs", command.retention.outputs,
               "forget the output of failing runs that are older");
   line.flag("--dry-run", command.dry_run, "only count what would go");
-  command.history.add_to(line);
-  command.configuration.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-
-  const auto project = find_project();
-  if (!project) return report_error(project.error());
-  const auto config = command.configuration.load(*project);
-  if (!config) return report_error(config.error());
-  inherit(command.retention, config->history.retention);
-  Page page;
-  const auto pruned = prune(page, command, command.history.address(*project, *config));
-  const int written = page.write_out();
-  return pruned ? written : report_error(pruned.error());
+  return act_on_history(line, words, [&](const auto& known, const auto& address) -> Result<int> {
+    inherit(command.retention, known.config.history.retention);
+    Page page;
+    const auto pruned = prune(page, command, address);
+    const int written = page.write_out();
+    if (!pruned) return pruned.error();
+    return written;
+  });
 }
 
 namespace {
@@ -246,8 +239,6 @@ Importing a file again changes nothing. Lines that cannot be read are named and 
 struct TransferCommand {
   std::string file = "-";
   std::string since;
-  StoreOptions history;
-  ConfigOptions configuration;
 };
 
 // Gathers lines into large writes. A file takes its name only when it is whole.
@@ -394,15 +385,9 @@ int transfer(const Words& words, const char* name, const char* help,
   if (exports)
     line.option("--since", command.since, "only what began since then, as 2026-03-01 (UTC)")
         .takes("TIME");
-  command.history.add_to(line);
-  command.configuration.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-  const auto project = find_project();
-  if (!project) return report_error(project.error());
-  const auto config = command.configuration.load(*project);
-  if (!config) return report_error(config.error());
-  const auto code = run(command, command.history.address(*project, *config));
-  return code ? *code : report_error(code.error());
+  return act_on_history(line, words, [&](const ConfiguredProject&, const StoreAddress& address) {
+    return run(command, address);
+  });
 }
 
 }  // namespace

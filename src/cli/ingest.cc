@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "app/listeners.h"
-#include "cli/ingest_input.h"
+#include "cli/ingest_parts.h"
 #include "ingest/ingest.h"
 #include "run/local_executor.h"
 #include "util/result.h"

@@ -1,4 +1,4 @@
-#include "cli/ingest_gate.h"
+#include "cli/ingest_parts.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/ingest_gate.h"
+#include "cli/ingest_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/ingest_input.h"
+#include "cli/ingest_parts.h"
 
 #include <fmt/format.h>
 #include <glob.h>
@@ -13,7 +13,7 @@
 
 #include "app/options.h"
 #include "report/layout.h"
-#include "suite/ctest.h"
+#include "suite/frameworks.h"
 #include "util/json.h"
 #include "util/text.h"
 

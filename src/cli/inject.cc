@@ -181,7 +181,7 @@ class Parser {
     return {};
   }
 
-  // How often a side of an order was visited; 0: that is no number.
+  // How often a side of an order was visited; 0: that is not a number.
   static uint64_t take_visit(std::string_view& text, uint64_t otherwise) {
     const auto number = take_last(text, " visit ");
     return number ? number_in(*number).value_or(0) : otherwise;
@@ -189,7 +189,7 @@ class Parser {
 
   Result<void> read_order(const std::string& text) {
     const Error wrong = usage_error("this is not an order", "--order '" + text + "'",
-                                    "write SITE@THREAD after SITE@THREAD, and `visit N` behind "
+                                    "write SITE@THREAD after SITE@THREAD, and `visit N` after "
                                     "either of them for the N-th time");
     std::string_view first = text;
     auto second = take_last(first, " after ");
@@ -342,8 +342,8 @@ Result<Schedule> parse_schedule(std::string_view text) {
   const auto seed =
       colon == text.npos ? std::optional<uint64_t>(1) : number_in(text.substr(colon + 1));
   if (!sampler || !seed)
-    return usage_error("this is no schedule", "--schedule '" + std::string(text) + "'",
-                       "write stay, random, pct, pos or surw, and a seed behind it: random:7");
+    return usage_error("this is not a schedule", "--schedule '" + std::string(text) + "'",
+                       "write stay, random, pct, pos or surw, followed by a seed: random:7");
   Schedule schedule;
   schedule.sampler = *sampler;
   schedule.seed = *seed;

@@ -88,15 +88,14 @@ int list_command(const Words& words) {
   if (const auto done = line.parse(words)) return *done;
   target.labels = json;
 
-  const auto project = find_project();
-  if (!project) return report_error(project.error());
-  const auto config = configuration.load(*project);
-  if (!config) return report_error(config.error());
+  const auto known = configuration.find();
+  if (!known) return report_error(known.error());
+  const auto& [project, config] = *known;
   Interrupts interrupts;
   auto executor = LocalExecutor::create({}, interrupts);
   if (!executor) return report_error(executor.error());
-  const auto tests = select_tests(target, words, config->settings.target.value_or(""), *project,
-                                  find_target_in(history.address(*project, *config)), **executor);
+  const auto tests = select_tests(target, words, config.settings.target.value_or(""), project,
+                                  find_target_in(history.address(project, config)), **executor);
   if (interrupts.stop_signal() != 0) return exit_code_of_signal(interrupts.stop_signal());
   if (!tests) return report_error(tests.error());
   warn_of(tests->unmatched);

@@ -1,4 +1,4 @@
-#include "cli/wanted.h"
+#include "cli/reproduce_parts.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

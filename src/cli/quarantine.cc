@@ -127,32 +127,20 @@ Result<int> lift(const QuarantineDesk& desk, const LiftWords& words) {
 }
 
 int expire_command(const Words& words) {
-  QuarantineWords common;
   bool dry_run = false;
   CommandLine line("quarantine expire", expire_help);
   line.flag("--dry-run", dry_run, "show them and leave them in");
-  common.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-  const auto desk = open_desk(common);
-  if (!desk) return report_error(desk.error());
-  const auto code = expire(*desk, dry_run);
-  return code ? *code : report_error(code.error());
+  return act_at_desk(line, words, [&](const auto& desk) { return expire(desk, dry_run); });
 }
 
 int lift_command(const Words& words) {
-  QuarantineWords common;
   LiftWords lifted;
   CommandLine line("quarantine lift", lift_help);
   line.option("test", lifted.test, "target:name, or a name that only one has").required();
   line.option("--signature", lifted.signature, "only this failure [all of the test]");
   line.option("--fixed-by", lifted.fixed_by, "the commit that fixed it");
   line.option("--reason", lifted.reason, "why it may leave");
-  common.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-  const auto desk = open_desk(common);
-  if (!desk) return report_error(desk.error());
-  const auto code = lift(*desk, lifted);
-  return code ? *code : report_error(code.error());
+  return act_at_desk(line, words, [&](const auto& desk) { return lift(desk, lifted); });
 }
 
 struct Action {
@@ -167,12 +155,6 @@ constexpr Action actions[] = {{"add", quarantine_add},
 
 }  // namespace
 
-void QuarantineWords::add_to(CommandLine& line) {
-  quarantine.add_to(line);
-  history.add_to(line);
-  configuration.add_to(line);
-}
-
 Result<std::unique_ptr<Store>> QuarantineDesk::read_history() const {
   std::error_code failed;
   if (!is_postgres(history) && !std::filesystem::exists(history.url, failed))
@@ -184,26 +166,48 @@ void QuarantineDesk::note(const std::vector<LifecycleStep>& steps) const {
   auto store = open_store(history);
   Result<void> noted = store ? Result<void>() : Result<void>(store.error());
   for (const LifecycleStep& step : steps)
-    if (noted) noted = (*store)->note(step);
+    if (noted) noted = (*store)->lifecycle().note(step);
   if (!noted)
     fmt::print(stderr, "unflake: the history does not know of this: {}\n",
                to_string(noted.error()));
 }
 
+namespace {
+
+// What every action on the quarantine takes.
+struct QuarantineWords {
+  QuarantineOptions quarantine;
+  StoreOptions history;
+  ConfigOptions configuration;
+};
+
 Result<QuarantineDesk> open_desk(const QuarantineWords& words) {
   QuarantineDesk desk;
-  const auto project = find_project();
-  if (!project) return project.error();
-  desk.project = *project;
-  auto config = words.configuration.load(*project);
-  if (!config) return config.error();
-  desk.config = std::move(*config);
-  desk.file = words.quarantine.file(*project);
-  desk.history = words.history.address(*project, desk.config);
+  auto known = words.configuration.find();
+  if (!known) return known.error();
+  desk.project = std::move(known->project);
+  desk.config = std::move(known->config);
+  desk.file = words.quarantine.file(desk.project);
+  desk.history = words.history.address(desk.project, desk.config);
   desk.now = std::chrono::system_clock::now();
   desk.today = day_of(desk.now);
-  make_folder(*project);
+  make_folder(desk.project);
   return desk;
+}
+
+}  // namespace
+
+int act_at_desk(CommandLine& line, const Words& words,
+                const std::function<Result<int>(const QuarantineDesk& desk)>& work) {
+  QuarantineWords common;
+  common.quarantine.add_to(line);
+  common.history.add_to(line);
+  common.configuration.add_to(line);
+  if (const auto done = line.parse(words)) return *done;
+  const auto desk = open_desk(common);
+  if (!desk) return report_error(desk.error());
+  const auto code = work(*desk);
+  return code ? *code : report_error(code.error());
 }
 
 Result<TestId> find_test(const std::string& word, Store* store, const Quarantine& quarantine) {
@@ -309,8 +313,8 @@ Result<ListedEntry> looked_up(const QuarantineEntry& entry, const QuarantineDesk
   const auto past = past_of(*store, entry);
   if (!past) return past.error();
   listed.past = *past;
-  const auto builds = store->count_suppressed_builds(entry.test, entry.signature,
-                                                     {TimePoint(entry.since), TimePoint::max()});
+  const auto builds = store->lifecycle().count_suppressed_builds(
+      entry.test, entry.signature, {TimePoint(entry.since), TimePoint::max()});
   if (!builds) return builds.error();
   listed.suppressed_builds = *builds;
   LiftRule rule;
@@ -400,22 +404,19 @@ void print_json(Page& page, const std::vector<ListedEntry>& all) {
 }  // namespace
 
 int quarantine_list(const Words& words) {
-  QuarantineWords common;
   bool json = false;
   CommandLine line("quarantine list", list_help);
   line.flag("--json", json, "JSON instead of a table");
-  common.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-  const auto desk = open_desk(common);
-  if (!desk) return report_error(desk.error());
-  const auto all = look_up_all(*desk);
-  if (!all) return report_error(all.error());
-  Page page;
-  if (json)
-    print_json(page, *all);
-  else
-    print_table(page, *all);
-  return page.write_out();
+  return act_at_desk(line, words, [&](const QuarantineDesk& desk) -> Result<int> {
+    const auto all = look_up_all(desk);
+    if (!all) return all.error();
+    Page page;
+    if (json)
+      print_json(page, *all);
+    else
+      print_table(page, *all);
+    return page.write_out();
+  });
 }
 
 }  // namespace unflake

@@ -91,7 +91,7 @@ class Addition {
       return usage_error(
           fmt::format("the history has no failure of {}", printable(to_string(test_))), "",
           "name the failure with --signature");
-    const auto flaky = store_->flaky_failures({}, most_failures);
+    const auto flaky = store_->lifecycle().flaky_failures({}, most_failures);
     if (!flaky) return flaky.error();
     const FlakyFailure* newest = nullptr;
     for (const FlakyFailure& failure : *flaky)
@@ -123,7 +123,7 @@ class Addition {
 
   Result<KnownFailure> given_failure() const {
     if (!is_signature(words_.signature))
-      return usage_error(fmt::format("'{}' is no signature", printable(words_.signature)), "",
+      return usage_error(fmt::format("'{}' is not a signature", printable(words_.signature)), "",
                          "give the 16 hexadecimal digits that `unflake history TEST` shows");
     KnownFailure given{words_.signature, std::nullopt};
     if (!summary_) return given;
@@ -211,7 +211,7 @@ class Addition {
     if (words_.expires.empty()) return desk_.today + std::chrono::days(days);
     const auto day = parse_day(words_.expires);
     if (!day)
-      return usage_error(fmt::format("'{}' is no day", printable(words_.expires)), "",
+      return usage_error(fmt::format("'{}' is not a day", printable(words_.expires)), "",
                          "write it like 2026-03-31");
     if (*day < desk_.today)
       return usage_error(fmt::format("{} is over", words_.expires), "", "choose a later day");
@@ -238,7 +238,7 @@ class Addition {
 
   std::string past_of(const std::string& signature) {
     if (!store_) return "";
-    const auto steps = store_->lifecycle({});
+    const auto steps = store_->lifecycle().steps({});
     if (!steps) return "";
     const std::string past = past_quarantine(*steps, test_, signature);
     if (past.empty()) return "";
@@ -299,7 +299,6 @@ Result<int> add(const QuarantineDesk& desk, const AddWords& words) {
 }  // namespace
 
 int quarantine_add(const Words& words) {
-  QuarantineWords common;
   AddWords add_words;
   CommandLine line("quarantine add", help);
   line.option("test", add_words.test, "target:name, or a name that only one has").required();
@@ -310,12 +309,7 @@ int quarantine_add(const Words& words) {
   line.option("--days", add_words.days, "for how long [30]").between(0, most_days);
   line.option("--expires", add_words.expires, "the last day").takes("DAY");
   line.flag("--force", add_words.force, "though the test seems to be broken");
-  common.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-  const auto desk = open_desk(common);
-  if (!desk) return report_error(desk.error());
-  const auto code = add(*desk, add_words);
-  return code ? *code : report_error(code.error());
+  return act_at_desk(line, words, [&](const auto& desk) { return add(desk, add_words); });
 }
 
 }  // namespace unflake

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,14 +10,6 @@
 #include "lifecycle/quarantine.h"
 
 namespace unflake {
-
-// What every action on the quarantine takes.
-struct QuarantineWords {
-  QuarantineOptions quarantine;
-  StoreOptions history;
-  ConfigOptions configuration;
-  void add_to(CommandLine& line);
-};
 
 // What every action on the quarantine works with.
 struct QuarantineDesk {
@@ -33,7 +26,10 @@ struct QuarantineDesk {
   void note(const std::vector<LifecycleStep>& steps) const;
 };
 
-Result<QuarantineDesk> open_desk(const QuarantineWords& words);
+// An action: parses its words with `line`, which knows what the action itself takes, and does its
+// work at the desk. Gives the exit code.
+int act_at_desk(CommandLine& line, const Words& words,
+                const std::function<Result<int>(const QuarantineDesk& desk)>& work);
 
 // The test that a user means by an id, or by a name that only one target has.
 Result<TestId> find_test(const std::string& word, Store* store, const Quarantine& quarantine);

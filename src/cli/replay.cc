@@ -12,7 +12,7 @@
 #include "cli/debugger.h"
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/trace_json.h"
+#include "report/trace_pages.h"
 #include "repro/relocation.h"
 #include "stats/intervals.h"
 #include "trace/program_code.h"
@@ -246,15 +246,11 @@ class Replay {
 
  private:
   Result<void> load() {
-    const auto project = find_project();
-    if (!project) return project.error();
-    project_ = *project;
-    const auto path = find_repro(project_, command_.file);
-    if (!path) return path.error();
-    path_ = *path;
-    auto repro = load_repro(path_);
-    if (!repro) return repro.error();
-    repro_ = std::move(*repro);
+    auto found = find_named_repro(command_.file);
+    if (!found) return found.error();
+    project_ = std::move(found->project);
+    path_ = std::move(found->path);
+    repro_ = std::move(found->repro);
     if (repro_.passes_under_plan && command_.as_test)
       return usage_error("under this plan the test passes, so that it cannot show a regression",
                          path_, "use --as-test with a repro under which the test fails");
@@ -371,10 +367,7 @@ int replay_command(const Words& words) {
   line.flag("--verbose", command.verbose, "the output of every failing run");
   line.flag("--full", command.full, "the same, and stacks with the frames of libraries");
   line.flag("--json", command.json, "JSON instead of text");
-  line.option("--color", command.one.colour, "auto, always or never")
-      .one_of({"auto", "always", "never"});
-  command.one.history.add_recording_to(line);
-  command.one.configuration.add_to(line);
+  command.one.add_recording_to(line);
   if (const auto done = line.parse(words)) return *done;
   const auto code = Replay(command)(words);
   return code ? *code : report_error(code.error());

@@ -2,7 +2,7 @@
 
 #include "app/command_line.h"
 #include "app/options.h"
-#include "cli/report_issues.h"
+#include "cli/report_parts.h"
 #include "report/layout.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"

@@ -1,4 +1,4 @@
-#include "cli/report_gather.h"
+#include "cli/report_parts.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <set>
 
 #include "app/repro_file.h"
-#include "report/explanation_words.h"
+#include "report/explanation_pages.h"
 #include "report/search_text.h"
-#include "study/study_facts.h"
+#include "study/study.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -98,13 +98,13 @@ class Gathering {
   Result<void> ask_store(const Contains& contains) {
     const Window year{std::min(TimePoint(first_day()), request_.now - remembered),
                       TimePoint::max()};
-    auto failures = store_.flaky_failures(year, most_failures);
+    auto failures = store_.lifecycle().flaky_failures(year, most_failures);
     if (!failures) return failures.error();
-    auto current = store_.flaky_failures(window(), most_failures);
+    auto current = store_.lifecycle().flaky_failures(window(), most_failures);
     if (!current) return current.error();
-    auto known = store_.causes();
+    auto known = store_.lifecycle().causes();
     if (!known) return known.error();
-    auto steps = store_.lifecycle(year);
+    auto steps = store_.lifecycle().steps(year);
     if (!steps) return steps.error();
     for (FlakyFailure& one : *current) current_.emplace(FailureKey(one.test, one.signature), one);
     all_.failures = std::move(*failures);
@@ -130,7 +130,7 @@ class Gathering {
   Result<void> ask_trend() {
     if (!request_.trend || all_.failures.empty()) return {};
     for (Day day = first_day(); day <= today_; day += std::chrono::days(1)) {
-      const auto hits = store_.flaky_failures(
+      const auto hits = store_.lifecycle().flaky_failures(
           {TimePoint(day), TimePoint(day + std::chrono::days(1))}, most_failures);
       if (!hits) return hits.error();
       const auto number = static_cast<size_t>((day - first_day()).count());
@@ -263,7 +263,7 @@ class Gathering {
     report.first_day = first_day();
     report.last_day = report.today = today_;
     report.written = request_.now;
-    const auto rows = store_.prevalence(window());
+    const auto rows = store_.lifecycle().prevalence(window());
     if (!rows) return rows.error();
     for (const Prevalence& row : *rows) {
       if (row.project != project_name) continue;

@@ -1,4 +1,4 @@
-#include "cli/report_issues.h"
+#include "cli/report_parts.h"
 
 #include <fmt/format.h>
 
@@ -279,7 +279,7 @@ Result<void> care_for_issues(Page& page, Store& store, GatheredReport& gathered,
     print_unsent(page, plan.size());
     return {};
   }
-  IssueSender sender(**forge, store, project_name,
+  IssueSender sender(**forge, store.lifecycle(), project_name,
                      [&](size_t number) { return care.failures_of(number); });
   SentActions sent;
   const auto done = sender.send(plan, *causes, request.now, sent);
@@ -293,7 +293,7 @@ Result<void> save_causes(Store& store, GatheredReport& gathered, TimePoint now) 
     LinkedCause& cause = gathered.causes[number];
     take_category(cause, gathered.reported[number]);
     if (!cause.changed) continue;
-    const auto id = store.save_cause(cause.record);
+    const auto id = store.lifecycle().save_cause(cause.record);
     if (!id) return id.error();
     cause.record.id = gathered.reported[number].id = *id;
     if (!cause.came_back) continue;
@@ -301,7 +301,7 @@ Result<void> save_causes(Store& store, GatheredReport& gathered, TimePoint now) 
       step.kind = LifecycleStep::Kind::report_reopened;
       step.at = now;
       step.url = cause.record.url;
-      if (auto noted = store.note(step); !noted) return noted;
+      if (auto noted = store.lifecycle().note(step); !noted) return noted;
     }
   }
   return {};

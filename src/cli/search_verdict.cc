@@ -1,4 +1,4 @@
-#include "cli/search_verdict.h"
+#include "cli/reproduce_parts.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/study_text.h"
+#include "report/study_pages.h"
 #include "search/reproduce/strategy.h"
 #include "stats/intervals.h"
 #include "util/text.h"

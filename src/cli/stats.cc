@@ -10,7 +10,6 @@
 #include "app/repro_file.h"
 #include "explain/explanation.h"
 #include "report/study_pages.h"
-#include "report/study_text.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
 #include "study/study.h"
@@ -39,8 +38,6 @@ struct StatsCommand {
   std::vector<std::string> tables;
   std::string html;
   std::string colour = "auto";
-  StoreOptions history;
-  ConfigOptions configuration;
 };
 
 Result<Window> window_of(const StatsCommand& command) {
@@ -91,7 +88,7 @@ Result<std::vector<std::string>> projects_of(const StatsCommand& command,
   if (!command.all_projects) return std::vector<std::string>{address.project};
   auto store = open_store_to_read(address);
   if (!store) return store.error();
-  const auto rows = (*store)->prevalence({});
+  const auto rows = (*store)->lifecycle().prevalence({});
   if (!rows) return rows.error();
   std::vector<std::string> names;
   for (const Prevalence& row : *rows)
@@ -155,16 +152,11 @@ Result<int> show(const StatsCommand& command, const Study& study) {
   return page.write_out();
 }
 
-Result<int> run(const StatsCommand& command) {
-  const auto project = find_project();
-  if (!project) return project.error();
-  const auto config = command.configuration.load(*project);
-  if (!config) return config.error();
+Result<int> run(const StatsCommand& command, const Project& project, const StoreAddress& history) {
   if (!command.html.empty())
     if (auto ready = prepare_output_file(command.html); !ready) return ready.error();
-  CommitReader commits(*project);
-  const auto study =
-      study_of(command, *project, command.history.address(*project, *config), commits);
+  CommitReader commits(project);
+  const auto study = study_of(command, project, history, commits);
   if (commits.stop_signal() != 0) return exit_code_of_signal(commits.stop_signal());
   if (!study) return study.error();
   return show(command, *study);
@@ -188,11 +180,9 @@ int stats_command(const Words& words) {
   line.option("--html", command.html, "write a page, too").takes("FILE");
   line.option("--color", command.colour, "auto, always or never")
       .one_of({"auto", "always", "never"});
-  command.history.add_to(line);
-  command.configuration.add_to(line);
-  if (const auto done = line.parse(words)) return *done;
-  const auto code = run(command);
-  return code ? *code : report_error(code.error());
+  return act_on_history(line, words, [&](const auto& known, const auto& history) {
+    return run(command, known.project, history);
+  });
 }
 
 }  // namespace unflake

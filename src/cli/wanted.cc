@@ -1,4 +1,4 @@
-#include "cli/wanted.h"
+#include "cli/reproduce_parts.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

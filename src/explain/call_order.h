@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "explain/explanation.h"
 #include "model/trace.h"
+#include "trace/names.h"
 
 namespace unflake {
 
@@ -69,5 +71,21 @@ std::optional<Duration> divergence(const Trace& passing, uint32_t passing_thread
 // The same only for calls that the system refused in the failing run and not in the other.
 std::optional<Duration> first_error(const Trace& passing, uint32_t passing_thread,
                                     const Trace& failing, uint32_t failing_thread);
+
+// The points of an order in the words of an explanation.
+Moment moment_of(const CallOrder& order, const Point& point);
+
+// "queue.cc:57", else the function.
+std::string short_place(const CodeSpot& place);
+
+// Where the failing thread left the test's own code, when that has no debug information and its
+// calls were not traced: the function's name. Empty: it was seen.
+std::string unseen_failing_function(const Trace& trace);
+
+// Whether the place has a line or at least a function, and not just an address in an image.
+bool has_name(const Trace& trace, const CodeSpot& place);
+
+// The sleeps and timed waits after which the second point comes, if any.
+std::optional<CoveringWait> covering_wait(const CallOrder& order, const PointPair& pair);
 
 }  // namespace unflake

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "explain/moments.h"
+#include "explain/call_order.h"
 #include "explain/root_cause.h"
 #include "util/paths.h"
 

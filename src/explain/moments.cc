@@ -1,4 +1,4 @@
-#include "explain/moments.h"
+#include "explain/call_order.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "explain/moments.h"
+#include "explain/call_order.h"
 #include "explain/root_cause.h"
 #include "protocol/agent_protocol.h"
 #include "trace/happens_before.h"

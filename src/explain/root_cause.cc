@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "explain/moments.h"
+#include "explain/call_order.h"
 #include "trace/happens_before.h"
 #include "util/text.h"
 

@@ -7,9 +7,8 @@
 #include <cctype>
 #include <functional>
 
-#include "ingest/language_failures.h"
 #include "output/ci_log/junit_log.h"
-#include "output/ci_log/log_programs.h"
+#include "output/ci_log/log_parts.h"
 #include "output/output_parsers.h"
 #include "util/scan.h"
 #include "util/text.h"

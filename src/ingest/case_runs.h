@@ -1,9 +1,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ingest/case_handler.h"
+#include "model/outcome.h"
 #include "model/test.h"
 #include "store/store.h"
 
@@ -33,5 +35,14 @@ std::string target_from_path(const std::string& path);
 // The runs that a case describes, in their order, without test and start: one, or one for each time
 // that it was tried.
 void runs_of_case(const ReportedCase& reported, CaseDialect dialect, std::vector<RunRecord>& runs);
+
+// What a <failure> or <error> says that no framework for native code wrote: pytest, JUnit, Rust,
+// Go and everybody else. The place is the last one in the test's own code that the text shows. Some
+// reports of Go's have its words only in the output of the case.
+Failure read_language_failure(const ReportedFailure& reported, std::string_view classname,
+                              std::string_view output);
+
+// The runner ended the test because it took too long.
+bool tells_timeout(const ReportedFailure& reported);
 
 }  // namespace unflake

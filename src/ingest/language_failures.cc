@@ -1,4 +1,4 @@
-#include "ingest/language_failures.h"
+#include "ingest/case_runs.h"
 
 #include <charconv>
 #include <optional>

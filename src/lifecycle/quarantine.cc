@@ -13,7 +13,6 @@
 #include <tuple>
 
 #include "lifecycle/gate.h"
-#include "lifecycle/quarantine_text.h"
 #include "stats/intervals.h"
 #include "util/files.h"
 #include "util/text.h"

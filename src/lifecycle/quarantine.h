@@ -65,4 +65,19 @@ using QuarantineEdit = std::function<Result<std::string>(const std::string& text
 // Reads, edits and replaces the file while other processes that edit it wait.
 Result<void> edit_quarantine(const std::string& path, const QuarantineEdit& edit);
 
+// An entry and where it is in the text, in bytes.
+struct QuarantineBlock {
+  QuarantineEntry entry;
+  size_t begin = 0;   // of the comment directly above it, or of its header
+  size_t header = 0;  // of its `[[test]]`
+  size_t end = 0;     // after the line of its last key
+};
+
+// The file's entries in its own order.
+Result<std::vector<QuarantineBlock>> read_quarantine_blocks(std::string_view text,
+                                                            const std::string& path);
+
+// `[[test]]` and one key per line.
+std::string quarantine_block_text(const QuarantineEntry& entry);
+
 }  // namespace unflake

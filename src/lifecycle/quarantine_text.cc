@@ -1,4 +1,4 @@
-#include "lifecycle/quarantine_text.h"
+#include "lifecycle/quarantine.h"
 
 #include <fmt/format.h>
 

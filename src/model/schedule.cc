@@ -2,22 +2,28 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <utility>
 
 namespace unflake {
 namespace {
 
-constexpr std::array<std::string_view, 5> sampler_names{"stay", "random", "pct", "pos", "surw"};
+constexpr std::pair<Sampler, std::string_view> sampler_names[] = {{Sampler::stay, "stay"},
+                                                                  {Sampler::random_walk, "random"},
+                                                                  {Sampler::pct, "pct"},
+                                                                  {Sampler::pos, "pos"},
+                                                                  {Sampler::surw, "surw"}};
 
 }  // namespace
 
 std::string_view to_string(Sampler sampler) {
-  return sampler_names.at(static_cast<size_t>(sampler));
+  for (const auto& [one, name] : sampler_names)
+    if (one == sampler) return name;
+  return "?";
 }
 
 std::optional<Sampler> sampler_from(std::string_view name) {
-  for (size_t i = 0; i < sampler_names.size(); ++i)
-    if (sampler_names.at(i) == name) return static_cast<Sampler>(i);
+  for (const auto& [one, own] : sampler_names)
+    if (own == name) return one;
   return std::nullopt;
 }
 

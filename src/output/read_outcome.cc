@@ -419,7 +419,7 @@ class SharedProcess {
       has_finished_ = has_finished_ || output->finished(text);
   }
 
-  // Whoever has no name is the one behind the last.
+  // Whoever has no name is the one after the last.
   std::optional<size_t> number_of(const std::string& name) const {
     const size_t next = last_ ? *last_ + 1 : 0;
     if (name.empty()) return next < tests_.all.size() ? std::optional(next) : std::nullopt;

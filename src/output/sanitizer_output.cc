@@ -1,10 +1,9 @@
-#include "output/sanitizer_output.h"
+#include "output/output_parsers.h"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <tuple>
-#include "output/output_parsers.h"
 #include "util/scan.h"
 #include "util/text.h"
 

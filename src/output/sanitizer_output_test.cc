@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "output/output_parsers.h"
-#include "output/sanitizer_output.h"
 
 namespace unflake {
 namespace {

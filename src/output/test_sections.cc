@@ -30,7 +30,7 @@ void add_line(std::string& text, std::string_view line) {
   text.append(line).push_back('\n');
 }
 
-// What comes before and behind a single test is what its parsers tell a whole run by.
+// What comes before and after a single test is what its parsers tell a whole run by.
 void frame(TestSection& section, std::string_view begin, std::string_view end) {
   section.text.insert(0, begin);
   if (section.has_ended) section.text.append(end);
@@ -89,7 +89,7 @@ bool is_doctest_verdict(std::string_view line) {
   return line.ends_with("arking it as failed") || line.ends_with("arking it as not failed");
 }
 
-// "0.012 s: name" behind everything that a test printed. Catch2 says so of each path through its
+// "0.012 s: name" after everything that a test printed. Catch2 says so of each path through its
 // sections, too, and of the sections.
 std::vector<TestSection> timed_sections(std::string_view text,
                                         const std::vector<std::string>& names,

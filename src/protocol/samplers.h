@@ -59,40 +59,153 @@ struct SamplerPlan {
   uint32_t remaining_count;
 };
 
+struct SampledThread {
+  PendingStep step;
+  uint64_t priority;
+  uint64_t remaining;  // of surw: steps that count and that it will still make
+  bool ended;
+};
+
+// What every kind of sampler goes by. Threads are numbered from 0, and a new one has the next
+// number.
+struct SampledRun {
+  SamplerPlan plan;
+  Dice dice;
+  uint32_t known;  // threads
+  SampledThread threads[most_scheduled_threads];
+};
+
+// Of surw: the one thread that may take a step that counts. All others go on freely up to their
+// next one.
+class Intent {
+ public:
+  void begin() {
+    thread_ = no_thread;
+    since_ = 0;
+  }
+
+  // The first thread may have been drawn for what this one, which it has created, will do.
+  void meet(SampledRun& run, uint32_t created) {
+    if (thread_ != 0 || created == 0) return;
+    if (run.dice.below(weight(run, 0)) < run.threads[created].remaining * weight_of_step)
+      thread_ = created;
+  }
+
+  // One that cannot get to its step is given up.
+  uint32_t choose(SampledRun& run, const uint32_t* enabled, uint32_t count) {
+    if (thread_ == no_thread || ++since_ > longest) draw(run);
+    uint32_t free_ones = 0;
+    for (uint32_t i = 0; i < count; ++i) free_ones += may_go(run, enabled[i]);
+    if (free_ones == 0) return draw_one_of(run, enabled, count);
+    uint64_t nth = run.dice.below(free_ones);
+    for (uint32_t i = 0; i < count; ++i)
+      if (may_go(run, enabled[i]) && nth-- == 0) return enabled[i];
+    return enabled[0];
+  }
+
+  void execute(SampledRun& run, uint32_t thread, const PendingStep& step) {
+    if (!counts(run.plan, step)) return;
+    if (run.threads[thread].remaining > 0) --run.threads[thread].remaining;
+    thread_ = no_thread;
+  }
+
+  void give_up(uint32_t thread) {
+    if (thread == thread_) thread_ = no_thread;
+  }
+
+ private:
+  static constexpr uint32_t no_thread = 0xffffffff;
+  static constexpr uint32_t longest = 300;
+  static constexpr uint64_t weight_of_step = 1000;
+
+  static bool counts(const SamplerPlan& plan, const PendingStep& step) {
+    if (step.object == 0 || plan.selected_count == 0) return step.object != 0;
+    for (uint32_t i = 0; i < plan.selected_count; ++i)
+      if (plan.selected[i] == step.object) return true;
+    return false;
+  }
+
+  bool may_go(const SampledRun& run, uint32_t thread) const {
+    return thread == thread_ || !counts(run.plan, run.threads[thread].step);
+  }
+
+  // What threads will do that are not there yet is with the first one, which will create them. A
+  // thread of which nothing more is expected may come all the same.
+  static uint64_t weight(const SampledRun& run, uint32_t thread) {
+    uint64_t left = run.threads[thread].remaining;
+    if (thread == 0)
+      for (uint32_t i = run.known; i < run.plan.remaining_count; ++i) left += run.plan.remaining[i];
+    return left * weight_of_step + 1;
+  }
+
+  template <class Use>
+  static void for_each_living(const SampledRun& run, Use use) {
+    for (uint32_t i = 0; i < run.known; ++i)
+      if (!run.threads[i].ended) use(i);
+  }
+
+  void draw(SampledRun& run) {
+    uint64_t all = 0;
+    for_each_living(run, [&](uint32_t thread) { all += weight(run, thread); });
+    if (all == 0) return;
+    uint64_t drawn = run.dice.below(all);
+    begin();
+    for_each_living(run, [&](uint32_t thread) {
+      const uint64_t own = weight(run, thread);
+      if (thread_ == no_thread && drawn < own) thread_ = thread;
+      drawn -= drawn < own ? drawn : own;
+    });
+  }
+
+  uint32_t draw_one_of(SampledRun& run, const uint32_t* enabled, uint32_t count) {
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < count; ++i) all += weight(run, enabled[i]);
+    uint64_t drawn = run.dice.below(all);
+    uint32_t i = 0;
+    for (; i + 1 < count && drawn >= weight(run, enabled[i]); ++i) drawn -= weight(run, enabled[i]);
+    since_ = 0;
+    return thread_ = enabled[i];
+  }
+
+  uint32_t thread_;
+  uint32_t since_;  // it was drawn: choices
+};
+
 class Sampler {
  public:
   void begin(const SamplerPlan& plan) {
-    plan_ = plan;
-    dice_ = Dice(plan.seed * 0x2545f4914f6cdd1d);
-    known_ = points_ = in_a_row_ = since_intent_ = 0;
+    run_.plan = plan;
+    run_.dice = Dice(plan.seed * 0x2545f4914f6cdd1d);
+    run_.known = points_ = in_a_row_ = 0;
     lowest_ = least_of_changes;
-    intent_ = last_ = no_thread;
-    if (plan_.depth > deepest_pct) plan_.depth = deepest_pct;
+    last_ = no_thread;
+    intent_.begin();
+    if (run_.plan.depth > deepest_pct) run_.plan.depth = deepest_pct;
     const uint64_t length = plan.length > 0 ? plan.length : usual_length;
-    for (uint64_t& change : changes_) change = dice_.below(length);
+    for (uint64_t& change : changes_) change = run_.dice.below(length);
     exits_ = 0;
     exits_late_ = true;
   }
 
   // Where the plan's lists are for the process that uses the sampler now.
   void find_lists(const uint64_t* selected, const uint64_t* remaining) {
-    plan_.selected = selected;
-    plan_.remaining = remaining;
+    run_.plan.selected = selected;
+    run_.plan.remaining = remaining;
   }
 
-  // To be called for every step of a thread before the choice in which it may take part. Threads
-  // are numbered from 0, and a new one has the next number.
+  // To be called for every step of a thread before the choice in which it may take part.
   void announce(uint32_t thread, const PendingStep& step) {
     if (thread >= most_scheduled_threads) return;
     meet_up_to(thread);
-    threads_[thread].step = step;
-    if (plan_.kind == SamplerKind::pos) threads_[thread].priority = dice_.next();
+    run_.threads[thread].step = step;
+    if (run_.plan.kind == SamplerKind::pos) run_.threads[thread].priority = run_.dice.next();
   }
 
   // Whether the exit of the process comes when nobody else can go on, as in most runs. As one
   // choice among others it would cut them short.
   void announce_exit() {
-    exits_late_ = plan_.kind == SamplerKind::stay || dice_.below(exits_++ == 0 ? 4 : 2) != 0;
+    exits_late_ =
+        run_.plan.kind == SamplerKind::stay || run_.dice.below(exits_++ == 0 ? 4 : 2) != 0;
   }
   bool exits_late() const { return exits_late_; }
 
@@ -100,15 +213,15 @@ class Sampler {
   uint32_t choose(const uint32_t* enabled, uint32_t count, uint32_t running) {
     ++points_;
     meet_up_to(enabled[count - 1]);
-    switch (plan_.kind) {
+    switch (run_.plan.kind) {
       case SamplerKind::random_walk:
-        return enabled[dice_.below(count)];
+        return enabled[run_.dice.below(count)];
       case SamplerKind::pct:
         return choose_by_falling_priority(enabled, count);
       case SamplerKind::pos:
         return highest(enabled, count);
       case SamplerKind::surw:
-        return choose_by_intent(enabled, count);
+        return intent_.choose(run_, enabled, count);
       case SamplerKind::stay:
         break;
     }
@@ -119,22 +232,22 @@ class Sampler {
 
   // What the thread has announced happens now.
   void execute(uint32_t thread) {
-    if (thread >= known_) return;
-    const PendingStep step = threads_[thread].step;
-    threads_[thread].step = {0, false};
-    if (plan_.kind == SamplerKind::pos) draw_again_after(step);
-    if (plan_.kind == SamplerKind::surw && is_selected(step)) count_selected(thread);
+    if (thread >= run_.known) return;
+    const PendingStep step = run_.threads[thread].step;
+    run_.threads[thread].step = {0, false};
+    if (run_.plan.kind == SamplerKind::pos) draw_again_after(step);
+    if (run_.plan.kind == SamplerKind::surw) intent_.execute(run_, thread, step);
   }
 
   // The thread waits in a loop for what another one has to do.
   void demote(uint32_t thread) {
-    if (thread < known_ && plan_.kind == SamplerKind::pct) fall(thread);
-    if (plan_.kind == SamplerKind::surw && thread == intent_) intent_ = no_thread;
+    if (thread < run_.known && run_.plan.kind == SamplerKind::pct) fall(thread);
+    if (run_.plan.kind == SamplerKind::surw) intent_.give_up(thread);
   }
 
   void end(uint32_t thread) {
-    if (thread < known_) threads_[thread].ended = true;
-    if (thread == intent_) intent_ = no_thread;
+    if (thread < run_.known) run_.threads[thread].ended = true;
+    intent_.give_up(thread);
   }
 
  private:
@@ -143,45 +256,32 @@ class Sampler {
   static constexpr uint64_t least_of_lives = uint64_t{1} << 32;
   static constexpr uint64_t least_of_changes = uint64_t{1} << 31;
   static constexpr uint32_t longest_row = 2000;  // that one thread may be preferred
-  static constexpr uint32_t longest_intent = 300;
-  static constexpr uint64_t weight_of_step = 1000;
-
-  struct Thread {
-    PendingStep step;
-    uint64_t priority;
-    uint64_t remaining;
-    bool ended;
-  };
 
   void meet_up_to(uint32_t thread) {
-    for (; known_ <= thread; ++known_) meet(known_);
+    for (; run_.known <= thread; ++run_.known) meet(run_.known);
   }
   void meet(uint32_t thread) {
-    threads_[thread] = {};
-    threads_[thread].priority = dice_.next() | least_of_lives;
-    if (thread < plan_.remaining_count) threads_[thread].remaining = plan_.remaining[thread];
-    if (plan_.kind == SamplerKind::surw && intent_ == 0 && thread > 0) pass_intent_to(thread);
-  }
-
-  // The first thread may have been drawn for what this one, which it has created, will do.
-  void pass_intent_to(uint32_t created) {
-    if (dice_.below(weight(0)) < threads_[created].remaining * weight_of_step) intent_ = created;
+    run_.threads[thread] = {};
+    run_.threads[thread].priority = run_.dice.next() | least_of_lives;
+    if (thread < run_.plan.remaining_count)
+      run_.threads[thread].remaining = run_.plan.remaining[thread];
+    if (run_.plan.kind == SamplerKind::surw) intent_.meet(run_, thread);
   }
 
   uint32_t highest(const uint32_t* enabled, uint32_t count) const {
     uint32_t best = enabled[0];
     for (uint32_t i = 1; i < count; ++i)
-      if (threads_[enabled[i]].priority > threads_[best].priority) best = enabled[i];
+      if (run_.threads[enabled[i]].priority > run_.threads[best].priority) best = enabled[i];
     return best;
   }
 
-  void fall(uint32_t thread) { threads_[thread].priority = --lowest_; }
+  void fall(uint32_t thread) { run_.threads[thread].priority = --lowest_; }
 
   // Every change point has a rank of its own below all lives: who falls first need not stay above
   // who falls later. Without that, some bugs of this depth would never be found.
   void fall_at_change_points(uint32_t thread) {
-    for (uint32_t i = 0; i + 1 < plan_.depth; ++i)
-      if (changes_[i] == points_ - 1) threads_[thread].priority = least_of_changes + i;
+    for (uint32_t i = 0; i + 1 < run_.plan.depth; ++i)
+      if (changes_[i] == points_ - 1) run_.threads[thread].priority = least_of_changes + i;
   }
 
   // Whoever is always preferred may wait for one who never is: it falls too, after a long while.
@@ -197,93 +297,20 @@ class Sampler {
   }
 
   void draw_again_after(const PendingStep& step) {
-    for (uint32_t i = 0; i < known_; ++i)
-      if (conflict(threads_[i].step, step)) threads_[i].priority = dice_.next();
-  }
-
-  bool is_selected(const PendingStep& step) const {
-    if (step.object == 0 || plan_.selected_count == 0) return step.object != 0;
-    for (uint32_t i = 0; i < plan_.selected_count; ++i)
-      if (plan_.selected[i] == step.object) return true;
-    return false;
-  }
-
-  void count_selected(uint32_t thread) {
-    if (threads_[thread].remaining > 0) --threads_[thread].remaining;
-    intent_ = no_thread;
-  }
-
-  // What threads will do that are not there yet is with the first one, which will create them. A
-  // thread of which nothing more is expected may come all the same.
-  uint64_t weight(uint32_t thread) const {
-    uint64_t left = threads_[thread].remaining;
-    if (thread == 0)
-      for (uint32_t i = known_; i < plan_.remaining_count; ++i) left += plan_.remaining[i];
-    return left * weight_of_step + 1;
-  }
-
-  template <class Use>
-  void for_each_living(Use use) const {
-    for (uint32_t i = 0; i < known_; ++i)
-      if (!threads_[i].ended) use(i);
-  }
-
-  void draw_intent() {
-    uint64_t all = 0;
-    for_each_living([&](uint32_t thread) { all += weight(thread); });
-    if (all > 0) draw_intent(dice_.below(all));
-  }
-  void draw_intent(uint64_t drawn) {
-    intent_ = no_thread;
-    since_intent_ = 0;
-    for_each_living([&](uint32_t thread) {
-      const uint64_t own = weight(thread);
-      if (intent_ == no_thread && drawn < own) intent_ = thread;
-      drawn -= drawn < own ? drawn : own;
-    });
-  }
-
-  // All go on freely up to their next selected step, and only the intended one beyond it. One that
-  // cannot get there is given up.
-  uint32_t choose_by_intent(const uint32_t* enabled, uint32_t count) {
-    if (intent_ == no_thread || ++since_intent_ > longest_intent) draw_intent();
-    uint32_t free_ones = 0;
-    for (uint32_t i = 0; i < count; ++i) free_ones += may_go(enabled[i]);
-    if (free_ones == 0) return intend_one_of(enabled, count);
-    uint64_t nth = dice_.below(free_ones);
-    for (uint32_t i = 0; i < count; ++i)
-      if (may_go(enabled[i]) && nth-- == 0) return enabled[i];
-    return enabled[0];
-  }
-
-  bool may_go(uint32_t thread) const {
-    return thread == intent_ || !is_selected(threads_[thread].step);
-  }
-
-  uint32_t intend_one_of(const uint32_t* enabled, uint32_t count) {
-    uint64_t all = 0;
-    for (uint32_t i = 0; i < count; ++i) all += weight(enabled[i]);
-    uint64_t drawn = dice_.below(all);
-    uint32_t i = 0;
-    for (; i + 1 < count && drawn >= weight(enabled[i]); ++i) drawn -= weight(enabled[i]);
-    since_intent_ = 0;
-    return intent_ = enabled[i];
+    for (uint32_t i = 0; i < run_.known; ++i)
+      if (conflict(run_.threads[i].step, step)) run_.threads[i].priority = run_.dice.next();
   }
 
   // All of it begins with begin(): the agent has it in memory that costs nothing until it is used.
-  SamplerPlan plan_;
-  Dice dice_;
+  Intent intent_;
   uint64_t points_;
   uint64_t lowest_;
   uint64_t changes_[deepest_pct];
-  uint32_t known_;
   uint32_t last_;
   uint32_t in_a_row_;
-  uint32_t intent_;
-  uint32_t since_intent_;
-  uint32_t exits_;  // that were announced: of main, and behind the last destructor
+  uint32_t exits_;  // that were announced: of main, and after the last destructor
   bool exits_late_;
-  Thread threads_[most_scheduled_threads];
+  SampledRun run_;
 };
 
 }  // namespace unflake::protocol

@@ -1,4 +1,4 @@
-#include "report/balance_html.h"
+#include "report/balance_pages.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "report/balance_words.h"
+#include "report/explanation_pages.h"
 #include "report/layout.h"
-#include "report/timeline_svg.h"
 #include "stats/intervals.h"
 
 namespace unflake {
@@ -19,16 +18,10 @@ constexpr double bottom = top + height;
 constexpr double room_for_zero = 50;  // left of a logarithmic axis
 constexpr size_t most_points = 500;
 
-const char* class_of(LoadLevel load) {
-  switch (load) {
-    case LoadLevel::idle:
-      return "idle";
-    case LoadLevel::busy:
-      return "busy";
-    case LoadLevel::one_core:
-      break;
-  }
-  return "onecore";
+std::string class_of(LoadLevel load) {
+  std::string name(to_string(load));
+  std::erase(name, ' ');
+  return name;
 }
 
 // What was measured with the same value at several loads is shown side by side.

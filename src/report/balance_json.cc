@@ -1,4 +1,4 @@
-#include "report/balance_json.h"
+#include "report/balance_pages.h"
 
 #include <algorithm>
 

@@ -3,10 +3,7 @@
 
 #include <pugixml.hpp>
 
-#include "report/balance_html.h"
-#include "report/balance_json.h"
-#include "report/balance_text.h"
-#include "report/balance_words.h"
+#include "report/balance_pages.h"
 #include "report/layout.h"
 #include "util/json.h"
 

@@ -1,11 +1,10 @@
-#include "report/balance_text.h"
+#include "report/balance_pages.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "report/balance_words.h"
 #include "report/layout.h"
 #include "stats/intervals.h"
 #include "util/text.h"

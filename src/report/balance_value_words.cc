@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/balance_words.h"
+#include "report/balance_pages.h"
 #include "report/layout.h"
 #include "util/text.h"
 

@@ -1,4 +1,4 @@
-#include "report/balance_words.h"
+#include "report/balance_pages.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "report/layout.h"
-#include "report/study_text.h"
+#include "report/study_pages.h"
 #include "stats/intervals.h"
 #include "util/text.h"
 

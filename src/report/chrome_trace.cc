@@ -1,4 +1,4 @@
-#include "report/chrome_trace.h"
+#include "report/trace_pages.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "report/explanation_html.h"
+#include "report/explanation_pages.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/timeline_svg.h"
 #include "stats/intervals.h"
 
 namespace unflake {

@@ -1,12 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report/chrome_trace.h"
-#include "report/explanation_html.h"
-#include "report/explanation_words.h"
+#include "report/explanation_pages.h"
 #include "report/layout.h"
-#include "report/timeline_svg.h"
-#include "report/trace_json.h"
+#include "report/trace_pages.h"
 #include "support/trace_builder.h"
 #include "util/json.h"
 

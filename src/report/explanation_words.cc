@@ -1,10 +1,10 @@
-#include "report/explanation_words.h"
+#include "report/explanation_pages.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "explain/moments.h"
+#include "explain/call_order.h"
 #include "report/layout.h"
 #include "report/search_text.h"
 #include "stats/intervals.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/explore_text.h"
+#include "report/search_text.h"
 
 namespace unflake {
 namespace {

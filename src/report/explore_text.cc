@@ -1,4 +1,4 @@
-#include "report/explore_text.h"
+#include "report/search_text.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "report/layout.h"
-#include "report/notable_tests.h"
+#include "report/summary.h"
 #include "util/result.h"
 
 namespace unflake {

@@ -231,7 +231,7 @@ Json object_of(const Conditions& conditions) {
   return json_of<Json>(conditions);
 }
 
-// A fixture's run is no trial of the search.
+// A fixture's run is not a trial of the search.
 std::optional<Json> object_of(const TrialEnded& trial) {
   if (trial.purpose == TrialEnded::Purpose::fixture) return std::nullopt;
   Json object{

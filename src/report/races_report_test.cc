@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "report/explore_text.h"
+#include "report/search_text.h"
 
 namespace unflake {
 namespace {

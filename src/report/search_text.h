@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/events.h"
+#include "model/explore_report.h"
 #include "model/repro.h"
 #include "report/layout.h"
 
@@ -91,5 +92,15 @@ std::string margin_words(const Repro& repro);
 
 // What it takes to fail, in a sentence: "a flaw: ...". Empty: it was not judged.
 std::string plausibility_words(const Repro& repro);
+
+std::string explore_text(const ExploreReport& report, const Style& style);
+
+// docs/formats.md describes the members.
+std::string explore_json(const ExploreReport& report);
+
+std::string races_text(const RaceReport& report, const Style& style);
+
+// docs/formats.md describes the members.
+std::string races_json(const RaceReport& report);
 
 }  // namespace unflake

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "report/layout.h"
-#include "report/study_text.h"
+#include "report/study_pages.h"
 #include "stats/intervals.h"
 #include "util/time.h"
 

@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include "report/study_pages.h"
-#include "report/study_text.h"
 #include "util/json.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "report/study_text.h"
+#include "report/study_pages.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "report/timeline_svg.h"
+#include "report/explanation_pages.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "report/trace_json.h"
+#include "report/trace_pages.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "repro/repro_json.h"
-#include "repro/source_place.h"
 #include "util/paths.h"
 #include "util/text.h"
 

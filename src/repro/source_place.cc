@@ -1,4 +1,4 @@
-#include "repro/source_place.h"
+#include "repro/relocation.h"
 
 #include <algorithm>
 #include <cctype>

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "protocol/agent_protocol.h"
-#include "run/spawn.h"
+#include "run/launch.h"
 #include "run/thread_stacks.h"
 #include "symbols/loadable.h"
 #include "trace/code_map.h"

@@ -11,7 +11,7 @@
 #include "model/test.h"
 #include "protocol/agent_protocol.h"
 #include "run/agent_memory.h"
-#include "run/spawn.h"
+#include "run/launch.h"
 #include "trace/code_map.h"
 #include "trace/raising.h"
 #include "util/result.h"
@@ -119,7 +119,7 @@ class AgentSession {
   std::optional<PreloadedLibrary> library_;
   CodeMap code_;
   std::map<std::string, TestMemory> tests_;                    // by id
-  std::map<std::string, RawImage> programs_;                   // by path, libraries too
+  std::map<std::string, TracedImage> programs_;                // by path, libraries too
   std::map<std::string, std::vector<std::string>> libraries_;  // of a program, that plans know
 };
 

@@ -17,8 +17,8 @@
 
 #include "protocol/agent_protocol.h"
 #include "run/agent_session.h"
+#include "run/launch.h"
 #include "run/process_tree.h"
-#include "run/spawn.h"
 #include "symbols/loadable.h"
 #include "util/text.h"
 

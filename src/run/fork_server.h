@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "run/launch.h"
-#include "run/spawn.h"
 #include "run/thread_stacks.h"
 #include "util/files.h"
 #include "util/result.h"

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <array>
 #include <concepts>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +18,7 @@
 #include "model/plan.h"
 #include "model/test.h"
 #include "symbols/project_code.h"
+#include "util/result.h"
 #include "util/time.h"
 
 namespace unflake {
@@ -103,5 +109,43 @@ class WireReader {
 // One message on a stream socket: its length, then its bytes. false: the other side is gone.
 bool send_message(int socket, const std::string& bytes);
 std::optional<std::string> receive_message(int socket);
+
+// A supervisor ignores these, and a process that it starts does not.
+inline constexpr std::array signals_ignored_by_supervisor{SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+                                                          SIGPIPE, SIGUSR1, SIGUSR2};
+
+// unflake's environment with some changes, in the form that exec wants.
+class Environment {
+ public:
+  explicit Environment(const std::vector<EnvChange>& changes);
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  void apply(const EnvChange& change);
+  std::optional<std::string> value(std::string_view name) const;
+  char** get() { return pointers_.data(); }  // null-terminated
+
+ private:
+  std::deque<std::string> storage_;  // pointers_ point into it
+  std::vector<char*> pointers_;
+};
+
+struct SpawnFiles {
+  int output = -1;
+  int errors = -1;
+  int passed = -1;  // one more, which gets the number `passed_as`
+  int passed_as = -1;
+};
+
+// Starts a command in a session of its own, without input. Returns 0 or an errno.
+// With fixed addresses the system does not move the program's code, stack and heap.
+int spawn(const Command& command, Environment& environment, const SpawnFiles& files,
+          bool fixed_addresses, pid_t& pid);
+
+// In this process, for those that it will start.
+void limit_core_dumps(bool allowed);
+
+// The file that a command's process will execute, without links, as /proc/PID/exe shows it.
+Result<std::string> program_of(const Command& command);
 
 }  // namespace unflake

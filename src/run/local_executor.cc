@@ -11,8 +11,8 @@
 #include "output/output_parsers.h"
 #include "output/read_outcome.h"
 #include "protocol/crash_protocol.h"
+#include "run/launch.h"
 #include "run/process_tree.h"
-#include "run/spawn.h"
 #include "symbols/loadable.h"
 #include "util/unique_fd.h"
 

@@ -1,4 +1,4 @@
-#include "run/run_process.h"
+#include "run/supervisor.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

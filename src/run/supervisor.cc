@@ -18,7 +18,6 @@
 
 #include "run/launch.h"
 #include "run/process_tree.h"
-#include "run/run_process.h"
 
 namespace unflake {
 namespace {

@@ -141,7 +141,7 @@ TEST_F(TestOrders, GoogleTest_runs_them_in_another_order_than_it_lists_them) {
 TEST_F(TestOrders, GoogleTest_does_not_run_a_suite_inside_of_another) {
   list("gtest_cases", Framework::gtest);
   EXPECT_THAT(why_not({"Prefix.A", "Arithmetic.Adds", "Prefix.AB"}),
-              HasSubstr("all tests of a suite behind each other"));
+              HasSubstr("all tests of a suite one after another"));
 }
 
 TEST_F(TestOrders, Catch2_runs_them_as_declared_or_by_name) {

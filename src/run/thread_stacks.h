@@ -10,7 +10,7 @@
 
 #include "model/outcome.h"
 #include "protocol/crash_protocol.h"
-#include "run/spawn.h"
+#include "run/launch.h"
 #include "symbols/project_code.h"
 #include "util/unique_fd.h"
 

@@ -40,7 +40,7 @@ class ExportTest : public testing::Test {
     step.reason = "waits";
     step.owner = "@me";
     step.url = "https://example.org/1";
-    ASSERT_TRUE(store_.note(step));
+    ASSERT_TRUE(store_.lifecycle().note(step));
     CauseRecord cause;
     cause.title = "a == b";
     cause.signatures = {"00000000000000aa"};
@@ -48,7 +48,7 @@ class ExportTest : public testing::Test {
     cause.opened = at_second(2);
     cause.closed = at_second(9);
     cause.category = "async wait";
-    ASSERT_TRUE(store_.save_cause(cause));
+    ASSERT_TRUE(store_.lifecycle().save_cause(cause));
   }
 
   std::string exported(Store& store, TimePoint since = TimePoint::min()) {
@@ -115,7 +115,7 @@ TEST_F(ExportTest, Leaves_out_what_is_older_than_was_asked_for) {
   FakeStore other;
   ASSERT_TRUE(import(other, text));
   EXPECT_TRUE(other.runs.empty());
-  EXPECT_EQ(other.steps.size(), 1u);
+  EXPECT_EQ(other.known_steps.size(), 1u);
   EXPECT_TRUE(other.known_causes.empty());
 }
 

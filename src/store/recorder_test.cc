@@ -70,18 +70,7 @@ class FailingStore : public Store {
   Result<RunCounts> count_runs(const TestId&, const std::string&, const Window&) override {
     return full();
   }
-  Result<std::vector<FlakyFailure>> flaky_failures(const Window&, size_t) override {
-    return full();
-  }
-  Result<int64_t> count_suppressed_builds(const TestId&, const std::string&,
-                                          const Window&) override {
-    return full();
-  }
-  Result<std::vector<Prevalence>> prevalence(const Window&) override { return full(); }
-  Result<void> note(const LifecycleStep&) override { return full(); }
-  Result<std::vector<LifecycleStep>> lifecycle(const Window&) override { return full(); }
-  Result<std::vector<CauseRecord>> causes() override { return full(); }
-  Result<int64_t> save_cause(const CauseRecord&) override { return full(); }
+  LifecycleStore& lifecycle() override { return real_.lifecycle(); }
   Result<RetentionCount> forget(const Retention&, TimePoint) override { return full(); }
   Result<void> visit(const Visitor&) override { return full(); }
   Result<std::optional<TimePoint>> forgotten_before() override { return full(); }
@@ -159,7 +148,7 @@ TEST_F(RecorderTest, Notes_which_failures_quarantine_kept_from_failing_the_build
     recorder_->on(test);
     recorder_->on(SessionEnded{});
   }
-  const auto failures = real_->flaky_failures({}, 10);
+  const auto failures = real_->lifecycle().flaky_failures({}, 10);
   ASSERT_TRUE(failures);
   ASSERT_THAT(*failures, SizeIs(1));
   EXPECT_EQ(failures->front().builds, 2);

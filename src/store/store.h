@@ -129,6 +129,29 @@ bool is_postgres(const StoreAddress& address);
 // The url as it may be shown: without a password.
 std::string to_string(const StoreAddress& address);
 
+// Flaky failures: what they do to builds, and what people and commands did about them.
+class LifecycleStore {
+ public:
+  virtual ~LifecycleStore() = default;
+
+  // Of the sessions that began in the window, the ones that hit most builds first. What was
+  // recorded one by one is in it from the end of a session on.
+  virtual Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) = 0;
+  // Builds of sessions that began in the window and in which suppress() was told of this failure,
+  // whatever else failed in them, and whether or not it is flaky.
+  virtual Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
+                                                  const Window& window) = 0;
+  // Of all projects, by name.
+  virtual Result<std::vector<Prevalence>> prevalence(const Window& window) = 0;
+
+  // Tells the same step only once.
+  virtual Result<void> note(const LifecycleStep& step) = 0;
+  virtual Result<std::vector<LifecycleStep>> steps(const Window& window) = 0;
+  virtual Result<std::vector<CauseRecord>> causes() = 0;
+  // Inserts it, or replaces the one with its id. Gives the id.
+  virtual Result<int64_t> save_cause(const CauseRecord& cause) = 0;
+};
+
 // Every run that was ever made. A run that record() accepted survives the death of the process.
 class Store {
  public:
@@ -169,31 +192,16 @@ class Store {
   // None: no such session has a run.
   virtual Result<std::optional<LastFailures>> last_failures(const SessionQuestion& question) = 0;
 
-  // Of the sessions that began in the window, the ones that hit most builds first. What was
-  // recorded one by one is in it from the end of a session on.
-  virtual Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) = 0;
-  // Builds of sessions that began in the window and in which suppress() was told of this failure,
-  // whatever else failed in them, and whether or not it is flaky.
-  virtual Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
-                                                  const Window& window) = 0;
-  // Of all projects, by name.
-  virtual Result<std::vector<Prevalence>> prevalence(const Window& window) = 0;
-
-  // Tells the same step only once.
-  virtual Result<void> note(const LifecycleStep& step) = 0;
-  virtual Result<std::vector<LifecycleStep>> lifecycle(const Window& window) = 0;
-  virtual Result<std::vector<CauseRecord>> causes() = 0;
-  // Inserts it, or replaces the one with its id. Gives the id.
-  virtual Result<int64_t> save_cause(const CauseRecord& cause) = 0;
+  virtual LifecycleStore& lifecycle() = 0;
 
   virtual Result<RetentionCount> forget(const Retention& retention, TimePoint now) = 0;
 
-  // Every session and its runs that are still kept, oldest session first, each run behind its
+  // Every session and its runs that are still kept, oldest session first, each run after its
   // session. Stops at the first error that a visitor gives.
   struct Visitor {
     std::function<Result<void>(const SessionRecord&)> session;
     std::function<Result<void>(const RunRecord&)> run;
-    // What suppress() was told of the session, behind its runs. May be left out.
+    // What suppress() was told of the session, after its runs. May be left out.
     std::function<Result<void>(const TestId&, const std::string& signature)> suppression = {};
   };
   virtual Result<void> visit(const Visitor& visitor) = 0;

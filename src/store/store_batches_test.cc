@@ -201,7 +201,7 @@ TEST_P(StoreBatchesTest, Projects_share_a_history_and_do_not_see_each_other) {
   EXPECT_TRUE(other->recent_runs({"suite", "t"}, 10)->empty());
   EXPECT_FALSE(other->latest_output({"suite", "t"}, "00000000000000aa")->has_value());
   EXPECT_EQ(other->count_runs({"suite", "t"}, "", {})->passes, 0);
-  EXPECT_TRUE(other->flaky_failures({}, 10)->empty());
+  EXPECT_TRUE(other->lifecycle().flaky_failures({}, 10)->empty());
   EXPECT_FALSE(other->find_target("suite")->has_value());
   const auto theirs = other->begin_session(session_of_commit("c0ffee"));
   ASSERT_TRUE(theirs);

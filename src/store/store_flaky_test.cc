@@ -144,7 +144,7 @@ TEST_P(StoreFlakyTest, Another_project_proves_nothing) {
   ASSERT_TRUE(other->record(*session, passing_run("t", 1)));
   ASSERT_TRUE(other->end_session(*session));
   EXPECT_TRUE(flaky().empty());
-  EXPECT_TRUE(other->flaky_failures({}, 10)->empty());
+  EXPECT_TRUE(other->lifecycle().flaky_failures({}, 10)->empty());
 }
 
 TEST_P(StoreFlakyTest, Runs_under_a_plan_prove_nothing) {
@@ -266,7 +266,7 @@ TEST_P(StoreFlakyTest, Counts_the_builds_in_which_a_failure_was_suppressed_flaky
   }
   EXPECT_TRUE(flaky().empty()) << "it never passed";
   const auto count = [&](const char* test, const std::string& signature, const Window& window) {
-    return *store_->count_suppressed_builds({"suite", test}, signature, window);
+    return *store_->lifecycle().count_suppressed_builds({"suite", test}, signature, window);
   };
   EXPECT_EQ(count("t", known, {}), 2);
   EXPECT_EQ(count("t", "bb", {}), 0);
@@ -325,7 +325,7 @@ TEST_P(StoreFlakyTest, Prevalence_is_of_all_projects_by_name) {
     ASSERT_TRUE(project->record(*session, passing_run("t", 0)));
     ASSERT_TRUE(project->end_session(*session));
   }
-  const auto rows = store_->prevalence({});
+  const auto rows = store_->lifecycle().prevalence({});
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 2u);
   EXPECT_EQ((*rows)[0].project, "ant");

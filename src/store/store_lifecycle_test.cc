@@ -36,8 +36,8 @@ TEST_P(StoreLifecycleTest, Tells_what_was_noted_in_order_of_time) {
   using Kind = LifecycleStep::Kind;
   for (const Kind kind : {Kind::report_reopened, Kind::report_closed, Kind::report_opened,
                           Kind::expired, Kind::lifted, Kind::quarantined})
-    ASSERT_TRUE(store_->note(step(kind, static_cast<int64_t>(kind))));
-  const auto steps = *store_->lifecycle({});
+    ASSERT_TRUE(store_->lifecycle().note(step(kind, static_cast<int64_t>(kind))));
+  const auto steps = *store_->lifecycle().steps({});
   ASSERT_EQ(steps.size(), 6u);
   for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i].kind, static_cast<Kind>(i));
   EXPECT_EQ(steps[3].test.name, "t");
@@ -51,20 +51,20 @@ TEST_P(StoreLifecycleTest, Tells_what_was_noted_in_order_of_time) {
 
 TEST_P(StoreLifecycleTest, Tells_an_event_once_that_was_noted_twice) {
   const auto lifted = step(LifecycleStep::Kind::lifted, 5);
-  ASSERT_TRUE(store_->note(lifted));
-  ASSERT_TRUE(store_->note(lifted));
-  EXPECT_EQ(store_->lifecycle({})->size(), 1u);
+  ASSERT_TRUE(store_->lifecycle().note(lifted));
+  ASSERT_TRUE(store_->lifecycle().note(lifted));
+  EXPECT_EQ(store_->lifecycle().steps({})->size(), 1u);
 }
 
 TEST_P(StoreLifecycleTest, Tells_events_of_the_window_and_the_project_only) {
-  ASSERT_TRUE(store_->note(step(LifecycleStep::Kind::lifted, 5)));
-  EXPECT_EQ(store_->lifecycle({at_second(5), at_second(6)})->size(), 1u);
-  EXPECT_TRUE(store_->lifecycle({at_second(4), at_second(5)})->empty());
-  EXPECT_TRUE(open_project("other")->lifecycle({})->empty());
+  ASSERT_TRUE(store_->lifecycle().note(step(LifecycleStep::Kind::lifted, 5)));
+  EXPECT_EQ(store_->lifecycle().steps({at_second(5), at_second(6)})->size(), 1u);
+  EXPECT_TRUE(store_->lifecycle().steps({at_second(4), at_second(5)})->empty());
+  EXPECT_TRUE(open_project("other")->lifecycle().steps({})->empty());
 }
 
 TEST_P(StoreLifecycleTest, A_test_of_which_only_an_event_is_known_has_no_summary) {
-  ASSERT_TRUE(store_->note(step(LifecycleStep::Kind::lifted, 5)));
+  ASSERT_TRUE(store_->lifecycle().note(step(LifecycleStep::Kind::lifted, 5)));
   EXPECT_TRUE(store_->summarise("*", 10)->empty());
   EXPECT_FALSE(store_->summarise_test({"suite", "t"})->has_value());
 }
@@ -79,9 +79,9 @@ TEST_P(StoreLifecycleTest, Saves_a_cause_and_replaces_it) {
                     .reopened = 0,
                     .category = "",
                     .url = ""};
-  const auto id = store_->save_cause(cause);
+  const auto id = store_->lifecycle().save_cause(cause);
   ASSERT_TRUE(id);
-  EXPECT_EQ((*store_->causes())[0].closed, std::nullopt);
+  EXPECT_EQ((*store_->lifecycle().causes())[0].closed, std::nullopt);
   cause.id = *id;
   cause.signatures = {"aa", "cc"};
   cause.state = CauseRecord::State::closed;
@@ -89,8 +89,8 @@ TEST_P(StoreLifecycleTest, Saves_a_cause_and_replaces_it) {
   cause.reopened = 3;
   cause.category = "order";
   cause.url = "https://example.com/2";
-  EXPECT_EQ(*store_->save_cause(cause), *id);
-  const auto causes = *store_->causes();
+  EXPECT_EQ(*store_->lifecycle().save_cause(cause), *id);
+  const auto causes = *store_->lifecycle().causes();
   ASSERT_EQ(causes.size(), 1u);
   EXPECT_EQ(causes[0].id, *id);
   EXPECT_EQ(causes[0].title, "a race");
@@ -106,13 +106,13 @@ TEST_P(StoreLifecycleTest, Saves_a_cause_and_replaces_it) {
 TEST_P(StoreLifecycleTest, Refuses_to_replace_a_cause_that_is_not_there) {
   CauseRecord cause;
   cause.id = 77;
-  EXPECT_FALSE(store_->save_cause(cause));
+  EXPECT_FALSE(store_->lifecycle().save_cause(cause));
   cause.id = 0;
-  const auto id = store_->save_cause(cause);
+  const auto id = store_->lifecycle().save_cause(cause);
   ASSERT_TRUE(id);
   cause.id = *id;
-  EXPECT_FALSE(open_project("other")->save_cause(cause));
-  EXPECT_TRUE(open_project("other")->causes()->empty());
+  EXPECT_FALSE(open_project("other")->lifecycle().save_cause(cause));
+  EXPECT_TRUE(open_project("other")->lifecycle().causes()->empty());
 }
 
 TEST_P(StoreLifecycleTest, Forgets_old_runs_and_keeps_the_sums) {
@@ -290,10 +290,10 @@ TEST_P(VisitTest, What_is_recorded_elsewhere_says_the_same) {
   ASSERT_EQ(one.signatures.size(), two.signatures.size());
   EXPECT_EQ(one.signatures[2].failure, two.signatures[2].failure);
   EXPECT_EQ(one.signatures[2].first_commit, two.signatures[2].first_commit);
-  EXPECT_EQ(flaky().size(), (*copy)->flaky_failures({}, 100)->size());
+  EXPECT_EQ(flaky().size(), (*copy)->lifecycle().flaky_failures({}, 100)->size());
   EXPECT_EQ(*store_->latest_output({"suite", "t"}, "sig 1"),
             *(*copy)->latest_output({"suite", "t"}, "sig 1"));
-  EXPECT_EQ(prevalence().runs, (*(*copy)->prevalence({}))[0].runs);
+  EXPECT_EQ(prevalence().runs, (*(*copy)->lifecycle().prevalence({}))[0].runs);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ class Export {
   }
 
   Result<void> steps() {
-    const auto steps = store_.lifecycle({since_, TimePoint::max()});
+    const auto steps = store_.lifecycle().steps({since_, TimePoint::max()});
     if (!steps) return steps.error();
     for (const LifecycleStep& step : *steps) {
       ++count_.steps;
@@ -62,7 +62,7 @@ class Export {
   }
 
   Result<void> causes() {
-    const auto causes = store_.causes();
+    const auto causes = store_.lifecycle().causes();
     if (!causes) return causes.error();
     for (const CauseRecord& cause : *causes) {
       if (cause.opened < since_) continue;
@@ -180,7 +180,7 @@ class Import {
       case SpillLine::suppressed:
         return take(suppressed_from(value), line);
       case SpillLine::step:
-        return counted(store_.note(step_from(value)), count_.steps);
+        return counted(store_.lifecycle().note(step_from(value)), count_.steps);
       case SpillLine::cause:
         return take(cause_from(value));
       case SpillLine::header:
@@ -229,7 +229,7 @@ class Import {
   // that is there already stays as it is, for it may have been closed since.
   Result<void> take(const CauseRecord& cause) {
     if (!known_causes_) {
-      auto causes = store_.causes();
+      auto causes = store_.lifecycle().causes();
       if (!causes) return causes.error();
       known_causes_ = std::move(*causes);
     }
@@ -242,7 +242,7 @@ class Import {
     };
     ++count_.causes;
     if (std::ranges::any_of(*known_causes_, is_it)) return {};
-    const auto saved = store_.save_cause(cause);
+    const auto saved = store_.lifecycle().save_cause(cause);
     if (!saved) return saved.error();
     known_causes_->push_back(cause);
     return {};

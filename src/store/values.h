@@ -135,8 +135,8 @@ TrialBounds trial_bounds(const Retention& retention, TimePoint now);
 // A name that no other session has, on any machine.
 std::string make_session_uuid();
 
-// The name of what is no build: a session that somebody made beside CI. Its runs tell of tests, and
-// nothing of what flaky tests do to builds.
+// The name of what is not a build: a session that somebody made beside CI. Its runs tell of tests,
+// and nothing of what flaky tests do to builds.
 inline constexpr std::string_view local_build = "local:";
 
 // The numbers that a history stores for these enumerations. They belong to the file format: an

@@ -1,4 +1,4 @@
-#include "study/study_facts.h"
+#include "study/study.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "study/study_facts.h"
+#include "study/study.h"
 
 #include <fmt/format.h>
 
@@ -156,7 +156,7 @@ class Gathering {
 
  private:
   Result<void> prevalence() {
-    auto rows = store_.prevalence(question_.window);
+    auto rows = store_.lifecycle().prevalence(question_.window);
     if (!rows) return rows.error();
     for (Prevalence& row : *rows)
       if (row.project == question_.project) facts_.prevalence = std::move(row);
@@ -164,11 +164,11 @@ class Gathering {
   }
 
   Result<void> lifecycle() {
-    auto failures = store_.flaky_failures(known_until_, most_failures);
+    auto failures = store_.lifecycle().flaky_failures(known_until_, most_failures);
     if (!failures) return failures.error();
-    auto steps = store_.lifecycle(known_until_);
+    auto steps = store_.lifecycle().steps(known_until_);
     if (!steps) return steps.error();
-    auto causes = store_.causes();
+    auto causes = store_.lifecycle().causes();
     if (!causes) return causes.error();
     if (failures->size() == most_failures)
       note("only the {} flaky failures that hit most builds were looked at", most_failures);
@@ -262,7 +262,7 @@ class Gathering {
 
   Result<std::optional<TimePoint>> first_flaky_failure(const FlakyEpisode& episode,
                                                        const Window& window) {
-    auto failures = store_.flaky_failures(window, most_failures);
+    auto failures = store_.lifecycle().flaky_failures(window, most_failures);
     if (!failures) return failures.error();
     std::optional<TimePoint> first;
     for (const FlakyFailure& one : *failures) {

@@ -246,7 +246,7 @@ TEST_F(StudyFactsTest, Tell_what_happened_before_and_after_a_claim) {
   lifted.test = named("a");
   lifted.at = day(15);
   lifted.commit = "abc";
-  ASSERT_TRUE(store_.note(lifted));
+  ASSERT_TRUE(store_.lifecycle().note(lifted));
 
   const ProjectFacts known = facts(40);
   ASSERT_EQ(known.claims.size(), 1u);
@@ -276,7 +276,7 @@ TEST_F(StudyFactsTest, A_broken_test_that_somebody_quarantined_is_not_flaky) {
   quarantined.test = named("broken");
   quarantined.signature = "broken-signature";
   quarantined.at = day(22);
-  ASSERT_TRUE(store_.note(quarantined));
+  ASSERT_TRUE(store_.lifecycle().note(quarantined));
   const ProjectFacts known = facts(40);
   EXPECT_EQ(compute_prevalence(known).flaky_tests, 1);
   EXPECT_EQ(compute_flaky_tests(known).flaky, 1);
@@ -292,7 +292,7 @@ TEST_F(StudyFactsTest, A_test_that_only_fails_after_a_claimed_fix_is_told_apart)
   lifted.kind = LifecycleStep::Kind::lifted;
   lifted.test = named("a");
   lifted.at = day(15);
-  ASSERT_TRUE(store_.note(lifted));
+  ASSERT_TRUE(store_.lifecycle().note(lifted));
   run_on(20, "a", false, "after");
   const ReoccurrenceCounts counts = compute_reoccurrences({facts(40)});
   EXPECT_EQ(counts.tests, 1);

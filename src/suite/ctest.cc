@@ -1,4 +1,4 @@
-#include "suite/ctest.h"
+#include "suite/frameworks.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "suite/ctest.h"
+#include "suite/frameworks.h"
 #include "util/json.h"
 #include "util/text.h"
 

@@ -1,4 +1,4 @@
-#include "suite/ctest.h"
+#include "suite/frameworks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -202,7 +202,7 @@ class GtestAdapter : public Adapter {
     const auto seed = seed_for(*positions, listed);
     if (!seed)
       return cannot_share(*order.front(),
-                          "GoogleTest runs all tests of a suite behind each other, and no seed "
+                          "GoogleTest runs all tests of a suite one after another, and no seed "
                           "that was tried gives this order");
     words.emplace_back("--gtest_shuffle");
     words.push_back("--gtest_random_seed=" + std::to_string(*seed));

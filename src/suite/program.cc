@@ -267,7 +267,7 @@ class CommandAdapter : public Adapter {
   Result<std::vector<Test>> list(const Target& target, const ListOptions&,
                                  Launcher&) const override {
     if (target.argv.empty())
-      return usage_error("no command was given", target.name, "write it behind `--`");
+      return usage_error("no command was given", target.name, "write it after `--`");
     const auto program = find_program(target.path.empty() ? target.argv.front() : target.path);
     if (!program) return program.error();
     Test test;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "suite/ctest.h"
+#include "suite/frameworks.h"
 #include "suite/program.h"
 #include "util/text.h"
 

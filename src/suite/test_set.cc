@@ -304,7 +304,7 @@ class SetParser {
     const auto* known = std::ranges::find(predicate_names, word, &PredicateName::word);
     if (known == std::end(predicate_names)) return no_predicate(start, word);
     at_ += word.size();
-    if (!take_any({"("})) return expected(at_, fmt::format("`(` behind `{}`", word));
+    if (!take_any({"("})) return expected(at_, fmt::format("`(` after `{}`", word));
     auto matcher = read_matcher(known->subject);
     if (!matcher) return matcher.error();
     Node node;

@@ -114,7 +114,7 @@ TEST(TestSet, Points_at_the_column_of_a_mistake_and_says_what_is_expected) {
   EXPECT_THAT(error_of("name(a").what, HasSubstr("never closed"));
   EXPECT_THAT(error_of("name()").what, HasSubstr("a glob, =exact, ~contains or /regex/"));
   EXPECT_THAT(error_of("name(=)").what, HasSubstr("a glob, =exact"));
-  EXPECT_THAT(error_of("name").what, HasSubstr("`(` behind `name`"));
+  EXPECT_THAT(error_of("name").what, HasSubstr("`(` after `name`"));
   EXPECT_THAT(error_of("all(x)").what, HasSubstr("take nothing"));
   EXPECT_THAT(error_of("name(/a[/)").what, HasSubstr("not a regular expression: "));
 }

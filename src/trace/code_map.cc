@@ -101,7 +101,7 @@ std::string some_of(std::vector<std::string> names) {
 }  // namespace
 
 // What is wrong in a system library does not concern the user.
-CodeMap::Known& CodeMap::known(const RawImage& image) {
+CodeMap::Known& CodeMap::known(const TracedImage& image) {
   const auto [entry, is_new] = images_.try_emplace({image.path, image.build_id});
   if (!is_new) return entry->second;
   auto opened = open_(image.path);
@@ -114,7 +114,7 @@ CodeMap::Known& CodeMap::known(const RawImage& image) {
   return entry->second;
 }
 
-const NamedCode& CodeMap::at(const RawImage& image, uint64_t address) {
+const NamedCode& CodeMap::at(const TracedImage& image, uint64_t address) {
   Known& code = known(image);
   const auto [entry, is_new] = code.places.try_emplace(address);
   NamedCode& place = entry->second;
@@ -127,7 +127,7 @@ const NamedCode& CodeMap::at(const RawImage& image, uint64_t address) {
   return place;
 }
 
-std::vector<std::string> CodeMap::project_files(const RawImage& image) {
+std::vector<std::string> CodeMap::project_files(const TracedImage& image) {
   std::vector<std::string> files;
   const Known& code = known(image);
   if (!code.image) return files;
@@ -136,7 +136,7 @@ std::vector<std::string> CodeMap::project_files(const RawImage& image) {
   return files;
 }
 
-const std::vector<protocol::SkipRange>& CodeMap::skip_ranges(const RawImage& image) {
+const std::vector<protocol::SkipRange>& CodeMap::skip_ranges(const TracedImage& image) {
   Known& code = known(image);
   if (code.skips) return *code.skips;
   code.skips.emplace();
@@ -147,7 +147,7 @@ const std::vector<protocol::SkipRange>& CodeMap::skip_ranges(const RawImage& ima
   return *code.skips;
 }
 
-const std::vector<AssertionReporter>& CodeMap::reporters(const RawImage& image) {
+const std::vector<AssertionReporter>& CodeMap::reporters(const TracedImage& image) {
   Known& code = known(image);
   if (!code.reporters)
     code.reporters =
@@ -168,7 +168,7 @@ const protocol::SkipRange* range_around(const std::vector<protocol::SkipRange>& 
 
 }  // namespace
 
-std::vector<Function> CodeMap::project_functions(const RawImage& image) {
+std::vector<Function> CodeMap::project_functions(const TracedImage& image) {
   std::vector<Function> functions;
   const auto& skips = skip_ranges(image);
   const Known& code = known(image);
@@ -201,14 +201,14 @@ void add_accesses(std::vector<ProbedAccess>& all, const Image& image, const Func
 
 }  // namespace
 
-const std::vector<ProbedAccess>& CodeMap::accesses(const RawImage& image) {
+const std::vector<ProbedAccess>& CodeMap::accesses(const TracedImage& image) {
   Known& code = known(image);
   if (!code.accesses) code.accesses = find_accesses(image);
   return *code.accesses;
 }
 
 // Functions may share their code.
-std::vector<ProbedAccess> CodeMap::find_accesses(const RawImage& image) {
+std::vector<ProbedAccess> CodeMap::find_accesses(const TracedImage& image) {
   std::vector<ProbedAccess> accesses;
   const auto& skips = skip_ranges(image);
   const Known& code = known(image);
@@ -225,7 +225,7 @@ std::vector<ProbedAccess> CodeMap::find_accesses(const RawImage& image) {
   return accesses;
 }
 
-std::optional<CodeNote> CodeMap::missing_debug_information(const RawImage& raw) {
+std::optional<CodeNote> CodeMap::missing_debug_information(const TracedImage& raw) {
   const auto code = image(raw);
   if (!code || is_framework_library(base_name(raw.path))) return std::nullopt;
   const std::string name = base_name(raw.path);
@@ -248,18 +248,18 @@ std::optional<CodeNote> CodeMap::missing_debug_information(const RawImage& raw) 
 }
 
 // Most runs of a test load the same images.
-const std::vector<CodeNote>& CodeMap::notes(const std::vector<RawImage>& images) {
+const std::vector<CodeNote>& CodeMap::notes(const std::vector<TracedImage>& images) {
   std::vector<std::string> paths;
-  for (const RawImage& image : images) paths.push_back(image.path);
+  for (const TracedImage& image : images) paths.push_back(image.path);
   const auto [known, is_new] = notes_.try_emplace(std::move(paths));
   if (is_new) known->second = notes_about(images);
   return known->second;
 }
 
-std::vector<CodeNote> CodeMap::notes_about(const std::vector<RawImage>& images) {
+std::vector<CodeNote> CodeMap::notes_about(const std::vector<TracedImage>& images) {
   std::vector<CodeNote> notes;
   std::vector<std::string> paths;
-  for (const RawImage& raw : images) {
+  for (const TracedImage& raw : images) {
     paths.push_back(raw.path);
     if (!raw.is_project) continue;
     if (auto missing = missing_debug_information(raw)) notes.push_back(std::move(*missing));

@@ -56,23 +56,23 @@ class CodeMap {
   explicit CodeMap(ProjectCode policy, Open open = Image::open)
       : policy_(std::move(policy)), open_(std::move(open)) {}
 
-  const NamedCode& at(const RawImage& image, uint64_t address);
+  const NamedCode& at(const TracedImage& image, uint64_t address);
   // The code before a return address.
-  const NamedCode& before(const RawImage& image, uint64_t return_address) {
+  const NamedCode& before(const TracedImage& image, uint64_t return_address) {
     return at(image, return_address - 1);
   }
   // Null when the file cannot be read or is not the one that ran.
-  std::shared_ptr<const Image> image(const RawImage& image) { return known(image).image; }
-  std::vector<std::string> project_files(const RawImage& image);
-  std::vector<Function> project_functions(const RawImage& image);
+  std::shared_ptr<const Image> image(const TracedImage& image) { return known(image).image; }
+  std::vector<std::string> project_files(const TracedImage& image);
+  std::vector<Function> project_functions(const TracedImage& image);
   // By project code and by what system headers have put into the image: project code may be inlined
   // there.
-  const std::vector<ProbedAccess>& accesses(const RawImage& image);
+  const std::vector<ProbedAccess>& accesses(const TracedImage& image);
   // Where the test frameworks in the image report failed checks.
-  const std::vector<AssertionReporter>& reporters(const RawImage& image);
-  const std::vector<protocol::SkipRange>& skip_ranges(const RawImage& image);
+  const std::vector<AssertionReporter>& reporters(const TracedImage& image);
+  const std::vector<protocol::SkipRange>& skip_ranges(const TracedImage& image);
   // Which code of these images has no debug information, and entries of [code] that match nothing.
-  const std::vector<CodeNote>& notes(const std::vector<RawImage>& images);
+  const std::vector<CodeNote>& notes(const std::vector<TracedImage>& images);
 
   const ProjectCode& policy() const { return policy_; }
   const std::vector<std::string>& problems() const { return problems_; }
@@ -85,10 +85,10 @@ class CodeMap {
     std::optional<std::vector<AssertionReporter>> reporters;
     std::optional<std::vector<ProbedAccess>> accesses;
   };
-  Known& known(const RawImage& image);
-  std::vector<ProbedAccess> find_accesses(const RawImage& image);
-  std::vector<CodeNote> notes_about(const std::vector<RawImage>& images);
-  std::optional<CodeNote> missing_debug_information(const RawImage& image);
+  Known& known(const TracedImage& image);
+  std::vector<ProbedAccess> find_accesses(const TracedImage& image);
+  std::vector<CodeNote> notes_about(const std::vector<TracedImage>& images);
+  std::optional<CodeNote> missing_debug_information(const TracedImage& image);
 
   const ProjectCode policy_;
   const Open open_;

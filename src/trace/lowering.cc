@@ -326,7 +326,7 @@ class Lowerer {
                          to_string(name), "name a site of native code");
     for (const CodeAddress& address : site->addresses) {
       const auto image = std::ranges::find_if(
-          images_, [&](const RawImage* one) { return one->path == address.image_path; });
+          images_, [&](const TracedImage* one) { return one->path == address.image_path; });
       if (image == images_.end()) continue;
       lowered_.sites.push_back({address.address, static_cast<uint32_t>(image - images_.begin()),
                                 site->api, 0, first_rule, rule_count});
@@ -510,7 +510,7 @@ class Lowerer {
   const TestMemory& memory_;
   LoweredPlan lowered_;
   std::set<Address> probed_;                           // filled when accesses are added
-  std::vector<const RawImage*> images_;                // as in lowered_.images
+  std::vector<const TracedImage*> images_;             // as in lowered_.images
   std::map<std::string, std::vector<size_t>> groups_;  // interventions by site
   std::vector<SiteName> places_;                       // of interventions, in the code
 };

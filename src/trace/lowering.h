@@ -15,10 +15,7 @@ namespace unflake {
 class CodeMap;
 struct TestMemory;
 
-struct LoweredImage {
-  std::string path;
-  std::string build_id;  // bytes
-  bool is_project = false;
+struct LoweredImage : TracedImage {
   std::vector<protocol::SkipRange> skips;  // ordered by start
 };
 

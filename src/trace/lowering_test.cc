@@ -53,7 +53,7 @@ class LoweringTest : public testing::Test {
 
   Result<LoweredPlan> lowered() { return lower(plan_, code_, memory_); }
 
-  const RawImage program_{"/build/server_test", "", true};
+  const TracedImage program_{"/build/server_test", "", true};
   std::shared_ptr<FakeImage> image_;
   CodeMap code_;
   TestMemory memory_;

@@ -61,7 +61,7 @@ const Frame* frame_that_names(const NamedCode& place) {
 }
 
 // The function that the linker sees, and the calls through which the line was inlined into it.
-std::string copy_of(const RawImage& image, const NamedCode& place) {
+std::string copy_of(const TracedImage& image, const NamedCode& place) {
   std::string copy = image.path;
   if (place.frames.empty()) return copy;
   const size_t named = place.project() ? place.first_project : 0;
@@ -73,7 +73,7 @@ std::string copy_of(const RawImage& image, const NamedCode& place) {
 
 }  // namespace
 
-SiteName SiteBook::name_place(const RawImage& image, const NamedCode& place, uint64_t address) {
+SiteName SiteBook::name_place(const TracedImage& image, const NamedCode& place, uint64_t address) {
   SiteName name;
   const Frame* frame = frame_that_names(place);
   if (!frame || (frame->function.empty() && frame->file.empty())) {
@@ -92,7 +92,7 @@ SiteName SiteBook::name_place(const RawImage& image, const NamedCode& place, uin
   return name;
 }
 
-const LearnedSite& SiteBook::learn_call(const RawImage& image, const NamedCode& place,
+const LearnedSite& SiteBook::learn_call(const TracedImage& image, const NamedCode& place,
                                         uint64_t return_address, uint16_t api) {
   SiteName name = name_place(image, place, return_address);
   name.api = protocol::api_facts[api].name;

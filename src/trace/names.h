@@ -49,11 +49,11 @@ class SiteBook {
   FileNames& files() { return files_; }
 
   // The name of the place itself, without an api: it also names threads.
-  SiteName name_place(const RawImage& image, const NamedCode& place, uint64_t address);
+  SiteName name_place(const TracedImage& image, const NamedCode& place, uint64_t address);
 
   // Calls on one line of one function are numbered in the order in which they come here; copies of
   // the function (inlined, instantiated) are all the same site.
-  const LearnedSite& learn_call(const RawImage& image, const NamedCode& place,
+  const LearnedSite& learn_call(const TracedImage& image, const NamedCode& place,
                                 uint64_t return_address, uint16_t api);
 
   const LearnedSite* find(const SiteName& name) const;

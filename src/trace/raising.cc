@@ -11,6 +11,7 @@
 #include "symbols/names.h"
 #include "trace/code_map.h"
 #include "trace/names.h"
+#include "trace/raised_sites.h"
 #include "util/paths.h"
 
 namespace unflake {
@@ -65,17 +66,124 @@ std::string type_name(const std::string& mangled) {
   return name.starts_with(prefix) ? name.substr(prefix.size()) : mangled;
 }
 
-Duration to_duration(uint64_t ns) {
-  return std::chrono::duration_cast<Duration>(
-      std::chrono::nanoseconds(std::min<uint64_t>(ns, INT64_MAX)));
-}
-
 // One file may be known by several paths: the loader's, and where a link leads.
-void use_known_paths(std::vector<RawImage>& images, const TestMemory& memory) {
-  for (RawImage& image : images)
+void use_known_paths(std::vector<TracedImage>& images, const TestMemory& memory) {
+  for (TracedImage& image : images)
     for (const auto& [path, known] : memory.images)
       if (!image.build_id.empty() && known.build_id == image.build_id) image.path = path;
 }
+
+// Standard libraries do it in functions of their own, which may have been inlined.
+bool is_atomic_code(const NamedCode& place) {
+  constexpr std::string_view atomic_code[] = {"std::atomic",
+                                              "std::__atomic",
+                                              "std::_Sp_counted_base",
+                                              "__gnu_cxx::__exchange_and_add",
+                                              "__gnu_cxx::__atomic_add",
+                                              "std::__1::atomic",
+                                              "std::__1::__atomic",
+                                              "std::__1::__cxx_atomic"};
+  const auto own =
+      std::span(place.frames).first(std::min(place.first_project, place.frames.size()));
+  return std::ranges::any_of(own, [&](const Frame& frame) {
+    return std::ranges::any_of(
+        atomic_code, [&](std::string_view name) { return frame.function.starts_with(name); });
+  });
+}
+
+// A run under a schedule: its switch points, and what it showed of memory.
+class ControlRaiser {
+ public:
+  ControlRaiser(const RawTrace& raw, const LoweredSchedule& schedule, CodeMap& code,
+                RaisedCode& places, RaisedSites& sites)
+      : raw_(raw), schedule_(schedule), code_(code), places_(places), sites_(sites) {}
+
+  ControlledRun operator()(const RawControl& raw) {
+    ControlledRun run;
+    run.digest = raw.digest;
+    run.points_in_all = raw.points_in_all;
+    run.switches = raw.switches;
+    run.virtual_time = to_duration(raw.virtual_ns);
+    run.threads = scheduled_threads();
+    if (raw.refused || raw.left) run.not_repeatable = raw.reason;
+    for (const RawPoint& point : raw.points)
+      run.points.push_back({point.thread, site_of_step(point.site), point.object, point.writes,
+                            point.enabled, point.chosen, point.stack, point.ready,
+                            std::chrono::microseconds(point.time_us)});
+    for (const RawStuckThread& stuck : raw.deadlock)
+      run.deadlock.push_back(
+          {stuck.thread, site_of_step(stuck.site), stuck.object,
+           stuck.held_by == no_index ? std::nullopt : std::optional(stuck.held_by)});
+    run.shared_accesses = names_of_accesses(raw.shared_accesses);
+    run.guarded_accesses = raw.guarded_accesses;
+    std::vector<uint32_t> hot;
+    std::ranges::set_intersection(raw.shared_accesses, raw.hot_accesses, std::back_inserter(hot));
+    run.hot_accesses = names_of_accesses(hot);
+    if (schedule_.plan.watches_races != 0) {
+      add_instructions(run);
+      add_variables(raw, run);
+    }
+    return run;
+  }
+
+ private:
+  // By number, as threads were created; not all of them need have room in the report.
+  std::vector<uint32_t> scheduled_threads() const {
+    std::vector<uint32_t> threads;
+    for (size_t i = 0; i < raw_.threads.size(); ++i) {
+      const uint32_t number = raw_.threads[i].scheduled;
+      if (number == no_index) continue;
+      if (number >= threads.size()) threads.resize(number + 1, no_index);
+      threads[number] = static_cast<uint32_t>(i);
+    }
+    return threads;
+  }
+
+  uint32_t site_of_step(uint32_t site) {
+    return site == no_index ? no_index : sites_.number_of(site, no_index);
+  }
+
+  void add_instructions(ControlledRun& run) {
+    for (size_t i = 0; i < schedule_.accesses.size(); ++i) {
+      const uint32_t site = sites_.number_of(schedule_.access_names[i]);
+      if (site == no_index) continue;
+      const TracedSite& traced = sites_.all()[site];
+      const PlanAccess& access = schedule_.accesses[i];
+      const NamedCode* place = places_.place_of({traced.image, traced.address}, true);
+      run.instructions.push_back(
+          {site, access.size, (access.flags & access_reads) != 0,
+           (access.flags & access_writes) != 0,
+           (access.flags & access_is_atomic) != 0 || (place != nullptr && is_atomic_code(*place))});
+    }
+  }
+
+  void add_variables(const RawControl& raw, ControlledRun& run) {
+    std::map<uint64_t, RawAddress> places;
+    for (const RawPoint& point : raw.points)
+      if (point.stack != no_index && point.place.image != no_index)
+        places[point.object] = point.place;
+    for (const auto& [address, place] : places) {
+      const auto image = code_.image(raw_.images[place.image]);
+      const auto variable = image ? image->variable_at(place.offset) : std::nullopt;
+      if (variable)
+        run.variables.push_back({address, variable->name, variable->type, variable->is_atomic});
+    }
+  }
+
+  std::vector<SiteName> names_of_accesses(const std::vector<uint32_t>& accesses) const {
+    std::vector<SiteName> names;
+    for (const uint32_t access : accesses)
+      if (access < schedule_.access_names.size())
+        names.push_back(sites_.as_seen_from_test(schedule_.access_names[access]));
+    return names;
+  }
+
+  const RawTrace& raw_;
+  const LoweredSchedule& schedule_;
+  CodeMap& code_;
+  RaisedCode& places_;
+  RaisedSites& sites_;
+};
 
 class Raiser {
  public:
@@ -85,17 +193,17 @@ class Raiser {
   Trace operator()() {
     find_origin();
     add_images();
-    add_names();
+    places_.emplace(raw_, code_, memory_);
     add_processes();
     add_stacks();
     add_threads();
-    learn_calls();
+    sites_.emplace(raw_, plan_, *places_, memory_);
     add_calls();
-    add_visits();
     add_interventions();
     add_failures();
     add_functions();
     add_control();
+    trace_.sites = sites_->all();
     for (const auto& [reason, count] : plan_.unprobeable)
       trace_.problems.push_back(fmt::format("{} functions could not be traced: {}", count, reason));
     trace_.drops = raw_.drops;
@@ -117,22 +225,12 @@ class Raiser {
   }
 
   void add_images() {
-    for (const RawImage& image : raw_.images) {
+    for (const TracedImage& image : raw_.images) {
       trace_.images.push_back({image.path, image.build_id, image.is_project});
       if (!image.is_project && !is_framework_library(base_name(image.path))) continue;
       memory_.images.insert_or_assign(image.path, image);
       if (image.is_project && memory_.named_images.insert(image.path).second)
         memory_.sites.files().add(code_.project_files(image));
-    }
-  }
-
-  // Code that is not in an image is the project's when its file is.
-  void add_names() {
-    for (const RawName& name : raw_.names) {
-      const bool is_project = code_.policy().is_project_file(name.file);
-      if (is_project) memory_.sites.files().add({name.file});
-      named_.push_back(
-          {{Frame{name.function, name.file, name.line, 0, false}}, is_project ? 0u : 1u});
     }
   }
 
@@ -158,57 +256,15 @@ class Raiser {
       memory_.sites.set_own_executable(raw_.images[first].path);
   }
 
-  // Addresses in a stack are return addresses, except one that a signal or a probe interrupted.
-  const NamedCode* place_of(const RawAddress& address, bool exact = false) {
-    if (address.name != no_index) return &named_[address.name];
-    if (address.image == no_index) return nullptr;
-    const RawImage& image = raw_.images[address.image];
-    return &(exact ? code_.at(image, address.offset) : code_.before(image, address.offset));
-  }
-
-  TracedStack stack_of(const std::vector<RawAddress>& frames, bool first_is_exact = false) {
-    TracedStack stack;
-    for (size_t i = 0; i < frames.size(); ++i) {
-      const NamedCode* place = place_of(frames[i], first_is_exact && i == 0);
-      stack.frames.push_back(
-          {frames[i].image, frames[i].offset, place ? place->frames : std::vector<Frame>()});
-      if (place && place->project())
-        stack.frames.back().first_project = static_cast<uint32_t>(place->first_project);
-    }
-    return stack;
-  }
-
-  // The first frame of a stack that is project code.
-  std::optional<RawAddress> project_caller(const std::vector<RawAddress>& frames) {
-    for (const RawAddress& frame : frames)
-      if (const NamedCode* place = place_of(frame); place && place->project()) return frame;
-    return std::nullopt;
-  }
-
   void add_stacks() {
-    for (const auto& frames : raw_.stacks) {
-      trace_.stacks.push_back(stack_of(frames));
-      callers_.push_back(project_caller(frames));
-    }
+    for (const auto& frames : raw_.stacks) trace_.stacks.push_back(places_->stack_of(frames));
   }
 
   std::string spawn_place(const RawThread& thread) {
     if (thread.spawn_stack == no_index) return thread.parent == no_index ? "" : "unknown";
     const auto& frames = raw_.stacks[thread.spawn_stack];
-    const auto caller = callers_[thread.spawn_stack];
-    const RawAddress address = caller ? *caller : frames.empty() ? RawAddress{} : frames.front();
-    const NamedCode* place = place_of(address);
-    if (!place) return "unknown";
-    return to_string(
-        memory_.sites.name_place(image_of(address), *place, address_in_image(address)));
-  }
-
-  // A name says all about its code, in every run; its number says nothing.
-  RawImage image_of(const RawAddress& address) const {
-    return address.image == no_index ? RawImage() : raw_.images[address.image];
-  }
-  static uint64_t address_in_image(const RawAddress& address) {
-    return address.name == no_index ? address.offset : 0;
+    const auto caller = places_->project_caller(thread.spawn_stack);
+    return places_->name_of(caller ? *caller : frames.empty() ? RawAddress{} : frames.front());
   }
 
   std::string foreign_program(const RawThread& thread) const {
@@ -233,77 +289,6 @@ class Raiser {
     }
   }
 
-  // Where a call was made: as its own stack says, or else as the agent attributed it.
-  RawAddress caller_of(uint32_t site, uint32_t stack) const {
-    const auto seen = stack == no_index ? std::nullopt : callers_[stack];
-    return seen.value_or(raw_.sites[site].address);
-  }
-
-  // In the order of addresses, which is the order of their numbers. A site of the agent that is not
-  // project code is named by the stacks of its calls, if it has any.
-  void learn_calls() {
-    std::set<std::pair<RawAddress, uint16_t>> calls;
-    std::vector<bool> named(raw_.sites.size());
-    for (const RawCall& call : raw_.calls) {
-      const RawSite& site = raw_.sites[call.site];
-      if (site.probe != no_index) continue;
-      const RawAddress caller = caller_of(call.site, call.stack);
-      calls.emplace(caller, site.api);
-      if (caller != site.address) named[call.site] = true;
-    }
-    for (size_t i = 0; i < raw_.sites.size(); ++i) {
-      const RawSite& site = raw_.sites[i];
-      const NamedCode* place = place_of(site.address);
-      if (site.probe == no_index && (!named[i] || (place && place->project())))
-        calls.emplace(site.address, site.api);
-    }
-    for (const auto& [address, api] : calls) learn_call(address, api);
-  }
-
-  void learn_call(const RawAddress& address, uint16_t api) {
-    const NamedCode* found = place_of(address);
-    if (!found) return;
-    const NamedCode& place = *found;
-    const RawImage image = image_of(address);
-    const LearnedSite& learned =
-        memory_.sites.learn_call(image, place, address_in_image(address), api);
-    if (address.image != no_index)
-      memory_.images.try_emplace(image.path, image);  // whoever owns it, a plan may name the site
-    TracedSite site{learned.name, api_facts[api].group_name, "", address.image, address.offset,
-                    api};
-    if (!place.frames.empty())
-      site.location = location_of(place.project() ? *place.project() : place.frames.front());
-    calls_[{address, api}] = number_of(site);
-  }
-
-  uint32_t number_of(const TracedSite& site) {
-    const auto [known, is_new] =
-        site_numbers_.try_emplace(to_string(site.name), static_cast<uint32_t>(trace_.sites.size()));
-    if (is_new) trace_.sites.push_back(site);
-    return known->second;
-  }
-
-  uint32_t symbolic_site(uint32_t site, uint32_t stack) {
-    const RawSite& raw = raw_.sites[site];
-    if (raw.probe != no_index) return probe_site(raw);
-    const auto found = calls_.find({caller_of(site, stack), raw.api});
-    return found == calls_.end() ? no_index : found->second;
-  }
-
-  uint32_t probe_site(const RawSite& raw) {
-    if (raw.probe >= plan_.probe_names.size() || plan_.probe_names[raw.probe] == SiteName())
-      return no_index;
-    TracedSite site{as_seen_from_test(plan_.probe_names[raw.probe]),
-                    "probe",
-                    "",
-                    raw.address.image,
-                    raw.address.offset,
-                    probe_api};
-    const NamedCode* place = place_of(raw.address, true);
-    if (place && !place->frames.empty()) site.location = location_of(place->frames.front());
-    return number_of(site);
-  }
-
   // A hold of the plan, from 1, by the number of its rule.
   uint64_t hold_of(uint64_t rule) const {
     const auto found = std::ranges::find(plan_.rule_of, rule - 1);
@@ -313,6 +298,7 @@ class Raiser {
   }
 
   void add_calls() {
+    VisitCounts counts(*sites_);
     for (const RawCall& call : raw_.calls) {
       TracedCall added;
       added.enter = since_start(call.enter_ns);
@@ -320,7 +306,7 @@ class Raiser {
       added.object = call.is_intervention ? hold_of(call.object) : call.object;
       added.value = call.value;
       added.thread = call.thread;
-      added.site = symbolic_site(call.site, call.stack);
+      added.site = sites_->number_of(call.site, call.stack);
       added.stack = call.stack;
       added.result = call.result;
       added.timed_out = call.flags & event_timed_out;
@@ -330,46 +316,9 @@ class Raiser {
       added.is_intervention = call.is_intervention;
       if (added.site == no_index) continue;
       trace_.calls.push_back(added);
-      if (!call.is_intervention) ++seen_[{call.thread, call.site}][added.site];
+      if (!call.is_intervention) counts.see(call.thread, call.site, added.site);
     }
-  }
-
-  // A count of the agent belongs to one site, unless its calls show that the agent took several
-  // callers for one: then it is divided as the calls were.
-  void add_visits() {
-    for (const RawTally& tally : raw_.tallies) {
-      const auto seen = seen_.find({tally.thread, tally.site});
-      if (seen != seen_.end()) {
-        divide(tally, seen->second);
-        continue;
-      }
-      const uint32_t site = symbolic_site(tally.site, no_index);
-      if (site != no_index) add_visits(tally.thread, site, tally.visits, tally.waited_ns);
-    }
-    for (const auto& [key, visits] : visits_) trace_.visits.push_back(visits);
-  }
-
-  void divide(const RawTally& tally, const std::map<uint32_t, uint64_t>& calls_of) {
-    uint64_t calls_left = 0, visits_left = tally.visits, waited_left = tally.waited_ns;
-    for (const auto& [site, count] : calls_of) calls_left += count;
-    for (const auto& [site, count] : calls_of) {
-      const double part = static_cast<double>(count) / static_cast<double>(calls_left);
-      const auto share = [part](uint64_t& left) {
-        const auto own = part < 1 ? static_cast<uint64_t>(static_cast<double>(left) * part) : left;
-        return left -= own, own;
-      };
-      const uint64_t visits = share(visits_left);
-      add_visits(tally.thread, site, visits, share(waited_left));
-      calls_left -= count;
-    }
-  }
-
-  void add_visits(uint32_t thread, uint32_t site, uint64_t count, uint64_t waited_ns) {
-    TracedVisits& entry = visits_[{thread, site}];
-    entry.thread = thread;
-    entry.site = site;
-    entry.visits += count;
-    entry.waited += to_duration(waited_ns);
+    trace_.visits = counts.of(raw_.tallies);
   }
 
   void add_interventions() {
@@ -397,125 +346,16 @@ class Raiser {
       added.exception_type = type_name(failure.type);
       const bool interrupted = failure.kind == protocol::FailureKind::signal ||
                                failure.kind == protocol::FailureKind::assertion;
-      added.stack = stack_of(failure.frames, interrupted);
+      added.stack = places_->stack_of(failure.frames, interrupted);
       if (added.file.empty()) locate(added, failure.frames, interrupted);
       trace_.failures.push_back(std::move(added));
     }
   }
 
-  // By number, as threads were created; not all of them need have room in the report.
-  std::vector<uint32_t> scheduled_threads() const {
-    std::vector<uint32_t> threads;
-    for (size_t i = 0; i < raw_.threads.size(); ++i) {
-      const uint32_t number = raw_.threads[i].scheduled;
-      if (number == no_index) continue;
-      if (number >= threads.size()) threads.resize(number + 1, no_index);
-      threads[number] = static_cast<uint32_t>(i);
-    }
-    return threads;
-  }
-
-  SiteName as_seen_from_test(SiteName name) const {
-    if (name.image == base_name(memory_.sites.own_executable())) name.image.clear();
-    return name;
-  }
-
-  uint32_t site_of_step(uint32_t site) {
-    return site == no_index ? no_index : symbolic_site(site, no_index);
-  }
-
-  // Standard libraries do it in functions of their own, which may have been inlined.
-  static bool is_atomic_code(const NamedCode& place) {
-    constexpr std::string_view atomic_code[] = {"std::atomic",
-                                                "std::__atomic",
-                                                "std::_Sp_counted_base",
-                                                "__gnu_cxx::__exchange_and_add",
-                                                "__gnu_cxx::__atomic_add",
-                                                "std::__1::atomic",
-                                                "std::__1::__atomic",
-                                                "std::__1::__cxx_atomic"};
-    const auto own =
-        std::span(place.frames).first(std::min(place.first_project, place.frames.size()));
-    return std::ranges::any_of(own, [&](const Frame& frame) {
-      return std::ranges::any_of(
-          atomic_code, [&](std::string_view name) { return frame.function.starts_with(name); });
-    });
-  }
-
-  void add_instructions(ControlledRun& run) {
-    const LoweredSchedule& schedule = *plan_.schedule;
-    for (size_t i = 0; i < schedule.accesses.size(); ++i) {
-      const auto site = site_numbers_.find(to_string(as_seen_from_test(schedule.access_names[i])));
-      if (site == site_numbers_.end()) continue;
-      const TracedSite& traced = trace_.sites[site->second];
-      const PlanAccess& access = schedule.accesses[i];
-      const NamedCode* place = place_of({traced.image, traced.address}, true);
-      run.instructions.push_back(
-          {site->second, access.size, (access.flags & access_reads) != 0,
-           (access.flags & access_writes) != 0,
-           (access.flags & access_is_atomic) != 0 || (place != nullptr && is_atomic_code(*place))});
-    }
-  }
-
-  void add_variables(const RawControl& raw, ControlledRun& run) {
-    std::map<uint64_t, RawAddress> places;
-    for (const RawPoint& point : raw.points)
-      if (point.stack != no_index && point.place.image != no_index)
-        places[point.object] = point.place;
-    for (const auto& [address, place] : places) {
-      const auto image = code_.image(raw_.images[place.image]);
-      const auto variable = image ? image->variable_at(place.offset) : std::nullopt;
-      if (variable)
-        run.variables.push_back({address, variable->name, variable->type, variable->is_atomic});
-    }
-  }
-
-  std::vector<SiteName> names_of_accesses(const std::vector<uint32_t>& accesses) const {
-    std::vector<SiteName> names;
-    for (const uint32_t access : accesses)
-      if (access < plan_.schedule->access_names.size())
-        names.push_back(as_seen_from_test(plan_.schedule->access_names[access]));
-    return names;
-  }
-
-  void add_control() {
-    if (!plan_.schedule) return;
-    ControlledRun run;
-    RawControl nothing;
-    nothing.refused = true;
-    nothing.reason = "the agent was not in its first process";
-    const RawControl& raw = raw_.control ? *raw_.control : nothing;
-    run.digest = raw.digest;
-    run.points_in_all = raw.points_in_all;
-    run.switches = raw.switches;
-    run.virtual_time = to_duration(raw.virtual_ns);
-    run.threads = scheduled_threads();
-    if (raw.refused || raw.left) run.not_repeatable = raw.reason;
-    for (const RawPoint& point : raw.points)
-      run.points.push_back({point.thread, site_of_step(point.site), point.object, point.writes,
-                            point.enabled, point.chosen, point.stack, point.ready,
-                            std::chrono::microseconds(point.time_us)});
-    for (const RawStuckThread& stuck : raw.deadlock)
-      run.deadlock.push_back(
-          {stuck.thread, site_of_step(stuck.site), stuck.object,
-           stuck.held_by == no_index ? std::nullopt : std::optional(stuck.held_by)});
-    run.shared_accesses = names_of_accesses(raw.shared_accesses);
-    run.guarded_accesses = raw.guarded_accesses;
-    std::vector<uint32_t> hot;
-    std::ranges::set_intersection(raw.shared_accesses, raw.hot_accesses, std::back_inserter(hot));
-    run.hot_accesses = names_of_accesses(hot);
-    if (plan_.schedule->plan.watches_races != 0) {
-      add_instructions(run);
-      add_variables(raw, run);
-    }
-    if (raw.refused) trace_.problems.push_back("the run was not controlled: " + raw.reason);
-    trace_.controlled = std::move(run);
-  }
-
   // Where the message does not tell the place, the first project frame does.
   void locate(TracedFailure& failure, const std::vector<RawAddress>& frames, bool interrupted) {
     for (size_t i = 0; i < frames.size(); ++i) {
-      const NamedCode* place = place_of(frames[i], interrupted && i == 0);
+      const NamedCode* place = places_->place_of(frames[i], interrupted && i == 0);
       const Frame* frame = place ? place->project() : nullptr;
       if (!frame || frame->file.empty()) continue;
       failure.file = frame->file;
@@ -524,12 +364,22 @@ class Raiser {
     }
   }
 
+  void add_control() {
+    if (!plan_.schedule) return;
+    RawControl nothing;
+    nothing.refused = true;
+    nothing.reason = "the agent was not in its first process";
+    const RawControl& raw = raw_.control ? *raw_.control : nothing;
+    if (raw.refused) trace_.problems.push_back("the run was not controlled: " + raw.reason);
+    trace_.controlled = ControlRaiser(raw_, *plan_.schedule, code_, *places_, *sites_)(raw);
+  }
+
   void add_functions() {
     for (size_t i = 0; i < std::min(raw_.probe_hits.size(), plan_.probes.size()); ++i) {
       const Probe& probe = plan_.probes[i];
       if (!(probe.flags & probe_one_shot) || raw_.probe_hits[i] == 0) continue;
       const std::string& path = plan_.images[protocol::image_of(probe.address)].path;
-      const auto image = std::ranges::find(raw_.images, path, &RawImage::path);
+      const auto image = std::ranges::find(raw_.images, path, &TracedImage::path);
       if (image == raw_.images.end()) continue;
       const NamedCode& place = code_.at(*image, offset_of(probe.address));
       trace_.functions.push_back({static_cast<uint32_t>(image - raw_.images.begin()),
@@ -541,7 +391,7 @@ class Raiser {
 
   // Those of the first project file there: its own, or of what was inlined into a template of a
   // system header.
-  void add_lines(TracedFunction& function, const RawImage& raw) {
+  void add_lines(TracedFunction& function, const TracedImage& raw) {
     const auto image = code_.image(raw);
     if (!image) return;
     const auto known =
@@ -565,14 +415,9 @@ class Raiser {
   CodeMap& code_;
   TestMemory& memory_;
   Trace trace_;
-  std::vector<NamedCode> named_;  // as RawTrace::names
   uint64_t origin_ = 0;
-  std::vector<std::optional<RawAddress>> callers_;  // per stack
-  std::map<std::pair<RawAddress, uint16_t>, uint32_t> calls_;
-  std::map<std::string, uint32_t> site_numbers_;
-  std::map<std::pair<uint32_t, uint32_t>, TracedVisits> visits_;  // by thread and site
-  // Per thread and site of the agent: how many calls belong to which site of the trace.
-  std::map<std::pair<uint32_t, uint32_t>, std::map<uint32_t, uint64_t>> seen_;
+  std::optional<RaisedCode> places_;
+  std::optional<RaisedSites> sites_;
 };
 
 }  // namespace

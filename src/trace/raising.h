@@ -14,8 +14,8 @@ namespace unflake {
 struct TestMemory {
   SiteBook sites;
   ThreadBook threads;
-  std::map<std::string, RawImage> images;  // by path: project code, and test frameworks
-  std::set<std::string> named_images;      // whose source files have their short names
+  std::map<std::string, TracedImage> images;  // by path: project code, and test frameworks
+  std::set<std::string> named_images;         // whose source files have their short names
 };
 
 // Gives everything in a report its name. `plan` is the one that the run was made with.

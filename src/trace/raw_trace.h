@@ -15,12 +15,6 @@ namespace unflake {
 // A run's report as the agents wrote it, but safe: every number refers to something that is there
 // or is `no_index`, every time lies within the run, every text is bounded. Nothing is named yet.
 
-struct RawImage {
-  std::string path;
-  std::string build_id;
-  bool is_project = false;
-};
-
 struct RawProcess {
   uint32_t pid = 0;
   uint32_t parent = no_index;
@@ -141,7 +135,7 @@ struct RawControl {
 };
 
 struct RawTrace {
-  std::vector<RawImage> images;
+  std::vector<TracedImage> images;
   std::vector<RawName> names;
   std::vector<RawProcess> processes;
   std::vector<RawThread> threads;

@@ -17,7 +17,7 @@ using FailuresOf = std::function<std::vector<LifecycleStep>(size_t cause)>;
 // begins, so that an error in the middle loses nothing. `causes` are kept up to date.
 class IssueSender {
  public:
-  IssueSender(Forge& forge, Store& store, std::string project, FailuresOf failures)
+  IssueSender(Forge& forge, LifecycleStore& store, std::string project, FailuresOf failures)
       : forge_(forge),
         store_(store),
         project_(std::move(project)),
@@ -38,7 +38,7 @@ class IssueSender {
                     const std::string& commit, const std::string& reason);
 
   Forge& forge_;
-  Store& store_;
+  LifecycleStore& store_;
   std::string project_;
   FailuresOf failures_;
 };

@@ -35,7 +35,7 @@ class Sending : public testing::Test {
     cause.fails_now = true;
     cause.last_failure = at_second(100);
     causes_ = {cause};
-    causes_[0].cause.id = *store_->save_cause(causes_[0].cause);
+    causes_[0].cause.id = *store_->lifecycle().save_cause(causes_[0].cause);
   }
 
   // What one call of the command does; the causes are then as the next one would read them.
@@ -43,7 +43,7 @@ class Sending : public testing::Test {
     const auto issues = forge_->issues();
     if (!issues) return issues.error();
     const auto plan = plan_issues(causes_, *issues, {"rocket", forge_->limits(), has_fix_});
-    IssueSender sender(*forge_, *store_, "rocket", [](size_t) {
+    IssueSender sender(*forge_, store_->lifecycle(), "rocket", [](size_t) {
       LifecycleStep step;
       step.test = {"suite", "Mail.Sends"};
       step.signature = "00000000000000aa";
@@ -51,7 +51,7 @@ class Sending : public testing::Test {
     });
     sent_ = {};
     auto done = sender.send(plan, causes_, at_second(now_), sent_);
-    causes_[0].cause = store_->causes()->at(0);
+    causes_[0].cause = store_->lifecycle().causes()->at(0);
     return done;
   }
 
@@ -63,7 +63,7 @@ class Sending : public testing::Test {
 
   std::vector<LifecycleStep::Kind> told() {
     std::vector<LifecycleStep::Kind> kinds;
-    for (const LifecycleStep& step : *store_->lifecycle({})) kinds.push_back(step.kind);
+    for (const LifecycleStep& step : *store_->lifecycle().steps({})) kinds.push_back(step.kind);
     return kinds;
   }
 
@@ -91,7 +91,7 @@ TEST_F(Sending, An_issue_is_opened_once) {
 TEST_F(Sending, A_history_that_was_lost_opens_no_second_one) {
   ASSERT_TRUE(send());
   causes_[0].cause.url.clear();
-  ASSERT_TRUE(store_->save_cause(causes_[0].cause));
+  ASSERT_TRUE(store_->lifecycle().save_cause(causes_[0].cause));
   ASSERT_TRUE(send());
   EXPECT_EQ(server_.issues().size(), 1u);
   EXPECT_EQ(causes_[0].cause.url, "https://github.com/acme/rocket/issues/1");
@@ -115,7 +115,7 @@ TEST_F(Sending, What_was_done_before_an_error_is_kept) {
   ASSERT_TRUE(send());
   EXPECT_EQ(server_.issues().size(), 2u);
   causes_[0].text = causes_[1].text = "other figures";
-  causes_[1].cause = store_->causes()->at(1);
+  causes_[1].cause = store_->lifecycle().causes()->at(1);
   server_.fail("PATCH", 503, {}, 1);
   EXPECT_FALSE(send());
   EXPECT_EQ(sent_.done, 0u);
@@ -129,7 +129,7 @@ TEST_F(Sending, A_person_who_closes_an_issue_claims_a_fix) {
   server_.close(1, "2023-11-14T22:30:00Z", "abc123");
   ASSERT_TRUE(send());
   EXPECT_EQ(causes_[0].cause.state, CauseRecord::State::closed);
-  const auto steps = *store_->lifecycle({});
+  const auto steps = *store_->lifecycle().steps({});
   EXPECT_TRUE(std::ranges::any_of(steps, [](const LifecycleStep& step) {
     return step.kind == LifecycleStep::Kind::report_closed && step.commit == "abc123";
   }));

@@ -179,7 +179,7 @@ TEST_P(DiskFaultTest, A_batch_is_there_as_a_whole_or_not_at_all) {
     EXPECT_TRUE(there == runs.size() || (!recorded && there == 0)) << there;
     ASSERT_TRUE((*store)->record_all(*session, runs));
     EXPECT_EQ(recorded_seconds(path, {"odd", "even"}).size(), runs.size());
-    EXPECT_EQ((*store)->prevalence({})->front().runs, run_count);
+    EXPECT_EQ((*store)->lifecycle().prevalence({})->front().runs, run_count);
     if (HasFailure()) return;
   }
 }
@@ -204,7 +204,7 @@ TEST_P(DiskFaultTest, A_migration_that_fails_leaves_the_older_history_whole) {
     const auto store = open_store({path});
     ASSERT_TRUE(store) << to_string(store.error());
     EXPECT_EQ((*(*store)->summarise_test({"suite", "t"}))->passes, 3);
-    EXPECT_EQ((*store)->flaky_failures({}, 10)->size(), 1u);
+    EXPECT_EQ((*store)->lifecycle().flaky_failures({}, 10)->size(), 1u);
     if (HasFailure()) return;
   }
 }

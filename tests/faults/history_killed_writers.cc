@@ -108,13 +108,13 @@ void expect_each_run_once(Store& store, Expected& expected) {
 }
 
 void expect_sums_of_sessions(Store& store, const Expected& expected) {
-  const auto sums = store.prevalence({});
+  const auto sums = store.lifecycle().prevalence({});
   ASSERT_TRUE(sums);
   ASSERT_EQ(sums->size(), 1u);
   EXPECT_EQ((*sums)[0].runs, expected.runs);
   EXPECT_EQ((*sums)[0].builds, writers * sessions_each);
   EXPECT_EQ((*sums)[0].failed_builds, writers * sessions_each);
-  const auto failures = store.flaky_failures({}, SIZE_MAX);
+  const auto failures = store.lifecycle().flaky_failures({}, SIZE_MAX);
   ASSERT_TRUE(failures);
   int64_t runs = 0;
   for (const FlakyFailure& failure : *failures) {

@@ -78,7 +78,7 @@ TEST(LostPostgresConnection, Is_made_again_and_nothing_is_lost_or_doubled) {
   while (!(*store)->end_session(*session)) {
   }
   EXPECT_EQ(runs_of(**store, "t"), 200);
-  const auto failures = (*store)->flaky_failures({}, 10);
+  const auto failures = (*store)->lifecycle().flaky_failures({}, 10);
   ASSERT_TRUE(failures);
   ASSERT_EQ(failures->size(), 1u);
   EXPECT_EQ((*failures)[0].runs, 29);

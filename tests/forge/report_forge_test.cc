@@ -87,7 +87,7 @@ TEST_F(ReportForge, Says_what_it_would_do_and_does_nothing) {
               HasSubstr("title: Flaky test suite:Mail.Sends: fixture.h:12: server.start()"));
   EXPECT_THAT(ended.output, HasSubstr("nothing was sent: 1 step would be; --send does it"));
   EXPECT_EQ(server_.changes(), 0);
-  EXPECT_TRUE(store_->causes()->empty());
+  EXPECT_TRUE(store_->lifecycle().causes()->empty());
 }
 
 TEST_F(ReportForge, Says_what_to_do_when_the_issues_cannot_be_read) {
@@ -126,7 +126,7 @@ TEST_F(ReportForge, A_failure_after_somebody_closed_the_issue_reopens_it) {
   const Ended ended = report(github() + " --send");
   EXPECT_EQ(ended.code, 0) << ended.output;
   EXPECT_TRUE(server_.issues()[0].is_open);
-  EXPECT_EQ(store_->causes()->at(0).reopened, 1);
+  EXPECT_EQ(store_->lifecycle().causes()->at(0).reopened, 1);
 }
 
 TEST_F(ReportForge, A_token_is_needed_to_send) {

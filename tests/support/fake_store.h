@@ -17,7 +17,7 @@ namespace unflake {
 
 // A history in memory that takes its time and keeps nothing: the plainest reading of what a Store
 // promises. Counts everything anew at every question.
-class FakeStore : public Store {
+class FakeStore : public Store, public LifecycleStore {
  public:
   struct KeptRun {
     SessionId session = 0;
@@ -27,7 +27,7 @@ class FakeStore : public Store {
   std::string project;
   std::vector<SessionRecord> sessions;  // a session's id is its place, from 1
   std::vector<KeptRun> runs;
-  std::vector<LifecycleStep> steps;
+  std::vector<LifecycleStep> known_steps;
   std::vector<CauseRecord> known_causes;
   std::vector<TargetRecord> targets;
   std::set<std::tuple<SessionId, TestId, std::string>> suppressed;
@@ -166,6 +166,8 @@ class FakeStore : public Store {
     return counts;
   }
 
+  LifecycleStore& lifecycle() override { return *this; }
+
   Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {
     std::vector<FlakyFailure> all;
     for (const auto& [key, group] : incidents_in(window)) {
@@ -232,14 +234,14 @@ class FakeStore : public Store {
     const auto key = [](const LifecycleStep& one) {
       return std::tuple(one.test, one.at, one.kind, one.signature);
     };
-    if (std::ranges::none_of(steps, [&](const auto& one) { return key(one) == key(step); }))
-      steps.push_back(step);
+    if (std::ranges::none_of(known_steps, [&](const auto& one) { return key(one) == key(step); }))
+      known_steps.push_back(step);
     return {};
   }
 
-  Result<std::vector<LifecycleStep>> lifecycle(const Window& window) override {
+  Result<std::vector<LifecycleStep>> steps(const Window& window) override {
     std::vector<LifecycleStep> found;
-    for (const LifecycleStep& step : steps)
+    for (const LifecycleStep& step : known_steps)
       if (step.at >= window.from && step.at < window.until) found.push_back(step);
     std::ranges::stable_sort(found, {}, &LifecycleStep::at);
     return found;

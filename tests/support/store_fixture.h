@@ -89,14 +89,14 @@ class StoreWords {
   }
 
   std::vector<FlakyFailure> flaky(const Window& window = {}, size_t most = 100) {
-    const auto failures = store_->flaky_failures(window, most);
+    const auto failures = store_->lifecycle().flaky_failures(window, most);
     EXPECT_TRUE(failures) << to_string(failures.error());
     return failures ? *failures : std::vector<FlakyFailure>{};
   }
 
   // Of the project without a name.
   Prevalence prevalence(const Window& window = {}) {
-    const auto rows = store_->prevalence(window);
+    const auto rows = store_->lifecycle().prevalence(window);
     EXPECT_TRUE(rows) << to_string(rows.error());
     if (rows)
       for (const Prevalence& row : *rows)

@@ -5,7 +5,7 @@
 #include "agent/real.h"
 #include "agent/record/failure.h"
 #include "agent/record/images.h"
-#include "agent/record/stacks.h"
+#include "agent/record/sites.h"
 #include "agent/record/threads.h"
 
 namespace unflake::agent {

@@ -4,7 +4,6 @@
 #include "agent/process.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
-#include "agent/record/stacks.h"
 
 namespace unflake::agent {
 namespace {

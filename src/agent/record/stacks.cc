@@ -1,4 +1,4 @@
-#include "agent/record/stacks.h"
+#include "agent/record/sites.h"
 
 #include <dlfcn.h>
 #include <unwind.h>

@@ -10,7 +10,7 @@
 #include "agent/raw.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
-#include "agent/record/stacks.h"
+#include "agent/record/sites.h"
 #include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {

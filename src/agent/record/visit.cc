@@ -6,7 +6,6 @@
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/sites.h"
-#include "agent/record/stacks.h"
 #include "agent/record/threads.h"
 #include "agent/schedule/virtual_clock.h"
 

@@ -23,7 +23,7 @@ void expect_company(bool may_leave);
 bool watches_races();
 bool needs_stack(uint32_t access);
 
-// What this thread has locked: an access that all make with one lock is no switch point.
+// What this thread has locked: an access that all make with one lock is not a switch point.
 void hold_lock(uint64_t object, bool is_shared);
 void give_lock_back(uint64_t object);
 

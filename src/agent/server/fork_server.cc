@@ -17,7 +17,6 @@
 #include "agent/process.h"
 #include "agent/raw.h"
 #include "agent/real.h"
-#include "agent/server/server_checks.h"
 #include "protocol/agent_protocol.h"
 
 namespace unflake::agent {

@@ -1,4 +1,4 @@
-#include "agent/server/server_checks.h"
+#include "agent/server/fork_server.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -16,7 +16,6 @@
 
 #include "agent/hooks/random.h"
 #include "agent/raw.h"
-#include "agent/server/fork_server.h"
 
 namespace unflake::agent {
 namespace {

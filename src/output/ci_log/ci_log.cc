@@ -8,9 +8,7 @@
 
 #include "model/signature.h"
 #include "output/ci_log/junit_log.h"
-#include "output/ci_log/log_lines.h"
-#include "output/ci_log/log_programs.h"
-#include "output/ci_log/log_sections.h"
+#include "output/ci_log/log_parts.h"
 #include "output/read_outcome.h"
 #include "util/scan.h"
 #include "util/text.h"

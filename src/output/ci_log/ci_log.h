@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/outcome.h"
-#include "output/ci_log/log_programs.h"
+#include "output/ci_log/log_parts.h"
 #include "util/result.h"
 
 namespace unflake {

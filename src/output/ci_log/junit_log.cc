@@ -7,8 +7,7 @@
 #include <pugixml.hpp>
 
 #include "output/ci_log/ci_log.h"
-#include "output/ci_log/log_lines.h"
-#include "output/ci_log/log_programs.h"
+#include "output/ci_log/log_parts.h"
 #include "util/scan.h"
 #include "util/text.h"
 

@@ -1,4 +1,4 @@
-#include "output/ci_log/log_lines.h"
+#include "output/ci_log/log_parts.h"
 
 #include <algorithm>
 #include <array>

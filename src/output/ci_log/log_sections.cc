@@ -1,4 +1,4 @@
-#include "output/ci_log/log_sections.h"
+#include "output/ci_log/log_parts.h"
 
 #include <array>
 #include <optional>

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "patch/literals/time_calls.h"
-#include "patch/literals/time_expression.h"
 #include "patch/literals/time_numbers.h"
 #include "util/paths.h"
 #include "util/text.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "model/site.h"
-#include "patch/literals/time_expression.h"
 #include "patch/literals/time_numbers.h"
 #include "util/text.h"
 

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "patch/literals/literal_search.h"
+#include "patch/literals/time_numbers.h"
 #include "patch/source/source_unit.h"
 
 namespace unflake {
@@ -29,5 +32,14 @@ std::vector<CallAtLine> calls_at(const SourceUnit& unit, int line);
 // The arguments of a call that may be a time for this API ("nanosleep", "poll"); none when the call
 // is known to end in another one.
 std::vector<TimeArgument> time_arguments(CXCursor call, const std::string& api);
+
+// What the source says about an expression's value, through constants, variables that are never
+// changed, and parameters, as the caller of this number passes them.
+TimeExpression evaluate_time(const SourceUnit& unit, const VariableUses& uses, CXCursor expression,
+                             size_t caller);
+
+// What to evaluate where a call leaves an argument out.
+std::optional<CXCursor> default_argument(CXCursor function, size_t index);
+bool is_left_out(CXCursor argument);
 
 }  // namespace unflake

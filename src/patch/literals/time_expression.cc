@@ -1,4 +1,4 @@
-#include "patch/literals/time_expression.h"
+#include "patch/literals/time_calls.h"
 
 #include <fmt/format.h>
 

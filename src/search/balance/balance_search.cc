@@ -6,7 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "search/balance/needs.h"
 #include "stats/comparison.h"
 #include "util/text.h"
 

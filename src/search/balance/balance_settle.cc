@@ -4,7 +4,6 @@
 
 #include "search/balance/balance_runs.h"
 #include "search/balance/balance_search.h"
-#include "search/balance/needs.h"
 #include "util/text.h"
 
 namespace unflake {

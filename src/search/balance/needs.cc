@@ -1,4 +1,4 @@
-#include "search/balance/needs.h"
+#include "search/balance/balance_search.h"
 
 #include <algorithm>
 #include <map>
@@ -122,7 +122,7 @@ AwaitedMoment rated(const MomentName& moment, const WaitName& wait,
 }
 
 // Fewest errors; of equals the latest, because what the test needs may come after the call that is
-// seen before it, and too long a wait is no failure.
+// seen before it, and a wait that is too long is not a failure.
 bool is_better(const AwaitedMoment& a, const AwaitedMoment& b) {
   return std::tuple(b.errors, a.median()) > std::tuple(a.errors, b.median());
 }

@@ -52,7 +52,7 @@ void add_files(std::vector<TimeValue>& values, const std::vector<const Trace*>& 
       if (value.file.empty()) value.file = place_of(*trace, value.site).file;
 }
 
-// Where the call that takes the time stands: the innermost code that is no system header's.
+// Where the call that takes the time is: the innermost code outside of system headers.
 const Frame* passer_of(const Trace& trace, const TracedCall& call) {
   if (call.stack >= trace.stacks.size()) return nullptr;
   for (const TracedFrame& frame : trace.stacks[call.stack].frames)

@@ -24,7 +24,7 @@ constexpr size_t most_single_visits = 6;      // of one place
 constexpr Duration most_per_run = 5s;         // more than this in delays of one place: halve them
 constexpr Duration long_wait = 1ms;           // what a thread must have waited to count as woken
 
-// A lock that is taken is no sign that anybody else went on.
+// A lock that is taken is not a sign that anybody else went on.
 bool may_block(const TracedSite& site) {
   return may_wait(site) && !lets_one_in(site);
 }

@@ -1,4 +1,4 @@
-#include "search/reproduce/failure_point.h"
+#include "search/reproduce/candidates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "search/reproduce/functions.h"
+#include "search/reproduce/strategy.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <set>
 
 #include "search/reproduce/shrink.h"
-#include "search/reproduce/strategy.h"
 #include "util/paths.h"
 
 namespace unflake {

@@ -3,7 +3,6 @@
 
 #include <map>
 
-#include "search/reproduce/functions.h"
 #include "search/reproduce/strategy.h"
 #include "support/simulated_hunt.h"
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "search/reproduce/candidates.h"
+#include "search/reproduce/lock_cycles.h"
 #include "search/reproduce/strategy.h"
 
 namespace unflake {
@@ -50,11 +51,28 @@ std::vector<Candidate> all_candidates(const Hunt& hunt, const FailurePoint& fail
   return all;
 }
 
+void try_trial(Hunt& hunt, const Trial& trial) {
+  const auto seen = hunt.observe(trial);
+  if (seen && seen->hit) hunt.confirm(trial, *seen);
+}
+
+// One plan each: delays would have to be two.
+void try_lock_cycles(Hunt& hunt, const Trace& trace) {
+  for (const LockCycle& cycle : find_lock_cycles(trace)) {
+    Trial trial{hunt.base_plan(), {}, cycle.why};
+    trial.plan.interventions = cycle.plan;
+    try_trial(hunt, trial);
+    if (hunt.over()) return;
+  }
+}
+
 }  // namespace
 
 void search_guided(Hunt& hunt) {
   const ExperimentResult* model = hunt.profile().model();
   if (model == nullptr) return;
+  if (!hunt.goal().is_inverted()) try_lock_cycles(hunt, *model->trace);
+  if (hunt.over()) return;
   const FailurePoint failure = find_failure_point(*model->trace, hunt);
   const std::vector<Candidate> candidates = all_candidates(hunt, failure);
   hunt.announce(fmt::format("{} delays from a {} run, one per run; failure point: {}",
@@ -118,11 +136,6 @@ Trial both_late(const Hunt& hunt, const Candidate& first, const Candidate& secon
   trial.plan.interventions[1].duration = delay * longer;
   if (longer > 1) trial.why += fmt::format(", {} times as long", longer);
   return trial;
-}
-
-void try_trial(Hunt& hunt, const Trial& trial) {
-  const auto seen = hunt.observe(trial);
-  if (seen && seen->hit) hunt.confirm(trial, *seen);
 }
 
 }  // namespace

@@ -100,8 +100,8 @@ void add(Profile& profile, ExperimentResult result);
 // together; at least 1.
 uint64_t visits_of(const Profile& profile, const Intervention& intervention);
 
-// A source line is in a profile only because it was watched: it is no place for a delay, other than
-// calls and the functions that the user named.
+// A source line is in a profile only because it was watched: it is not a place for a delay, other
+// than calls and the functions that the user named.
 bool is_watched_line(const SiteName& site);
 
 // A delay at every visit of the place.
@@ -116,7 +116,7 @@ class TrialTimes {
 
   // A run that comes to its delay once; what comes to it again and again is cut short in the end.
   Duration expected(const Trial& trial) const;
-  // What the plan can add when every delay comes behind the other.
+  // What the plan can add when the delays come one after another.
   Duration added_by(const Plan& plan) const;
   Duration limit_for(const Trial& trial) const;
   // After so long a run hangs, by all that is known of how long one takes.

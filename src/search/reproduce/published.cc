@@ -110,8 +110,8 @@ void search_one_by_one(Hunt& hunt) {
   }
 }
 
-// What comes back by chance is no reproduction, so nothing is confirmed here: the rate is all that
-// there is to tell.
+// What comes back by chance is not a reproduction, so nothing is confirmed here: the rate is all
+// that there is to tell.
 void search_rerun(Hunt& hunt) {
   hunt.announce("plain runs until the time is over: what all other strategies must beat");
   const Trial trial{hunt.base_plan(), {}, "without delays"};

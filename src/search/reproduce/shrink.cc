@@ -331,7 +331,7 @@ class Titration {
     lateness_ = static_cast<double>(late->count()) / static_cast<double>(fails_.count());
   }
 
-  // When all delays come behind each other.
+  // When all delays come one after another.
   double at_most() const {
     Duration sum{};
     for (const Intervention& delay : found_.trial.plan.interventions)

@@ -57,7 +57,7 @@ const Strategy* find_strategy(std::string_view name) {
 
 void search(Hunt& hunt, std::span<const Strategy* const> chosen,
             const std::function<void()>& on_confirmed) {
-  // A wider strategy is for what a narrower one does not find, and a margin is no find.
+  // A wider strategy is for what a narrower one does not find, and a margin is not one.
   for (const Strategy* strategy : chosen) {
     if (hunt.findings().is_enough() || is_proven_sound(hunt)) break;
     const int runs_before = hunt.runner().runs();

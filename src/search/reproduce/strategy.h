@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "search/reproduce/hunt.h"
 
@@ -45,5 +46,16 @@ void search_functions(Hunt& hunt);
 void search_pairs(Hunt& hunt);
 void search_shake(Hunt& hunt);
 void search_rerun(Hunt& hunt);
+
+// A function of project code that was entered while another thread was alive.
+struct ConcurrentFunction {
+  std::vector<Place> entries;  // one for each thread that entered it, by when it first did
+  std::string file;            // as sites name it
+  std::vector<int> lines;
+};
+
+// From a few runs of their own. More than the functions that really ran side by side, as FlakeSync
+// has it: which pairs did is not asked. By when they were first entered.
+std::vector<ConcurrentFunction> find_concurrent_functions(Hunt& hunt);
 
 }  // namespace unflake

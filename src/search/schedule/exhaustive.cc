@@ -88,7 +88,7 @@ class Exhaustion {
     return true;
   }
 
-  // Adds the states that the run came to behind the ones that are known.
+  // Adds the states that the run came to after the ones that are known.
   void extend(const ControlledRun& run) {
     const size_t known = path_.size();
     PendingAccesses pending;

@@ -55,6 +55,62 @@ void count(std::vector<ExploreReport::Tally>& tallies, const ScheduleRun& run) {
   if (run.hit) ++tally->failures;
 }
 
+// All levels of a search, in the order in which they are sampled.
+class Levels {
+ public:
+  explicit Levels(const ExploreOptions& options) : options_(options) {}
+
+  // Lateness matters only where time passes.
+  void add_at_calls(const ScheduleProfile& profile) {
+    add(profile, {}, 0);
+    if (!profile.has_deadlines) return;
+    for (const Duration stall : stalls)
+      if (stall <= options_.longest_stall) add(profile, {{}, stall, {}}, levels_.size());
+  }
+
+  void add_at_accesses(const ScheduleProfile& profile, const std::vector<SiteName>& accesses,
+                       const std::vector<SiteName>& hot) {
+    add(profile, {accesses, {}, hot}, 1);
+    if (profile.has_deadlines && options_.longest_stall > Duration{})
+      add(profile, {accesses, options_.longest_stall, hot}, levels_.size());
+  }
+
+  size_t size() const { return levels_.size(); }
+  Level& operator[](size_t number) { return levels_[number]; }
+  auto begin() const { return levels_.begin(); }
+  auto end() const { return levels_.end(); }
+
+  // With the finest switch points there are, and nobody late.
+  Level& finest() {
+    return levels_.size() > 1 && !levels_[1].settings.accesses.empty() ? levels_[1] : levels_[0];
+  }
+  // The first whose schedules include this one; null: none does.
+  Level* with(const Schedule& schedule) {
+    const auto found = std::ranges::find_if(levels_, [&](const Level& one) {
+      return one.settings.accesses == schedule.accesses && one.settings.stall >= schedule.stall;
+    });
+    return found == levels_.end() ? nullptr : &*found;
+  }
+  bool are_exhausted() const { return std::ranges::all_of(levels_, &Level::is_exhausted); }
+  bool are_all_seen() const { return std::ranges::all_of(levels_, &Level::is_all_seen); }
+
+ private:
+  void add(const ScheduleProfile& profile, const ScheduleLevel& settings, size_t at) {
+    const uint64_t seed = options_.seed * 1000 + levels_.size();
+    Level level{settings, Portfolio(profile, settings, options_.samplers, seed), {}};
+    levels_.insert(levels_.begin() + static_cast<ptrdiff_t>(at), std::move(level));
+  }
+
+  const ExploreOptions& options_;
+  std::vector<Level> levels_;
+};
+
+std::vector<std::string> texts_of(const std::vector<SiteName>& names) {
+  std::vector<std::string> texts;
+  for (const SiteName& name : names) texts.push_back(to_string(name));
+  return texts;
+}
+
 class ScheduleSearch {
  public:
   ScheduleSearch(TrialRunner& runner, const ExploreOptions& options)
@@ -84,13 +140,14 @@ class ScheduleSearch {
   }
 
   void search(const ScheduleRun& profile) {
-    add_levels(profile);
+    const ScheduleProfile seen = profile_of(profile.trace());
+    levels_.add_at_calls(seen);
     report_.undisturbed = profile.result.trace;
-    report_.threads = profile_of(profile.trace()).threads;
+    report_.threads = seen.threads;
     report_.switch_points = profile.controlled().points_in_all;
-    report_.shared_objects = profile_of(profile.trace()).shared.size();
+    report_.shared_objects = seen.shared.size();
     uint64_t quota = report_.threads > 1 ? first_quota : 0;
-    for (int round = 0; goes_on() && !is_exhausted(); ++round) {
+    for (int round = 0; goes_on() && !levels_.are_exhausted(); ++round) {
       for (size_t i = 0; i < levels_.size() && goes_on(); ++i) {
         sample(levels_[i], quota);
         // Instructions are looked for when calls alone have shown nothing.
@@ -103,24 +160,6 @@ class ScheduleSearch {
   }
 
   bool goes_on() const { return !failing_ && !runs_.is_over(); }
-  bool is_exhausted() const { return std::ranges::all_of(levels_, &Level::is_exhausted); }
-
-  void add_level(const ScheduleProfile& profile, std::vector<SiteName> accesses, Duration stall,
-                 size_t at) {
-    ScheduleLevel settings{std::move(accesses), stall, hot_accesses_};
-    const uint64_t seed = options_.seed * 1000 + levels_.size();
-    Level level{settings, Portfolio(profile, settings, options_.samplers, seed), {}};
-    levels_.insert(levels_.begin() + static_cast<ptrdiff_t>(at), std::move(level));
-  }
-
-  // Lateness matters only where time passes.
-  void add_levels(const ScheduleRun& run) {
-    const ScheduleProfile profile = profile_of(run.trace());
-    add_level(profile, {}, {}, 0);
-    if (!profile.has_deadlines) return;
-    for (const Duration stall : stalls)
-      if (stall <= options_.longest_stall) add_level(profile, {}, stall, levels_.size());
-  }
 
   void add_access_levels() {
     const std::vector<SiteName> accesses = shared_accesses();
@@ -132,15 +171,7 @@ class ScheduleSearch {
     const ScheduleProfile profile = profile_of(run->trace());
     report_.switch_points = std::max(report_.switch_points, profile.length);
     report_.shared_objects = std::max(report_.shared_objects, profile.shared.size());
-    add_level(profile, accesses, {}, 1);
-    if (profile.has_deadlines && options_.longest_stall > Duration{})
-      add_level(profile, accesses, options_.longest_stall, levels_.size());
-  }
-
-  static std::vector<std::string> texts_of(const std::vector<SiteName>& names) {
-    std::vector<std::string> texts;
-    for (const SiteName& name : names) texts.push_back(to_string(name));
-    return texts;
+    levels_.add_at_accesses(profile, accesses, hot_accesses_);
   }
 
   std::vector<SiteName> shared_accesses() {
@@ -177,10 +208,9 @@ class ScheduleSearch {
     confirm();
   }
 
-  // At the finest switch points there are, nobody late: then only decisions matter.
+  // Where nobody is late, only decisions matter.
   void explore_bounded() {
-    Level& level =
-        levels_.size() > 1 && !levels_[1].settings.accesses.empty() ? levels_[1] : levels_[0];
+    Level& level = levels_.finest();
     // Without a bound there are often fewer: equal runs are made once.
     if (explore_within(level, std::nullopt, options_.most_exhaustive / 10)) return;
     for (int preemptions = 0; preemptions <= most_preemptions && goes_on(); ++preemptions)
@@ -308,10 +338,8 @@ class ScheduleSearch {
 
   // A search that ends with its first failure says little about how often there is one.
   void measure_rates(const Schedule& found) {
-    const auto level = std::ranges::find_if(levels_, [&](const Level& one) {
-      return one.settings.accesses == found.accesses && one.settings.stall >= found.stall;
-    });
-    if (level == levels_.end()) return;
+    Level* level = levels_.with(found);
+    if (level == nullptr) return;
     step("how often samplers find it");
     std::vector<Sampler> samplers;
     for (const Sampler sampler : level->portfolio.turns())
@@ -345,15 +373,14 @@ class ScheduleSearch {
     if (!runs_.why_not_controlled().empty()) return Answer::not_controlled;
     if (runner_.stopped()) return Answer::stopped;
     if (runs_.left() <= Duration{}) return Answer::budget_over;
-    const bool is_all = std::ranges::all_of(levels_, &Level::is_all_seen);
-    return is_all ? Answer::passes_in_all : Answer::nothing_new;
+    return levels_.are_all_seen() ? Answer::passes_in_all : Answer::nothing_new;
   }
 
   const ExploreOptions& options_;
   TrialRunner& runner_;
   ScheduleRuns runs_;
   ExploreReport report_;
-  std::vector<Level> levels_;
+  Levels levels_{options_};
   std::vector<SiteName> hot_accesses_;
   ScheduleCoverage pairs_;  // of all levels together
   std::optional<ScheduleRun> failing_;

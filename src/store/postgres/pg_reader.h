@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+
 #include "store/postgres/pg_connection.h"
 #include "store/store.h"
 
@@ -48,5 +49,8 @@ class PgReader {
   PgConnection& connection_;
   int64_t project_;
 };
+
+Result<void> visit_history(PgConnection& connection, int64_t project,
+                           const Store::Visitor& visitor);
 
 }  // namespace unflake

@@ -1,4 +1,4 @@
-#include "store/postgres/pg_visit.h"
+#include "store/postgres/pg_reader.h"
 
 #include <map>
 #include <set>

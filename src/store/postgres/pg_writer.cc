@@ -210,7 +210,7 @@ int64_t delete_of_tests(PgConnection& connection, const std::vector<int64_t>& te
   return removed;
 }
 
-// Those that are too old, and those behind the newest ones.
+// Those that are too old, and those after the newest ones.
 int64_t forget_trials(PgConnection& connection, const std::vector<int64_t>& tests,
                       const TrialBounds& bounds) {
   const int64_t removed = delete_of_tests(connection, tests, R"sql(

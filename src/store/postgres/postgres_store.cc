@@ -11,7 +11,6 @@
 #include "store/postgres/pg_flaky.h"
 #include "store/postgres/pg_lifecycle.h"
 #include "store/postgres/pg_reader.h"
-#include "store/postgres/pg_visit.h"
 #include "store/postgres/pg_writer.h"
 #include "store/store.h"
 #include "store/values.h"
@@ -179,41 +178,105 @@ auto attempt_again(Work work) -> Result<decltype(work())> {
   });
 }
 
+// Whether a store may be written to, or was opened for questions only.
+class Permission {
+ public:
+  Permission(bool given, std::string place) : given_(given), place_(std::move(place)) {}
+
+  bool given() const { return given_; }
+  Error refusal() const {
+    return internal_error("the history was opened for questions only", place_);
+  }
+
+  template <class Work>
+  auto write(Work work) const -> Result<decltype(work())> {
+    if (!given_) return refusal();
+    return attempt_again(std::move(work));
+  }
+
+ private:
+  const bool given_;
+  const std::string place_;
+};
+
+class PostgresLifecycle : public LifecycleStore {
+ public:
+  PostgresLifecycle(PgConnection& connection, int64_t project, const Permission& permission,
+                    PgWriter& writer)
+      : connection_(connection), project_(project), permission_(permission), writer_(writer) {}
+
+  Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {
+    return attempt_again(
+        [&] { return unflake::flaky_failures(connection_, project_, window, most); });
+  }
+  Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
+                                          const Window& window) override {
+    return attempt_again([&] {
+      return unflake::count_suppressed_builds(connection_, project_, test, signature, window);
+    });
+  }
+  Result<std::vector<Prevalence>> prevalence(const Window& window) override {
+    return attempt_again([&] { return unflake::prevalence(connection_, window); });
+  }
+
+  Result<void> note(const LifecycleStep& step) override {
+    return permission_.write([&] { note_step(connection_, writer_.test_row(step.test), step); });
+  }
+  Result<std::vector<LifecycleStep>> steps(const Window& window) override {
+    return attempt_again([&] { return read_lifecycle(connection_, project_, window); });
+  }
+  Result<std::vector<CauseRecord>> causes() override {
+    return attempt_again([&] { return read_causes(connection_, project_); });
+  }
+  Result<int64_t> save_cause(const CauseRecord& cause) override {
+    if (!permission_.given()) return permission_.refusal();
+    const auto save = [&] { return unflake::save_cause(connection_, project_, cause); };
+    return cause.id == 0 ? attempt(save) : attempt_again(save);  // a new one must not come twice
+  }
+
+ private:
+  PgConnection& connection_;
+  const int64_t project_;
+  const Permission& permission_;
+  PgWriter& writer_;
+};
+
 class PostgresStore : public Store {
  public:
   PostgresStore(std::unique_ptr<PgConnection> connection, int64_t project, bool writes)
       : connection_(std::move(connection)),
         project_(project),
-        writes_(writes),
+        permission_(writes, connection_->place()),
         writer_(*connection_, project),
-        reader_(*connection_, project) {}
+        reader_(*connection_, project),
+        lifecycle_(*connection_, project, permission_, writer_) {}
 
   Result<SessionId> begin_session(const SessionRecord& session) override {
     const std::string uuid = session.uuid.empty() ? make_session_uuid() : session.uuid;
-    return write([&] { return writer_.begin_session(session, uuid); });
+    return permission_.write([&] { return writer_.begin_session(session, uuid); });
   }
   Result<std::optional<TimePoint>> find_session(const std::string& uuid) override {
     return attempt_again([&] { return reader_.find_session(uuid); });
   }
   Result<void> record(SessionId session, const RunRecord& run) override {
-    return write([&] { writer_.record(session, run); });
+    return permission_.write([&] { writer_.record(session, run); });
   }
   Result<void> record_all(SessionId session, std::span<const RunRecord> runs) override {
-    return write([&] { writer_.record_all(session, runs); });
+    return permission_.write([&] { writer_.record_all(session, runs); });
   }
   Result<void> suppress(SessionId session, const TestId& test,
                         const std::string& signature) override {
-    return write([&] { writer_.suppress(session, test, signature); });
+    return permission_.write([&] { writer_.suppress(session, test, signature); });
   }
   Result<void> end_session(SessionId session) override {
-    return write([&] { writer_.end_session(session); });
+    return permission_.write([&] { writer_.end_session(session); });
   }
   Result<void> stop_session(SessionId session) override {
-    return write([&] { writer_.stop_session(session); });
+    return permission_.write([&] { writer_.stop_session(session); });
   }
 
   Result<void> remember_target(const TargetRecord& target) override {
-    return write([&] { unflake::remember_target(*connection_, project_, target); });
+    return permission_.write([&] { unflake::remember_target(*connection_, project_, target); });
   }
   Result<std::optional<TargetRecord>> find_target(const std::string& name) override {
     return attempt_again([&] { return unflake::find_target(*connection_, project_, name); });
@@ -250,37 +313,10 @@ class PostgresStore : public Store {
     return attempt_again([&] { return reader_.last_failures(question); });
   }
 
-  Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {
-    return attempt_again(
-        [&] { return unflake::flaky_failures(*connection_, project_, window, most); });
-  }
-  Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
-                                          const Window& window) override {
-    return attempt_again([&] {
-      return unflake::count_suppressed_builds(*connection_, project_, test, signature, window);
-    });
-  }
-  Result<std::vector<Prevalence>> prevalence(const Window& window) override {
-    return attempt_again([&] { return unflake::prevalence(*connection_, window); });
-  }
-
-  Result<void> note(const LifecycleStep& step) override {
-    return write([&] { note_step(*connection_, writer_.test_row(step.test), step); });
-  }
-  Result<std::vector<LifecycleStep>> lifecycle(const Window& window) override {
-    return attempt_again([&] { return read_lifecycle(*connection_, project_, window); });
-  }
-  Result<std::vector<CauseRecord>> causes() override {
-    return attempt_again([&] { return read_causes(*connection_, project_); });
-  }
-  Result<int64_t> save_cause(const CauseRecord& cause) override {
-    if (!writes_) return no_writing();
-    const auto save = [&] { return unflake::save_cause(*connection_, project_, cause); };
-    return cause.id == 0 ? attempt(save) : attempt_again(save);  // a new one must not come twice
-  }
+  LifecycleStore& lifecycle() override { return lifecycle_; }
 
   Result<RetentionCount> forget(const Retention& retention, TimePoint now) override {
-    if (!writes_) return no_writing();
+    if (!permission_.given()) return permission_.refusal();
     return attempt([&] {
       fold_everything(*connection_);
       return forget_runs(*connection_, project_, retention, now);
@@ -297,21 +333,12 @@ class PostgresStore : public Store {
   }
 
  private:
-  template <class Work>
-  auto write(Work work) -> Result<decltype(work())> {
-    if (!writes_) return no_writing();
-    return attempt_again(std::move(work));
-  }
-
-  Error no_writing() const {
-    return internal_error("the history was opened for questions only", connection_->place());
-  }
-
   std::unique_ptr<PgConnection> connection_;
   int64_t project_;
-  bool writes_;
+  Permission permission_;
   PgWriter writer_;
   PgReader reader_;
+  PostgresLifecycle lifecycle_;
 };
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST_F(PostgresStoreTest, Takes_runs_of_a_role_that_owns_nothing) {
       (*store)->record_all(*session, std::vector{failing_run("t", 1), passing_run("t", 2)}));
   const auto ended = (*store)->end_session(*session);
   ASSERT_TRUE(ended) << to_string(ended.error());
-  EXPECT_EQ((*store)->flaky_failures({}, 10)->size(), 1u);
+  EXPECT_EQ((*store)->lifecycle().flaky_failures({}, 10)->size(), 1u);
 }
 
 TEST_F(PostgresStoreTest, Has_no_answers_for_a_project_that_nobody_recorded) {

@@ -44,12 +44,12 @@ TEST_F(MigrationTest, Finds_the_flaky_failures_of_the_first_version) {
   make_first_version();
   const auto store = open_store({path_});
   ASSERT_TRUE(store) << to_string(store.error());
-  const auto failures = *(*store)->flaky_failures({}, 10);
+  const auto failures = *(*store)->lifecycle().flaky_failures({}, 10);
   ASSERT_EQ(failures.size(), 1u) << "u passed in a changed work tree only";
   EXPECT_EQ(failures[0].test.name, "t");
   EXPECT_EQ(failures[0].runs, 1);
   EXPECT_EQ(failures[0].wasted, std::chrono::milliseconds(30));
-  const auto rows = *(*store)->prevalence({});
+  const auto rows = *(*store)->lifecycle().prevalence({});
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].builds, 3);
   EXPECT_EQ(rows[0].runs, 5) << "without the plan's and the fresh one";
@@ -70,7 +70,7 @@ TEST_F(MigrationTest, Knows_again_what_the_first_version_recorded) {
   ASSERT_TRUE((*store)->record(*id, run));
   ASSERT_TRUE((*store)->end_session(*id));
   EXPECT_EQ((**(*store)->summarise_test({"suite", "t"})).failures, 1);
-  EXPECT_EQ((*(*store)->flaky_failures({}, 10))[0].runs, 1);
+  EXPECT_EQ((*(*store)->lifecycle().flaky_failures({}, 10))[0].runs, 1);
 }
 
 TEST_F(MigrationTest, Leaves_a_reader_of_an_old_history_with_what_to_do) {

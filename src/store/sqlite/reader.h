@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <vector>
+
 #include "store/sqlite/database.h"
 #include "store/sqlite/sums.h"
 #include "store/store.h"
@@ -60,5 +61,8 @@ class Reader {
   Database& database_;
   int64_t project_;
 };
+
+// See Store::visit.
+Result<void> visit_history(Database& database, int64_t project, const Store::Visitor& visitor);
 
 }  // namespace unflake

@@ -7,7 +7,6 @@
 #include "store/sqlite/database.h"
 #include "store/sqlite/flaky_failures.h"
 #include "store/sqlite/reader.h"
-#include "store/sqlite/visit.h"
 #include "store/sqlite/writer.h"
 #include "store/store.h"
 #include "store/values.h"
@@ -145,13 +144,51 @@ int64_t make_project_row(Database& database, const std::string& name) {
   return project_row(database, name);
 }
 
+class SqliteLifecycle : public LifecycleStore {
+ public:
+  SqliteLifecycle(Database& database, int64_t project, Writer& writer)
+      : database_(database), project_(project), writer_(writer) {}
+
+  Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {
+    return attempt([&] { return unflake::flaky_failures(database_, project_, window, most); });
+  }
+  Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
+                                          const Window& window) override {
+    return attempt([&] {
+      return unflake::count_suppressed_builds(database_, project_, test, signature, window);
+    });
+  }
+  Result<std::vector<Prevalence>> prevalence(const Window& window) override {
+    return attempt([&] { return unflake::prevalence(database_, window); });
+  }
+
+  Result<void> note(const LifecycleStep& step) override {
+    return attempt([&] { writer_.note(step); });
+  }
+  Result<std::vector<LifecycleStep>> steps(const Window& window) override {
+    return attempt([&] { return read_lifecycle(database_, project_, window); });
+  }
+  Result<std::vector<CauseRecord>> causes() override {
+    return attempt([&] { return read_causes(database_, project_); });
+  }
+  Result<int64_t> save_cause(const CauseRecord& cause) override {
+    return attempt([&] { return unflake::save_cause(database_, project_, cause); });
+  }
+
+ private:
+  Database& database_;
+  const int64_t project_;
+  Writer& writer_;
+};
+
 class SqliteStore : public Store {
  public:
   SqliteStore(std::unique_ptr<Database> database, int64_t project)
       : database_(std::move(database)),
         project_(project),
         writer_(*database_, project),
-        reader_(*database_, project) {}
+        reader_(*database_, project),
+        lifecycle_(*database_, project, writer_) {}
 
   Result<SessionId> begin_session(const SessionRecord& session) override {
     return attempt([&] { return writer_.begin_session(session); });
@@ -214,31 +251,7 @@ class SqliteStore : public Store {
     return attempt([&] { return reader_.last_failures(question); });
   }
 
-  Result<std::vector<FlakyFailure>> flaky_failures(const Window& window, size_t most) override {
-    return attempt([&] { return unflake::flaky_failures(*database_, project_, window, most); });
-  }
-  Result<int64_t> count_suppressed_builds(const TestId& test, const std::string& signature,
-                                          const Window& window) override {
-    return attempt([&] {
-      return unflake::count_suppressed_builds(*database_, project_, test, signature, window);
-    });
-  }
-  Result<std::vector<Prevalence>> prevalence(const Window& window) override {
-    return attempt([&] { return unflake::prevalence(*database_, window); });
-  }
-
-  Result<void> note(const LifecycleStep& step) override {
-    return attempt([&] { writer_.note(step); });
-  }
-  Result<std::vector<LifecycleStep>> lifecycle(const Window& window) override {
-    return attempt([&] { return read_lifecycle(*database_, project_, window); });
-  }
-  Result<std::vector<CauseRecord>> causes() override {
-    return attempt([&] { return read_causes(*database_, project_); });
-  }
-  Result<int64_t> save_cause(const CauseRecord& cause) override {
-    return attempt([&] { return unflake::save_cause(*database_, project_, cause); });
-  }
+  LifecycleStore& lifecycle() override { return lifecycle_; }
 
   Result<RetentionCount> forget(const Retention& retention, TimePoint now) override {
     return attempt([&] {
@@ -260,6 +273,7 @@ class SqliteStore : public Store {
   int64_t project_;
   Writer writer_;
   Reader reader_;
+  SqliteLifecycle lifecycle_;
 };
 
 }  // namespace

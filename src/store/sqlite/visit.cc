@@ -1,4 +1,4 @@
-#include "store/sqlite/visit.h"
+#include "store/sqlite/reader.h"
 
 #include <algorithm>
 #include <map>

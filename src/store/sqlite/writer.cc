@@ -120,7 +120,7 @@ int64_t delete_of_tests(Database& database, const std::vector<int64_t>& tests, c
   return removed;
 }
 
-// Those that are too old, and those behind the newest ones.
+// Those that are too old, and those after the newest ones.
 int64_t forget_trials(Database& database, const std::vector<int64_t>& tests,
                       const TrialBounds& bounds) {
   const int64_t removed = delete_of_tests(database, tests, R"sql(

@@ -4,10 +4,30 @@
 #include <vector>
 
 #include "model/balance_report.h"
+#include "report/layout.h"
 
-// What the reports about time values say: every format says the same. Safe to print, one line each.
 namespace unflake {
 
+// With `all`, every setting that was tried, at every load.
+std::string balance_text(const BalanceReport& report, const Style& style, bool all = false);
+std::string claim_text(const ClaimReport& report, const Style& style);
+std::string suite_balance_text(const SuiteBalance& suite, const Style& style);
+
+// Failure rate and run time by what one of the values was set to, with intervals, at each load:
+// also where it is now, what is proposed, and between which values the limit is. Empty when the
+// value was not varied.
+std::string balance_svg(const BalanceReport& report, size_t value);
+
+// One page each, which needs nothing else.
+std::string balance_html(const BalanceReport& report);
+std::string suite_balance_html(const SuiteBalance& suite);
+
+// docs/formats.md describes the members.
+std::string balance_json(const BalanceReport& report);
+std::string claim_json(const ClaimReport& report);
+std::string suite_balance_json(const SuiteBalance& suite);
+
+// What the reports about time values say: every format says the same. Safe to print, one line each.
 struct BalanceTable {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;

@@ -40,4 +40,8 @@ Result<std::vector<Wanted>> wanted_by_log(const Test& test, const CiLog& log);
 Result<std::vector<Wanted>> wanted_by_output(const Test& test, const std::string& output,
                                              const Error& otherwise);
 
+// Why nothing was reproduced, in lines of "topic: text": what was reached, tried and not covered,
+// and what to try next. Only what was counted is claimed.
+std::vector<std::string> not_reproduced_lines(const Hunt& hunt);
+
 }  // namespace unflake

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "explain/explanation.h"
+#include "model/repro.h"
 #include "report/layout.h"
 
 namespace unflake {
@@ -55,5 +56,38 @@ ExplanationWords words_of(const ExplanationReport& report);
 
 // An explanation for a terminal, with the source lines that it mentions.
 std::string explanation_text(const ExplanationReport& report, const Style& style);
+
+// How often the test fails at which delay, with 95 % intervals and the slack as a band. Empty when
+// nothing was measured.
+std::string dose_svg(const Repro& repro);
+
+// An explanation as one HTML file that needs nothing else: no script, no network, light and dark.
+std::string explanation_html(const ExplanationReport& report);
+
+// What both drawings of a comparison share, so that they can be laid over each other.
+struct TimelineFrame {
+  Duration from{}, to{};
+  std::vector<std::string> lanes;  // names of threads
+  size_t threads_left_out = 0;
+};
+
+// The whole of both runs; the threads that the explanation names are never left out.
+TimelineFrame whole_frame(const ExplanationReport& report);
+
+// The time around the pair; the same as the whole where a closer look shows no more.
+TimelineFrame frame_around_pair(const ExplanationReport& report, const TimelineFrame& whole);
+
+struct Timeline {
+  std::string svg;
+  size_t drawn = 0, left_out = 0;  // calls
+};
+
+enum class WhichRun { passing, failing };
+
+// A lane per thread with its calls, the plan's delays, the failure and the pair.
+Timeline timeline_svg(const ExplanationReport& report, WhichRun which, const TimelineFrame& frame);
+
+// A step between marks on an axis of this length: 1, 2 or 5 times a power of ten, 4 to 10 of them.
+double axis_step(double length);
 
 }  // namespace unflake

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/command_line.h"
 #include "app/project.h"
 #include "causes/cause_links.h"
 #include "lifecycle/owners.h"
@@ -11,6 +12,7 @@
 #include "model/cause_report.h"
 #include "model/repro.h"
 #include "store/store.h"
+#include "web/issue_plan.h"
 
 namespace unflake {
 
@@ -39,5 +41,22 @@ using Contains = std::function<bool(const std::string& commit, const std::string
 Result<GatheredReport> gather_report(Store& store, const Project& project,
                                      const std::string& project_name, const ReportRequest& request,
                                      const Contains& contains);
+
+struct IssueOptions {
+  std::string github, gitlab;  // the repository; one of them
+  std::string api;
+  bool send = false;
+
+  bool any() const { return !github.empty() || !gitlab.empty(); }
+};
+
+// Brings a forge's issues up to date with the causes, or says what that would take. `store` is
+// written to only when something is sent.
+Result<void> care_for_issues(Page& page, Store& store, GatheredReport& gathered,
+                             const std::string& project_name, const IssueOptions& options,
+                             const ReportRequest& request, const Contains& contains);
+
+// Gives every cause that is new or has changed to the history.
+Result<void> save_causes(Store& store, GatheredReport& gathered, TimePoint now);
 
 }  // namespace unflake
