@@ -304,6 +304,13 @@ TEST(Schedule, Who_yields_again_and_again_lets_others_go_on_and_time_pass) {
     EXPECT_EQ(program.run(sampler, 1).process.output.text(), "yielded\n");
 }
 
+// As programs do that poll without waiting, or look at the clock with every message.
+TEST(Schedule, Who_looks_and_goes_on_takes_no_time_that_others_would_run_out_of) {
+  Scheduled program("glance");
+  for (const Sampler sampler : samplers)
+    EXPECT_EQ(program.run(sampler, 1).process.output.text(), "told\n");
+}
+
 TEST(Schedule, Addresses_and_random_numbers_are_the_same_in_every_run) {
   Scheduled program("vary");
   const std::string first = program.run(Sampler::stay, 1).process.output.text();
