@@ -197,6 +197,7 @@ bool ask_process(uint32_t process) {
 }
 
 void ask_other_processes() {
+  if (!state->has_processes) return;
   ++state->round;
   for_each_living([](Participant& thread) {
     if (is_own(thread) || thread.told_in == state->round || !only_own_process_knows(thread)) return;

@@ -13,6 +13,7 @@
 #include "agent/raw.h"
 #include "agent/record/images.h"
 #include "agent/schedule/baton.h"
+#include "agent/schedule/peers.h"
 #include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
@@ -337,7 +338,7 @@ bool waits_for_outsider(const Participant& thread) {
 bool waits_for_world() {
   bury_the_dead();
   return find_living(is_out_of_sight) != nullptr || find_living(waits_for_outsider) != nullptr ||
-         find_living(has_outsiders) != nullptr;
+         find_living(has_outsiders) != nullptr || find_living(waits_for_outside_peer) != nullptr;
 }
 
 uint32_t number_of_tid(uint32_t tid) {
