@@ -314,6 +314,7 @@ bool InterventionTotals::any_fired(const std::vector<Intervention>& plan) const 
 
 std::string InterventionTotals::table(const std::vector<Intervention>& plan,
                                       const std::vector<std::string>& texts) const {
+  if (plan.empty()) return "";
   Table table({"INTERVENTION", "VISITS", "FIRED", "TIME ADDED", "LET GO", "IMPOSSIBLE"});
   for (size_t i = 0; i < plan.size() && i < states_.size(); ++i) {
     const TracedIntervention& state = states_[i];
@@ -335,7 +336,7 @@ std::string InterventionTotals::doubts(const std::vector<Intervention>& plan,
   const auto note = [&](const std::string& words) {
     text += fmt::format("{}: {}\n", style.paint(Tone::doubtful, "note"), words);
   };
-  if (failed_by_itself_ > 0)
+  if (failed_by_itself_ > 0 && !plan.empty())
     note(fmt::format("{} failed although nothing had fired: the test fails by itself too",
                      counted(failed_by_itself_, "run")));
   for (size_t i = 0; i < plan.size() && i < states_.size(); ++i) {

@@ -109,7 +109,8 @@ bool ReplayResult::says_something(const Plan& plan) const {
 std::string ReplayResult::text(const Plan& plan, const Style& style) const {
   const std::vector<std::string> texts = texts_of(plan);
   const Count now{as_recorded_, totals_.failed().runs};
-  std::string text = "\n" + totals_.table(plan.interventions, texts);
+  std::string text = totals_.table(plan.interventions, texts);
+  if (!text.empty()) text.insert(0, "\n");
   text += fmt::format("\n{} failed as recorded: {} [{}]\n", share(now),
                       one_line(headline(repro_.failure)), repro_.signature);
   for (const auto& [signature, other] : others_)

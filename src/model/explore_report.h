@@ -56,7 +56,9 @@ struct ExploreReport {
     std::vector<std::string> deadlock;    // who waits for whom; empty: it is none
     Duration stall{};                     // the least lateness that it takes: its slack
     bool needs_accesses = false;          // switch points at memory accesses
-    std::shared_ptr<const Trace> trace;   // of the run under the reduced schedule
+    // On free cores, when no thread has to be interrupted: it should fail there, too.
+    uint64_t free_runs = 0, free_failures = 0;
+    std::shared_ptr<const Trace> trace;  // of the run under the reduced schedule
   };
 
   TestId test;

@@ -87,6 +87,21 @@ TEST(ExploreText, says_when_the_test_fails_and_how_often) {
   EXPECT_THAT(text, HasSubstr("20.0 %"));
 }
 
+TEST(ExploreText, blames_no_test_for_what_happens_under_control_alone) {
+  ExploreReport report = failing_report();
+  report.found->free_runs = 5;
+  EXPECT_THAT(explore_text(report, Style(false)), HasSubstr("bell:Bell.rings, but only under"));
+  EXPECT_THAT(explore_text(report, Style(false)), HasSubstr("0 of 5 runs on free cores failed"));
+  report.found->free_failures = 5;
+  EXPECT_THAT(explore_text(report, Style(false)), HasSubstr("it fails by itself"));
+}
+
+TEST(ExploreText, counts_no_exchanges_of_what_was_not_made_small) {
+  ExploreReport report = failing_report();
+  report.found->came_back = 0;
+  EXPECT_THAT(explore_text(report, Style(false)), Not(HasSubstr("exchanges of threads are left")));
+}
+
 TEST(ExploreText, tells_what_is_left_when_it_is_not_all) {
   ExploreReport report = sound_report();
   report.answer = ExploreReport::Answer::budget_over;

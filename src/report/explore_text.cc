@@ -21,10 +21,17 @@ std::string tried_in(const ExploreReport& report) {
   return fmt::format("{} in {}", schedules(report.schedules), format_duration(report.elapsed));
 }
 
+bool is_only_under_control(const ExploreReport::Found& found) {
+  return found.free_runs > 0 && found.free_failures == 0;
+}
+
 std::string answer_line(const ExploreReport& report, const Style& style) {
   const std::string test = one_line(to_string(report.test));
   switch (report.answer) {
     case Answer::fails:
+      if (is_only_under_control(*report.found))
+        return status_line(style, Tone::doubtful, "FAILED", std::nullopt,
+                           test + ", but only under control");
       if (report.found->came_back > 0)
         return status_line(style, Tone::bad, "FAILS", std::nullopt,
                            test + ", and it is known when");
@@ -70,10 +77,18 @@ std::string how_found(const ExploreReport::Found& found) {
   std::string text = detail_line(fmt::format(
       "found by {} after {}; came back {} of {} times under the same schedule",
       to_string(found.sampler), schedules(found.after_schedules), found.came_back, found.repeats));
-  text +=
-      detail_line(fmt::format("{} of the {} of threads are left that it needs{}", found.switches,
-                              counted(static_cast<long long>(found.switches_at_first), "exchange"),
-                              found.needs_accesses ? ", some at memory accesses" : ""));
+  if (found.free_runs > 0)
+    text += detail_line(
+        fmt::format("{} of {} on free cores failed: {}", found.free_failures,
+                    counted(static_cast<long long>(found.free_runs), "run"),
+                    is_only_under_control(found)
+                        ? "the test does something that control gets wrong, and may well be sound"
+                        : "it fails by itself, no order of its threads is needed"));
+  if (found.came_back > 0 && found.switches_at_first > 0)
+    text += detail_line(
+        fmt::format("{} of the {} of threads are left that it needs{}", found.switches,
+                    counted(static_cast<long long>(found.switches_at_first), "exchange"),
+                    found.needs_accesses ? ", some at memory accesses" : ""));
   return text;
 }
 
@@ -228,6 +243,8 @@ Json json_of(const ExploreReport::Found& found) {
           {"switches_at_first", found.switches_at_first},
           {"stall_ms", ms(found.stall)},
           {"needs_accesses", found.needs_accesses},
+          {"free_runs", found.free_runs},
+          {"free_failures", found.free_failures},
           {"digest", fmt::format("{:016x}", found.digest)},
           {"decisions", std::move(decisions)},
           {"orders", json_of(found.orders)},

@@ -19,6 +19,7 @@
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
 #include "agent/record/visit.h"
+#include "agent/schedule/peers.h"
 
 namespace unflake::agent {
 
@@ -76,15 +77,35 @@ uint64_t timed_direction(int socket, int option) {
     return visit.leave(real::name arguments);                      \
   }
 
-PLAIN_HOOK(int, connect, (int socket, const sockaddr* peer, socklen_t size), (socket, peer, size),
-           word(socket))
-WAITING_HOOK(int, accept, (int socket, sockaddr* peer, socklen_t* size), (socket, peer, size),
-             word(socket))
-WAITING_HOOK(int, accept4, (int socket, sockaddr* peer, socklen_t* size, int flags),
-             (socket, peer, size, flags), word(socket))
-PLAIN_HOOK(int, bind, (int socket, const sockaddr* own, socklen_t size), (socket, own, size),
-           word(socket))
-PLAIN_HOOK(int, listen, (int socket, int backlog), (socket, backlog), word(socket))
+// Calls after which it is known who is at an end of a socket.
+#define NAMING_HOOK(name, parameters, arguments, ...)           \
+  HOOK(int, name, parameters) {                                 \
+    if (passes(Api::name, CALLER)) return real::name arguments; \
+    Visit visit(Api::name, CALLER, Subject{word(socket)});      \
+    Turn turn(visit, Subject{word(socket)});                    \
+    const int result = real::name arguments;                    \
+    note_names(__VA_ARGS__);                                    \
+    return visit.leave(result);                                 \
+  }
+
+#define ACCEPT_HOOK(name, parameters, arguments)                   \
+  HOOK(int, name, parameters) {                                    \
+    if (passes(Api::name, CALLER)) return real::name arguments;    \
+    Visit visit(Api::name, CALLER, Subject{word(socket)});         \
+    Turn turn(visit, Subject{word(socket)});                       \
+    if (turn.timed_out()) return visit.leave(would_block(), true); \
+    const int accepted = real::name arguments;                     \
+    if (accepted >= 0) note_names(accepted);                       \
+    return visit.leave(accepted);                                  \
+  }
+
+NAMING_HOOK(connect, (int socket, const sockaddr* peer, socklen_t size), (socket, peer, size),
+            socket, peer, size)
+ACCEPT_HOOK(accept, (int socket, sockaddr* peer, socklen_t* size), (socket, peer, size))
+ACCEPT_HOOK(accept4, (int socket, sockaddr* peer, socklen_t* size, int flags),
+            (socket, peer, size, flags))
+NAMING_HOOK(bind, (int socket, const sockaddr* own, socklen_t size), (socket, own, size), socket)
+NAMING_HOOK(listen, (int socket, int backlog), (socket, backlog), socket)
 PLAIN_HOOK(int, shutdown, (int socket, int how), (socket, how), word(socket))
 FLAGGED_HOOK(ssize_t, send, (int socket, const void* data, size_t size, int flags),
              (socket, data, size, flags), word(socket), bytes(size))
@@ -204,6 +225,9 @@ HOOK(int, setsockopt, (int socket, int level, int option, const void* value, soc
     other = to_timeval(time_to_arm(visit.other_time()));
     value = &other;
   }
+  if (level == SOL_SOCKET && option == SO_REUSEPORT && is_controlled() && value != nullptr &&
+      size >= sizeof(int) && *static_cast<const int*>(value) != 0)
+    note_unrepeatable("SO_REUSEPORT: the system chooses which listener gets a connection");
   return visit.leave(real::setsockopt(socket, level, option, value, size));
 }
 

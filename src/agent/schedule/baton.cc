@@ -61,6 +61,14 @@ void give_to(Participant& next) {
   set_turn(next, has_turn);
 }
 
+char state_of(uint32_t process, uint32_t tid) {
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/%u/task/%u/stat", process, tid);
+  if (read_facts(path, text, sizeof text) <= 0) return '?';
+  const char* end = strrchr(text, ')');
+  return end != nullptr && end[1] != '\0' ? end[2] : '?';
+}
+
 namespace {
 
 constexpr int64_t look_ns = 5'000'000;
@@ -68,13 +76,13 @@ constexpr uint64_t longest_computation_ns = 200'000'000;
 
 // --- Threads and processes, as the system sees them ---
 
-// '?': it is not there.
-char state_of(uint32_t process, uint32_t tid) {
-  char path[64], text[512];
-  snprintf(path, sizeof path, "/proc/%u/task/%u/stat", process, tid);
-  if (read_facts(path, text, sizeof text) <= 0) return '?';
-  const char* end = strrchr(text, ')');
-  return end != nullptr && end[1] != '\0' ? end[2] : '?';
+// On a busy machine a thread that is about to sleep, or would not have to after all, can wait for a
+// processor for long, and already counts as asleep. In which call it is is told only once it does
+// not run any more.
+bool is_in_call(const Participant& thread) {
+  char path[64], text[16];
+  snprintf(path, sizeof path, "/proc/%u/task/%u/syscall", thread.process.load(), thread.tid.load());
+  return read_facts(path, text, sizeof text) <= 0 || text[0] != 'r';
 }
 
 // Of one thread, as the kernel numbers its clock; of another process only the whole has one.
@@ -161,6 +169,8 @@ bool ask(Participant& thread) {
   for (int waits = 0; thread.turn.load() == is_asked; ++waits) {
     const timespec time = to_timespec(look_ns);
     raw_syscall(__NR_futex, as_word(thread.turn.raw()), FUTEX_WAIT, is_asked, as_word(&time));
+    const char now = state_of(thread.process.load(), thread.tid.load());
+    if (now == 'R') --waits;  // it will answer once it gets a processor
     const bool gone = waits > 0 && is_gone(thread.process.load());
     if (!gone && waits < most_waits) continue;
     if (!thread.turn.change(is_asked, not_its_turn)) break;
@@ -187,6 +197,7 @@ bool ask_process(uint32_t process) {
 }
 
 void ask_other_processes() {
+  if (!state->has_processes) return;
   ++state->round;
   for_each_living([](Participant& thread) {
     if (is_own(thread) || thread.told_in == state->round || !only_own_process_knows(thread)) return;
@@ -301,11 +312,12 @@ bool take_baton_from_the_lost(Participant& watcher, Watch& watch) {
   }
   if ((holder & deciding) != 0) return false;
   const char now = state_of(lost.process.load(), lost.tid.load());
-  const bool sleeps = now == 'S' || is_stopped_from_within(lost, now);
+  const bool sleeps = (now == 'S' && is_in_call(lost)) || is_stopped_from_within(lost, now);
   if (!sleeps && cpu_time_of(lost) - watch.cpu < longest_computation_ns) return false;
   if (!state->holder.change(holder, watcher.number | deciding)) return false;
-  if (!can_go_on_without(lost) &&
-      (!sleeps || (next_to_time_out() == nullptr && next_timer() == forever))) {
+  if (control().steps.load() != watch.steps ||
+      (!can_go_on_without(lost) &&
+       (!sleeps || (next_to_time_out() == nullptr && next_timer() == forever)))) {
     state->holder.change(watcher.number | deciding, holder);
     return false;
   }

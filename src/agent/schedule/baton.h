@@ -18,7 +18,8 @@ bool ask_process(uint32_t process);
 // What the system tells in such a file, ended by 0; its length, -1: there is none.
 long read_facts(const char* path, char* text, size_t size);
 
-bool has_lived(uint32_t process);  // under control
+bool has_lived(uint32_t process);               // under control
+char state_of(uint32_t process, uint32_t tid);  // as ps shows it; '?': it is not there
 bool is_gone(uint32_t process);
 // Masks of a thread, as the kernel has them.
 struct SignalFacts {

@@ -13,6 +13,7 @@
 #include "agent/raw.h"
 #include "agent/record/images.h"
 #include "agent/schedule/baton.h"
+#include "agent/schedule/peers.h"
 #include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
@@ -337,7 +338,7 @@ bool waits_for_outsider(const Participant& thread) {
 bool waits_for_world() {
   bury_the_dead();
   return find_living(is_out_of_sight) != nullptr || find_living(waits_for_outsider) != nullptr ||
-         find_living(has_outsiders) != nullptr;
+         find_living(has_outsiders) != nullptr || find_living(waits_for_outside_peer) != nullptr;
 }
 
 uint32_t number_of_tid(uint32_t tid) {
@@ -383,6 +384,20 @@ bool is_timer_first(const Participant* thread) {
 void jump_to_timer() {
   pass_virtual_time(next_timer() - virtual_now());
   fire_timers();
+}
+
+// Who only looks whether something has happened, with nobody else about, may be waiting for time to
+// pass, the more surely the longer it looks; or it computes, and looks now and then. So a look
+// takes a little longer each time. Whether it has come to the next deadline.
+bool spins_until_deadline(const Participant& spinner) {
+  const Participant* waiting = next_to_time_out();
+  const int64_t timer = next_timer();
+  const int64_t deadline =
+      waiting != nullptr && waiting->next.deadline < timer ? waiting->next.deadline : timer;
+  const int64_t span = step_ns * spinner.yields;
+  if (deadline - virtual_now() <= span) return true;
+  if (deadline != forever) pass_virtual_time(span);
+  return false;
 }
 
 // The one for which this thread waits, when it comes before its deadline.
@@ -457,6 +472,12 @@ void write_point(const Participant& running, uint64_t number, uint32_t chosen) {
   point.time_us = static_cast<uint32_t>(virtual_now() / 1000);
 }
 
+// It has looked, nobody else could go on, and it will look again: no event.
+bool is_idle_look(const Participant& running, uint32_t chosen) {
+  return running.next.yields && running.next.api != probe_api && state->candidate_count == 1 &&
+         chosen == running.number;
+}
+
 void digest(const Participant& chosen) {
   const uint64_t word = (uint64_t{chosen.number} << 16) | chosen.next.api;
   control().digest.store((control().digest.load() ^ word) * 0x100000001b3);
@@ -482,8 +503,9 @@ Participant& decide(const Participant& running) {
   uint32_t looks = 0;
   for (collect_candidates(); state->candidate_count == 0; collect_candidates())
     wait_for_something(looks);
-  Participant* waiting = only_spinners_are_left() ? next_to_time_out() : nullptr;
-  if (only_spinners_are_left() && is_timer_first(waiting)) jump_to_timer();
+  const bool jumps = only_spinners_are_left() && spins_until_deadline(running);
+  Participant* waiting = jumps ? next_to_time_out() : nullptr;
+  if (jumps && is_timer_first(waiting)) jump_to_timer();
   uint32_t chosen = state->candidates[0];
   const uint64_t point = control().points.load();
   if (waiting != nullptr && may_time_out(*waiting)) {
@@ -494,7 +516,7 @@ Participant& decide(const Participant& running) {
     chosen = choose(running, point);
   }
   // Also where only one can go on: what it does then is a part of the order of events.
-  if (thread_count() > 1) {
+  if (thread_count() > 1 && !is_idle_look(running, chosen)) {
     control().points.store(point + 1);
     write_point(running, point, chosen);
   }

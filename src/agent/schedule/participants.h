@@ -88,7 +88,7 @@ struct Participant {
   bool may_time_out;
   bool is_expected;   // a program that has not begun yet
   bool is_skipped;    // it has yielded, and nobody has done anything since
-  uint8_t yields;     // in a row
+  uint32_t yields;    // in a row
   uint32_t handlers;  // of signals that it has run
 };
 

@@ -29,7 +29,7 @@ uint32_t own_process = 0;
 
 namespace {
 
-constexpr uint8_t yields_until_demoted = 4;
+constexpr uint32_t yields_until_demoted = 4;
 
 constinit thread_local Participant* self __attribute__((tls_model("initial-exec"))) = nullptr;
 
@@ -609,18 +609,32 @@ bool is_to_self(uint32_t process, uint32_t tid) {
 
 }  // namespace
 
-void let_signal_arrive(pid_t to, pid_t tid, int signal) {
+namespace {
+
+// Whoever still waits for a processor may get one soon.
+bool arrives(uint32_t process, uint32_t thread, int signal) {
   constexpr int most_looks = 400;
+  for (int looks = 0; looks < most_looks;) {
+    if (has_arrived(process, thread, signal)) return true;
+    looks += state_of(process, thread != 0 ? thread : process) != 'R';
+    const timespec time = to_timespec(50'000);
+    raw_syscall(__NR_nanosleep, as_word(&time), 0);
+  }
+  return false;
+}
+
+}  // namespace
+
+// Nobody is to take the turn from a thread that waits here.
+void let_signal_arrive(pid_t to, pid_t tid, int signal) {
   const auto process = static_cast<uint32_t>(to);
   const auto thread = static_cast<uint32_t>(tid);
   if (to <= 0 || signal <= 0 || signal > 64 || is_to_self(process, thread) || !has_lived(process))
     return;
-  for (int looks = 0; looks < most_looks; ++looks) {
-    if (has_arrived(process, thread, signal)) return;
-    const timespec time = to_timespec(50'000);
-    raw_syscall(__NR_nanosleep, as_word(&time), 0);
-  }
-  note_unrepeatable("a signal that did not arrive");
+  const bool is_turn =
+      self != nullptr && state->holder.change(self->number, self->number | deciding);
+  if (!arrives(process, thread, signal)) note_unrepeatable("a signal that did not arrive");
+  if (is_turn) leave(*self);
 }
 
 void end_handler(const InterruptedTurn& interrupted, bool was_sent_in_turn) {

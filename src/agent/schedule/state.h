@@ -20,6 +20,7 @@ struct Timer {
 };
 inline constexpr uint32_t most_timers = 256;
 inline constexpr clockid_t most_clocks = 12;
+inline constexpr uint32_t most_own_paths = 256;
 
 struct State {
   Participant threads[protocol::most_scheduled_threads];
@@ -39,6 +40,10 @@ struct State {
   uint32_t timers_used;  // behind these none is set
   Timer timers[most_timers];
   int64_t clocks_began[most_clocks];
+  uint64_t own_ports[1024];  // of all sockets of the run, a bit for each
+  uint64_t own_paths[most_own_paths];
+  uint32_t own_path_count;
+  bool has_outside_peers;
   protocol::Dice program_dice;
   protocol::Sampler sampler;
 };

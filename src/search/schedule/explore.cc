@@ -20,7 +20,8 @@ using Purpose = TrialRunner::Purpose;
 constexpr uint64_t enough_without_new = 300;
 constexpr uint64_t first_quota = 40;  // schedules of a level in the first round
 constexpr uint64_t more_in_each_round = 4;
-constexpr uint64_t repeats = 5;         // of a failing schedule
+constexpr uint64_t repeats = 5;  // of a failing schedule
+constexpr uint64_t most_free_runs = 5;
 constexpr uint64_t runs_for_rate = 50;  // of each sampler
 constexpr Duration longest_for_rates = 10s;
 constexpr int most_preemptions = 2;
@@ -298,8 +299,23 @@ class ScheduleSearch {
     step("the fewest exchanges of threads that it takes");
     const Reduction reduction =
         reduce(run_for(runs_.left() / 2), failing, options_.most_for_reduction);
+    const bool fails_undisturbed =
+        reduction.switches.empty() && reduction.run.schedule.stall == Duration{};
+    if (options_.rates && fails_undisturbed) compare_with_free_runs();
     describe(reduction);
-    if (options_.rates) measure_rates(reduction.run.schedule);
+    if (options_.rates && !fails_undisturbed) measure_rates(reduction.run.schedule);
+  }
+
+  // Whoever fails when nobody interferes fails by itself, or cannot stand to be controlled.
+  void compare_with_free_runs() {
+    step("nobody has to be interrupted for it; does it fail on free cores, too?");
+    const Trial free{options_.plan, {}, "on free cores"};
+    for (; found_.free_runs < most_free_runs; ++found_.free_runs) {
+      const auto seen =
+          runner_.run(free, Purpose::baseline, {options_.limits.timeout, runs_.left()});
+      if (!seen) return;
+      found_.free_failures += seen->result.outcome.failed();
+    }
   }
 
   // The least lateness under which the same exchanges still give the failure.

@@ -19,9 +19,7 @@ ExploreOptions quick_options() {
   return options;
 }
 
-ExploreReport report_of(const ControlledProgram& program,
-                        const ExploreOptions& options = quick_options(), size_t slots = 1) {
-  MockExecutor executor = simulated::executor_of(program, slots);
+ExploreReport report_from(MockExecutor& executor, const ExploreOptions& options = quick_options()) {
   auto test = std::make_shared<unflake::Test>();
   test->id = {"simulated", "Controlled"};
   EventStream events;
@@ -29,6 +27,12 @@ ExploreReport report_of(const ControlledProgram& program,
   auto report = explore(runner, options);
   EXPECT_TRUE(report.has_value());
   return std::move(*report);
+}
+
+ExploreReport report_of(const ControlledProgram& program,
+                        const ExploreOptions& options = quick_options(), size_t slots = 1) {
+  MockExecutor executor = simulated::executor_of(program, slots);
+  return report_from(executor, options);
 }
 
 TEST(Profile, counts_what_threads_do_to_shared_objects) {
@@ -120,6 +124,33 @@ TEST(Explore, what_it_found_fails_again_under_the_schedule_that_it_tells) {
     const auto again = simulated::run_controlled(program, report.found->schedule);
     EXPECT_EQ(report.found->digest, again.trace->controlled->digest);
     EXPECT_EQ(report.found->signature, again.outcome.signature);
+  }
+}
+
+TEST(Explore, what_fails_undisturbed_is_compared_with_free_runs) {
+  ControlledProgram wrong;
+  wrong.scripts[wrong.add_thread()].set("worker.cc:1", "done", 1);
+  wrong.main()
+      .spawn("main.cc:1", 1)
+      .join("main.cc:2", 1)
+      .read("main.cc:3", "done")
+      .check("main.cc:4", [](View view) { return view.own["done"] == 2; });
+  for (const bool fails_freely : {true, false}) {
+    MockExecutor executor(MockExecutor::FullTruth([&](const Experiment& experiment, int) {
+                            if (experiment.plan.schedule || fails_freely)
+                              return simulated::run_controlled(
+                                  wrong, experiment.plan.schedule.value_or(Schedule{}));
+                            ExperimentResult passed;
+                            passed.outcome.kind = OutcomeKind::pass;
+                            passed.process.end = ProcessResult::End::exited;
+                            return passed;
+                          }),
+                          1);
+    const ExploreReport report = report_from(executor);
+    ASSERT_TRUE(report.found);
+    EXPECT_EQ(5u, report.found->free_runs);
+    EXPECT_EQ(fails_freely ? 5u : 0u, report.found->free_failures);
+    EXPECT_TRUE(report.rates.empty());
   }
 }
 

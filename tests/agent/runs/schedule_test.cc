@@ -1,5 +1,11 @@
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
+#include <thread>
 
 #include "agent_runs.h"
 
@@ -304,6 +310,13 @@ TEST(Schedule, Who_yields_again_and_again_lets_others_go_on_and_time_pass) {
     EXPECT_EQ(program.run(sampler, 1).process.output.text(), "yielded\n");
 }
 
+// As programs do that poll without waiting, or look at the clock with every message.
+TEST(Schedule, Who_looks_and_goes_on_takes_no_time_that_others_would_run_out_of) {
+  Scheduled program("glance");
+  for (const Sampler sampler : samplers)
+    EXPECT_EQ(program.run(sampler, 1).process.output.text(), "told\n");
+}
+
 TEST(Schedule, Addresses_and_random_numbers_are_the_same_in_every_run) {
   Scheduled program("vary");
   const std::string first = program.run(Sampler::stay, 1).process.output.text();
@@ -384,6 +397,49 @@ TEST(Schedule, A_program_that_cannot_be_controlled_is_waited_for_in_real_time_an
   const ExperimentResult result = Scheduled("static-program").run(Sampler::stay, 1);
   EXPECT_EQ(result.process.output.text(), "ended\n");
   EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("static_agent"));
+}
+
+// A server that answers every client, late.
+class SlowServer {
+ public:
+  SlowServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof own;
+    ::bind(socket_, reinterpret_cast<const sockaddr*>(&own), size);
+    ::listen(socket_, 16);
+    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&own), &size);
+    ::setenv("UNFLAKE_TEST_PORT", std::to_string(ntohs(own.sin_port)).c_str(), 1);
+  }
+  ~SlowServer() {
+    ::shutdown(socket_, SHUT_RDWR);
+    thread_.join();
+    ::close(socket_);
+  }
+  void start() {
+    thread_ = std::thread([this] {
+      for (int client; (client = ::accept(socket_, nullptr, nullptr)) >= 0; ::close(client)) {
+        ::poll(nullptr, 0, 50);
+        ::send(client, "!", 1, MSG_NOSIGNAL);
+      }
+    });
+  }
+
+ private:
+  int socket_;
+  std::thread thread_;
+};
+
+TEST(Schedule, Who_waits_for_somebody_outside_waits_in_real_time) {
+  SlowServer server;
+  Scheduled program("ask-outside");  // before there are threads
+  server.start();
+  for (const Sampler sampler : samplers) {
+    const ExperimentResult result = program.run(sampler, 1);
+    EXPECT_EQ(result.process.output.text(), "answered\n");
+    EXPECT_THAT(control_of(result).not_repeatable, HasSubstr("outside of the test"));
+  }
 }
 
 TEST(Schedule, A_process_that_crashes_or_is_killed_holds_nobody_up) {
