@@ -147,6 +147,16 @@ function(unflake_embed_migrations stage)
   target_sources(unflake_${stage} PRIVATE ${generated})
 endfunction()
 
+# The same for the header that goes into other people's projects with a patch.
+function(unflake_embed_sync_header stage)
+  set(header ${CMAKE_SOURCE_DIR}/data/unflake_sync.h)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+  file(READ ${header} UNFLAKE_SYNC_HEADER)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${stage}/unflake_sync.cc)
+  configure_file(${stage}/repair/unflake_sync.cc.in ${generated} @ONLY)
+  target_sources(unflake_${stage} PRIVATE ${generated})
+endfunction()
+
 # What is preloaded into tests must bring nothing along and depend on nothing but libc, so it is
 # built apart from everything else, and never with sanitizers.
 function(unflake_agent_library name)

@@ -120,6 +120,7 @@ std::string identity(CXCursor declaration) {
 }
 
 std::string type_name(CXCursor cursor) {
+  if (clang().getCursorType(cursor).kind == CXType_Invalid) return "";
   const CXType value = clang().getNonReferenceType(clang().getCursorType(cursor));
   const CXType plain = clang().getUnqualifiedType(clang().getCanonicalType(value));
   return take_text(clang().getTypeSpelling(plain));
@@ -131,6 +132,10 @@ Spot spelled_at(CXSourceLocation location) {
 
 Spot expanded_at(CXSourceLocation location) {
   return spot(location, clang().getExpansionLocation);
+}
+
+Spot place_in_file(CXSourceLocation location) {
+  return spot(location, clang().getFileLocation);
 }
 
 bool in_macro_body(CXCursor cursor) {

@@ -56,6 +56,10 @@ inline constexpr int deepest_syntax = 2000;
   USE(getNonReferenceType)                    \
   USE(getUnqualifiedType)                     \
   USE(isConstQualifiedType)                   \
+  USE(CXXMethod_isConst)                      \
+  USE(CXXMethod_isStatic)                     \
+  USE(equalCursors)                           \
+  USE(getNullCursor)                          \
   USE(getTypeSpelling)                        \
   USE(CompilationDatabase_fromDirectory)      \
   USE(CompilationDatabase_dispose)            \
@@ -104,6 +108,8 @@ std::string type_name(CXCursor cursor);
 Spot spelled_at(CXSourceLocation location);
 // Where they would be if macros were functions.
 Spot expanded_at(CXSourceLocation location);
+// The argument of a macro where it is written, the body of one where it is used.
+Spot place_in_file(CXSourceLocation location);
 bool in_macro_body(CXCursor cursor);
 
 // Where an expression is in its file; inside the body of a macro, where the macro is used.

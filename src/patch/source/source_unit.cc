@@ -145,11 +145,15 @@ std::vector<std::string> guessed_flags(const fs::path& file) {
 
 }  // namespace
 
+std::string compile_commands_of(const std::string& file, const std::string& folder) {
+  return folder.empty() ? commands_folder(file) : folder;
+}
+
 Result<std::vector<std::string>> compile_flags(const std::string& file, const std::string& folder) {
   if (!folder.empty() && !has_commands(folder))
     return usage_error("there is no compile_commands.json", printable(folder),
                        "let CMake write it with -DCMAKE_EXPORT_COMPILE_COMMANDS=ON");
-  const std::string commands = folder.empty() ? commands_folder(file) : folder;
+  const std::string commands = compile_commands_of(file, folder);
   std::vector<std::string> flags;
   if (!commands.empty()) flags = listed_flags(file, commands);
   return flags.empty() ? guessed_flags(file) : flags;
@@ -208,6 +212,41 @@ CXCursor SourceUnit::root() const {
   return clang().getTranslationUnitCursor(unit_);
 }
 
+namespace {
+
+// There are tens of thousands in a unit, of a few hundred files.
+class FileFilter {
+ public:
+  explicit FileFilter(const std::string& file) : file_(file) {}
+
+  static CXChildVisitResult visit(CXCursor cursor, CXCursor, CXClientData data) {
+    auto& filter = *static_cast<FileFilter*>(data);
+    CXFile file = nullptr;
+    clang().getFileLocation(clang().getCursorLocation(cursor), &file, nullptr, nullptr, nullptr);
+    const auto [known, is_new] = filter.is_wanted_.try_emplace(file, false);
+    if (is_new && file != nullptr)
+      known->second = place_in_file(clang().getCursorLocation(cursor)).file == filter.file_;
+    if (known->second) filter.found.push_back(cursor);
+    return CXChildVisit_Continue;
+  }
+
+  std::vector<CXCursor> found;
+
+ private:
+  const std::string& file_;
+  std::map<CXFile, bool> is_wanted_;
+};
+
+}  // namespace
+
+const std::vector<CXCursor>& SourceUnit::top_level(const std::string& file) const {
+  const auto known = top_level_.find(file);
+  if (known != top_level_.end()) return known->second;
+  FileFilter filter(file);
+  clang().visitChildren(root(), FileFilter::visit, &filter);
+  return top_level_[file] = std::move(filter.found);
+}
+
 const std::string& SourceUnit::text_of(const std::string& file) const {
   const auto known = texts_.find(file);
   if (known != texts_.end()) return known->second;
@@ -233,33 +272,59 @@ std::vector<std::string> SourceUnit::errors() const {
   return found;
 }
 
-bool SourceUnit::reparse(CXUnsavedFile* changed) {
-  is_usable_ =
-      is_usable_ && clang().reparseTranslationUnit(unit_, changed != nullptr ? 1 : 0, changed,
-                                                   clang().defaultReparseOptions(unit_)) == 0;
+bool SourceUnit::reparse(std::vector<CXUnsavedFile> changed) {
+  top_level_.clear();
+  is_usable_ = is_usable_ && clang().reparseTranslationUnit(
+                                 unit_, static_cast<unsigned>(changed.size()), changed.data(),
+                                 clang().defaultReparseOptions(unit_)) == 0;
   return is_usable_;
 }
 
-Result<void> SourceUnit::try_edit(const SourceEdit& edit) {
-  restore();
-  const size_t before = errors().size();
-  original_ = {edit.file, text_of(edit.file)};
-  std::string& edited = texts_[edit.file];
-  edited.replace(edit.offset, edit.old_text.size(), edit.new_text);
-  CXUnsavedFile unsaved{edit.file.c_str(), edited.data(), edited.size()};
-  if (!reparse(&unsaved)) return internal_error("libclang cannot read the file anew", file_);
+Result<void> SourceUnit::change_texts(const std::vector<SourceEdit>& edits,
+                                      const std::vector<NewSource>& new_files) {
+  std::map<std::string, std::vector<SourceEdit>> files;
+  for (const SourceEdit& edit : edits) files[real_path(edit.file)].push_back(edit);
+  for (auto& [file, changes] : files) {
+    originals_[file] = text_of(file);
+    auto edited = edited_text(originals_[file], std::move(changes));
+    if (!edited) return edited.error();
+    texts_[file] = std::move(*edited);
+  }
+  for (const NewSource& source : new_files) {
+    originals_[source.file] = "";
+    texts_[source.file] = source.text;
+  }
+  return {};
+}
+
+Result<void> SourceUnit::try_edits(const std::vector<SourceEdit>& edits,
+                                   const std::vector<NewSource>& new_files) {
+  if (originals_.empty()) own_errors_ = errors().size();
+  const size_t before = own_errors_.value_or(0);
+  take_texts_back();
+  if (auto changed = change_texts(edits, new_files); !changed) return changed.error();
+  std::vector<CXUnsavedFile> unsaved;
+  for (const auto& [file, original] : originals_)
+    unsaved.push_back({file.c_str(), texts_[file].data(), texts_[file].size()});
+  if (!reparse(std::move(unsaved)))
+    return internal_error("libclang cannot read the file anew", file_);
   const auto now = errors();
-  if (now.size() <= before) return {};
-  return usage_error(fmt::format("with `{}` the file would not compile: {}",
-                                 printable(edit.new_text), printable(now.back())),
-                     fmt::format("{}:{}", printable(edit.file), edit.line));
+  if (now.size() <= before || edits.empty()) return {};
+  return usage_error(
+      fmt::format("with `{}` the file would not compile: {}",
+                  printable(std::string(trim(edits.back().new_text))), printable(now.back())),
+      fmt::format("{}:{}", printable(edits.back().file), edits.back().line));
+}
+
+void SourceUnit::take_texts_back() {
+  for (const auto& [file, original] : originals_) texts_[file] = original;
+  originals_.clear();
 }
 
 void SourceUnit::restore() {
-  if (!original_) return;
-  texts_[original_->first] = original_->second;
-  original_.reset();
-  reparse(nullptr);
+  if (originals_.empty()) return;
+  take_texts_back();
+  reparse({});
 }
 
 Result<std::shared_ptr<SourceUnit>> source_unit(const std::string& file,

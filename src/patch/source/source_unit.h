@@ -29,6 +29,9 @@ std::string real_path(const std::string& path);
 // flags of the file that is most like it. Without any, C++20 and the folders above as includes.
 Result<std::vector<std::string>> compile_flags(const std::string& file, const std::string& folder);
 
+// The folder whose compile_commands.json would be read for the file; empty: there is none.
+std::string compile_commands_of(const std::string& file, const std::string& folder);
+
 // A source file as the compiler sees it, despite errors in it.
 class SourceUnit {
  public:
@@ -39,6 +42,8 @@ class SourceUnit {
 
   const std::string& file() const { return file_; }  // real path
   CXCursor root() const;
+  // Of the root's children, declarations and macros, those in this file.
+  const std::vector<CXCursor>& top_level(const std::string& file) const;
   // libclang frees a unit that it could not reparse.
   bool is_usable() const { return is_usable_; }
 
@@ -49,19 +54,26 @@ class SourceUnit {
   const std::string& text_of(const std::string& file) const;
   std::string piece(const Spot& begin, const Spot& end) const;
 
-  // Reparses everything as if the edit had been made; all cursors become invalid. `restore` takes
-  // it back. An edit that causes more errors than before is refused.
-  Result<void> try_edit(const SourceEdit& edit);
+  // Reparses everything as if the edits had been made; all cursors become invalid. `restore` takes
+  // them back. Edits that cause more errors than before are refused.
+  Result<void> try_edit(const SourceEdit& edit) { return try_edits({edit}, {}); }
+  Result<void> try_edits(const std::vector<SourceEdit>& edits,
+                         const std::vector<NewSource>& new_files);
   void restore();
 
  private:
-  bool reparse(CXUnsavedFile* changed);
+  bool reparse(std::vector<CXUnsavedFile> changed);
+  void take_texts_back();
+  Result<void> change_texts(const std::vector<SourceEdit>& edits,
+                            const std::vector<NewSource>& new_files);
 
   std::string file_;
   CXTranslationUnit unit_;
   bool is_usable_ = true;
   mutable std::map<std::string, std::string> texts_;
-  std::optional<std::pair<std::string, std::string>> original_;  // of the file with a tried edit
+  mutable std::map<std::string, std::vector<CXCursor>> top_level_;  // as it is parsed now
+  std::map<std::string, std::string> originals_;                    // of the files with tried edits
+  std::optional<size_t> own_errors_;                                // without edits
 };
 
 // The last few are kept: many literals of one file are asked for in a row.

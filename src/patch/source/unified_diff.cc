@@ -27,17 +27,18 @@ Error at(const std::string& what, const SourceEdit& edit, const std::string& nex
 
 // In the order of the file, each place once.
 Result<std::vector<SourceEdit>> in_order(std::vector<SourceEdit> edits) {
-  std::sort(edits.begin(), edits.end(), [](const SourceEdit& a, const SourceEdit& b) {
-    return std::tie(a.offset, a.new_text) < std::tie(b.offset, b.new_text);
+  std::stable_sort(edits.begin(), edits.end(), [](const SourceEdit& a, const SourceEdit& b) {
+    return std::tuple(a.offset, !a.old_text.empty()) < std::tuple(b.offset, !b.old_text.empty());
   });
   std::vector<SourceEdit> kept;
   for (SourceEdit& edit : edits) {
+    const bool agrees = std::any_of(kept.begin(), kept.end(), [&](const SourceEdit& other) {
+      return std::tie(edit.offset, edit.old_text, edit.new_text) ==
+             std::tie(other.offset, other.old_text, other.new_text);
+    });
+    if (agrees) continue;
     const bool overlaps =
         !kept.empty() && edit.offset < kept.back().offset + kept.back().old_text.size();
-    const bool agrees = overlaps && edit.offset == kept.back().offset &&
-                        edit.old_text == kept.back().old_text &&
-                        edit.new_text == kept.back().new_text;
-    if (agrees) continue;
     if (overlaps)
       return at(fmt::format("two changes contradict each other here: `{}` and `{}`",
                             printable(kept.back().new_text), printable(edit.new_text)),
@@ -49,8 +50,8 @@ Result<std::vector<SourceEdit>> in_order(std::vector<SourceEdit> edits) {
 
 Result<void> check(const std::string& text, const std::vector<SourceEdit>& edits) {
   for (const SourceEdit& edit : edits)
-    if (edit.old_text.empty() ||
-        text.compare(std::min(edit.offset, text.size()), edit.old_text.size(), edit.old_text) != 0)
+    if (edit.offset > text.size() ||
+        text.compare(edit.offset, edit.old_text.size(), edit.old_text) != 0)
       return at("the file has changed since it was looked at", edit, "look again");
   return {};
 }
@@ -74,13 +75,33 @@ class SourceLines {
   std::vector<size_t> starts_;
 };
 
+// What is put in before or after a line does not change that line.
+void leave_equal_lines(const SourceLines& lines, ChangedLines& change) {
+  while (change.begin < change.end) {
+    const std::string line = lines.piece(change.begin, change.begin + 1);
+    if (!line.ends_with('\n') || !change.new_text.starts_with(line)) break;
+    change.new_text.erase(0, line.size());
+    ++change.begin;
+  }
+  while (change.begin < change.end) {
+    const std::string line = lines.piece(change.end - 1, change.end);
+    const size_t kept = change.new_text.size() - line.size();
+    const bool is_whole =
+        change.new_text.ends_with(line) && (kept == 0 || change.new_text[kept - 1] == '\n');
+    if (!is_whole) break;
+    change.new_text.resize(kept);
+    --change.end;
+  }
+}
+
 std::vector<ChangedLines> changed_lines(const SourceLines& lines,
                                         const std::vector<SourceEdit>& edits) {
   std::vector<ChangedLines> changes;
   size_t done = 0;  // in the old text, up to where the last change is written
   for (const SourceEdit& edit : edits) {
     const size_t first = lines.line_of(edit.offset);
-    const size_t end = lines.line_of(edit.offset + edit.old_text.size() - 1) + 1;
+    const size_t last = edit.offset + std::max<size_t>(edit.old_text.size(), 1) - 1;
+    const size_t end = lines.line_of(last) + 1;
     if (changes.empty() || first >= changes.back().end) {
       if (!changes.empty())
         changes.back().new_text += lines.between(done, lines.begin(changes.back().end));
@@ -92,6 +113,7 @@ std::vector<ChangedLines> changed_lines(const SourceLines& lines,
     done = edit.offset + edit.old_text.size();
   }
   changes.back().new_text += lines.between(done, lines.begin(changes.back().end));
+  for (ChangedLines& change : changes) leave_equal_lines(lines, change);
   return changes;
 }
 
@@ -162,6 +184,11 @@ Result<std::string> name_below(const std::string& file, const std::string& root)
   return name;
 }
 
+// `patch` takes what follows a space for a date, unless a tab ends the name.
+std::string end_of_name(const std::string& name) {
+  return name.find(' ') == std::string::npos ? "" : "\t";
+}
+
 Result<std::string> diff_of_file(const std::string& file, std::vector<SourceEdit> edits,
                                  const std::string& root) {
   const auto name = name_below(file, root);
@@ -172,21 +199,45 @@ Result<std::string> diff_of_file(const std::string& file, std::vector<SourceEdit
   if (!ordered) return ordered.error();
   if (auto checked = check(*text, *ordered); !checked) return checked.error();
   const SourceLines lines(*text);
-  // `patch` takes what follows a space for a date, unless a tab ends the name.
-  const std::string end = name->find(' ') == std::string::npos ? "" : "\t";
-  return fmt::format("--- a/{0}{1}\n+++ b/{0}{1}\n{2}", *name, end,
+  return fmt::format("--- a/{0}{1}\n+++ b/{0}{1}\n{2}", *name, end_of_name(*name),
                      hunks(lines, changed_lines(lines, *ordered)));
+}
+
+Result<std::string> diff_of_new_file(const NewSource& source, const std::string& root) {
+  const auto name = name_below(source.file, root);
+  if (!name) return name.error();
+  return fmt::format("--- /dev/null\n+++ b/{}{}\n@@ -0,0 +{} @@\n{}", *name, end_of_name(*name),
+                     range(0, count_lines(source.text)), marked('+', source.text));
 }
 
 }  // namespace
 
-Result<std::string> unified_diff(const std::vector<SourceEdit>& edits, const std::string& root) {
+Result<std::string> edited_text(const std::string& text, std::vector<SourceEdit> edits) {
+  const auto ordered = in_order(std::move(edits));
+  if (!ordered) return ordered.error();
+  if (auto checked = check(text, *ordered); !checked) return checked.error();
+  std::string edited;
+  size_t done = 0;
+  for (const SourceEdit& edit : *ordered) {
+    edited += text.substr(done, edit.offset - done) + edit.new_text;
+    done = edit.offset + edit.old_text.size();
+  }
+  return edited + text.substr(done);
+}
+
+Result<std::string> unified_diff(const std::vector<SourceEdit>& edits, const std::string& root,
+                                 const std::vector<NewSource>& new_files) {
   std::map<std::string, std::vector<SourceEdit>> files;
   for (const SourceEdit& edit : edits)
     if (edit.old_text != edit.new_text) files[real_path(edit.file)].push_back(edit);
   std::string diff;
   for (auto& [file, changes] : files) {
     const auto one = diff_of_file(file, std::move(changes), real_path(root));
+    if (!one) return one.error();
+    diff += *one;
+  }
+  for (const NewSource& source : new_files) {
+    const auto one = diff_of_new_file(source, real_path(root));
     if (!one) return one.error();
     diff += *one;
   }

@@ -1,0 +1,280 @@
+#include "patch/repair/assertions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+struct Wanted {
+  std::string_view name;  // behind the prefix
+  std::string_view form;  // {0} and {1} are the arguments
+  size_t arguments = 1;
+};
+
+constexpr Wanted wanted_forms[] = {
+    {"TRUE", "{0}", 1},
+    {"FALSE", "!({0})", 1},
+    {"EQ", "{0} == {1}", 2},
+    {"NE", "{0} != {1}", 2},
+    {"LT", "{0} < {1}", 2},
+    {"LE", "{0} <= {1}", 2},
+    {"GT", "{0} > {1}", 2},
+    {"GE", "{0} >= {1}", 2},
+    {"EQUAL", "{0} == {1}", 2},
+    {"THAT", "testing::Value({0}, {1})", 2},
+    {"STREQ", "std::string({0}) == {1}", 2},
+    {"UNARY", "{0}", 1},
+    {"UNARY_FALSE", "!({0})", 1},
+    {"MESSAGE", "{0}", 2},
+    {"", "{0}", 1},
+};
+
+struct Prefix {
+  std::string_view text, check;
+  bool is_gtest = false;
+};
+
+// Longer ones first.
+constexpr Prefix prefixes[] = {
+    {"BOOST_TEST_REQUIRE", "BOOST_REQUIRE"},
+    {"BOOST_REQUIRE_", "BOOST_REQUIRE"},
+    {"BOOST_REQUIRE", "BOOST_REQUIRE"},
+    {"BOOST_CHECK_", "BOOST_CHECK"},
+    {"BOOST_CHECK", "BOOST_CHECK"},
+    {"BOOST_TEST", "BOOST_CHECK"},
+    {"EXPECT_", "EXPECT_TRUE", true},
+    {"ASSERT_", "ASSERT_TRUE", true},
+    {"DOCTEST_REQUIRE_", "REQUIRE"},
+    {"DOCTEST_CHECK_", "CHECK"},
+    {"DOCTEST_REQUIRE", "DOCTEST_REQUIRE"},
+    {"DOCTEST_CHECK", "DOCTEST_CHECK"},
+    {"CATCH_REQUIRE", "CATCH_REQUIRE"},
+    {"CATCH_CHECK", "CATCH_CHECK"},
+    {"REQUIRE_", "REQUIRE"},
+    {"REQUIRE", "REQUIRE"},
+    {"CHECK_", "CHECK"},
+    {"CHECK", "CHECK"},
+    {"assert", ""},
+};
+
+// An operand of a comparison: in parentheses where an operator could bind otherwise.
+std::string operand(const std::string& text) {
+  int depth = 0;
+  for (size_t at = 0; at < text.size();) {
+    if (const size_t next = past_literal_or_comment(text, at); next > at) {
+      at = next;
+      continue;
+    }
+    const char c = text[at];
+    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    if (depth == 0 && std::string_view("=?&|^<>,").find(c) != std::string_view::npos &&
+        !(c == '>' && at > 0 && text[at - 1] == '-'))
+      return "(" + text + ")";
+    ++at;
+  }
+  return text;
+}
+
+std::string condition_from(const Wanted& form, const std::vector<std::string>& arguments) {
+  const bool is_whole = form.form == "{0}" || form.form == "!({0})" || form.name == "THAT";
+  std::string text(form.form);
+  for (size_t i = 0; i < arguments.size() && i < 2; ++i)
+    replace_all(text, fmt::format("{{{}}}", i), is_whole ? arguments[i] : operand(arguments[i]));
+  return text;
+}
+
+std::optional<Assertion> as_assertion(const MacroUse& use) {
+  for (const Prefix& prefix : prefixes) {
+    if (!use.name.starts_with(prefix.text)) continue;
+    const std::string_view rest = std::string_view(use.name).substr(prefix.text.size());
+    for (const Wanted& form : wanted_forms)
+      if (form.name == rest && form.arguments == use.arguments.size())
+        return Assertion{use, condition_from(form, use.arguments), std::string(prefix.check), {}};
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Assertion> assertion_at(const PatchPlace& place) {
+  for (const MacroUse& use : macro_uses(*place.unit, place.file)) {
+    if (use.first_line > place.line || place.line > use.last_line) continue;
+    auto found = as_assertion(use);
+    if (!found) continue;
+    auto point = point_before(*place.unit, place.file, use.first_line, place.function);
+    if (!point) return point.error();
+    found->point = *point;
+    return *found;
+  }
+  return usage_error("no assertion whose condition is known is at this line",
+                     short_place(place.file, place.line));
+}
+
+namespace {
+
+constexpr int deepest_call = 3;
+
+bool is_in(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Of classes of the standard library, not const and still only looking.
+bool only_looks(const std::string& name) {
+  return is_in(
+      name, {"begin",       "end",         "front",      "back",          "at",         "data",
+             "find",        "operator*",   "operator->", "operator==",    "operator!=", "operator<",
+             "operator>",   "operator<=",  "operator>=", "operator bool", "operator!",  "value",
+             "equal_range", "lower_bound", "upper_bound"});
+}
+
+bool sounds_like_a_change(const std::string& name) {
+  constexpr std::string_view words[] = {
+      "pop",    "push", "insert",    "erase",   "clear",   "reset", "exchange", "fetch",
+      "store",  "take", "next",      "recv",    "receive", "read",  "write",    "send",
+      "join",   "wait", "acquire",   "release", "swap",    "move",  "emplace",  "add",
+      "remove", "set",  "put",       "close",   "open",    "start", "stop",     "run",
+      "post",   "lock", "increment", "accept"};
+  const std::string low = lower_case(name);
+  return std::any_of(std::begin(words), std::end(words),
+                     [&](std::string_view word) { return low.starts_with(word); });
+}
+
+bool is_system(CXCursor cursor) {
+  return clang().Location_isInSystemHeader(clang().getCursorLocation(cursor)) != 0;
+}
+
+class Effects {
+ public:
+  explicit Effects(std::string& doubt) : doubt_(doubt) {}
+
+  std::string of(CXCursor cursor, int calls, int level) {
+    if (level > 200) return "it is too deeply nested";
+    if (std::string why = of_itself(cursor, calls, level); !why.empty()) return why;
+    for (const CXCursor child : children(cursor))
+      if (std::string why = of(child, calls, level + 1); !why.empty()) return why;
+    return "";
+  }
+
+ private:
+  std::string of_itself(CXCursor cursor, int calls, int level) {
+    switch (clang().getCursorKind(cursor)) {
+      case CXCursor_CXXNewExpr:
+      case CXCursor_CXXDeleteExpr:
+      case CXCursor_CXXThrowExpr:
+        return "it allocates, frees or throws";
+      case CXCursor_CompoundAssignOperator:
+        return written(cursor, calls);
+      case CXCursor_BinaryOperator:
+        return of_operator(cursor, calls);
+      case CXCursor_UnaryOperator:
+        return of_step(cursor, calls);
+      case CXCursor_CallExpr:
+        return of_call(cursor, calls, level);
+      default:
+        return "";
+    }
+  }
+
+  std::string of_operator(CXCursor cursor, int calls) {
+    const CXBinaryOperatorKind kind = clang().getCursorBinaryOperatorKind(cursor);
+    if (kind == CXBinaryOperator_Assign) return written(cursor, calls);
+    const auto sides = operands(cursor);
+    if (sides.size() == 2 && (kind == CXBinaryOperator_EQ || kind == CXBinaryOperator_NE) &&
+        is_text(sides[0]) && is_text(sides[1]))
+      return "it would compare addresses of texts";
+    return "";
+  }
+
+  static bool is_text(CXCursor side) {
+    const std::string type = type_name(side);
+    return type == "char *" || type == "const char *" || type.starts_with("char[") ||
+           type.starts_with("const char[");
+  }
+
+  std::string of_step(CXCursor cursor, int calls) {
+    switch (clang().getCursorUnaryOperatorKind(cursor)) {
+      case CXUnaryOperator_PostInc:
+      case CXUnaryOperator_PostDec:
+      case CXUnaryOperator_PreInc:
+      case CXUnaryOperator_PreDec:
+        return written(cursor, calls);
+      default:
+        return "";
+    }
+  }
+
+  // A function that was called may change variables of its own.
+  std::string written(CXCursor cursor, int calls) {
+    const auto sides = operands(cursor);
+    if (calls > 0 && !sides.empty()) {
+      CXCursor target = sides[0];
+      while (clang().getCursorKind(target) == CXCursor_UnexposedExpr && !operands(target).empty())
+        target = operands(target)[0];
+      const CXCursor variable = clang().getCursorReferenced(target);
+      const CXCursorKind parent = clang().getCursorKind(clang().getCursorSemanticParent(variable));
+      const bool is_own = clang().getCursorKind(target) == CXCursor_DeclRefExpr &&
+                          (parent == CXCursor_FunctionDecl || parent == CXCursor_CXXMethod ||
+                           parent == CXCursor_FunctionTemplate);
+      if (is_own) return "";
+    }
+    return "it changes a variable";
+  }
+
+  std::string of_call(CXCursor call, int calls, int level) {
+    const CXCursor function = clang().getCursorReferenced(call);
+    const std::string name = spelling(call);
+    if (is_null(function) || name.empty()) return "";
+    if (clang().getCursorKind(function) == CXCursor_Constructor) return "";
+    if (clang().getCursorKind(function) == CXCursor_ConversionFunction) return "";
+    if (is_in(name, {"move", "forward", "exchange", "swap"}))
+      return fmt::format("it calls {}()", name);
+    if (clang().getCursorKind(function) == CXCursor_CXXMethod)
+      return of_method(function, name, calls, level);
+    return is_system(function) ? of_system(name) : of_own(function, name, calls, level);
+  }
+
+  std::string of_method(CXCursor method, const std::string& name, int calls, int level) {
+    if (clang().CXXMethod_isConst(method) != 0) return "";
+    if (is_system(method)) {
+      const std::string owner = spelling(clang().getCursorSemanticParent(method));
+      const bool is_map = owner.find("map") != std::string::npos;
+      if (only_looks(name) || (name == "operator[]" && !is_map)) return "";
+      return fmt::format("{}::{}() may change something", printable(owner), printable(name));
+    }
+    return of_own(method, name, calls, level);
+  }
+
+  std::string of_system(const std::string& name) {
+    return sounds_like_a_change(name) ? fmt::format("it calls {}()", printable(name)) : "";
+  }
+
+  // Its body is looked at where there is one.
+  std::string of_own(CXCursor function, const std::string& name, int calls, int level) {
+    const CXCursor definition = clang().getCursorDefinition(function);
+    if (!is_null(definition) && calls < deepest_call) {
+      for (const CXCursor part : children(definition))
+        if (clang().getCursorKind(part) == CXCursor_CompoundStmt)
+          if (std::string why = of(part, calls + 1, level + 1); !why.empty())
+            return fmt::format("{}() cannot be called again and again: {}", printable(name), why);
+      return "";
+    }
+    if (sounds_like_a_change(name)) return fmt::format("it calls {}()", printable(name));
+    doubt_ = fmt::format("{}() is called again and again", printable(name));
+    return "";
+  }
+
+  std::string& doubt_;
+};
+
+}  // namespace
+
+std::string side_effect_of(CXCursor expression, std::string& doubt) {
+  return Effects(doubt).of(expression, 0, 0);
+}
+
+}  // namespace unflake

@@ -1,0 +1,204 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "patch/repair/assertions.h"
+#include "patch/repair/repair_sources.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+constexpr std::string_view helper_name = "EventuallyTrue";
+
+// C++11.
+constexpr std::string_view helper =
+    R"(// Waits until the condition is true, at most this long; says whether it is.
+template <class Condition>
+static bool EventuallyTrue(Condition condition,
+                           std::chrono::seconds bound = std::chrono::seconds(10)) {
+  const auto end = std::chrono::steady_clock::now() + bound;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) return condition();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+})";
+
+std::string styled(std::string_view text, const std::string& step, const std::string& line_end) {
+  std::string styled_text;
+  for (std::string line : split(text, '\n')) {
+    size_t depth = 0;
+    const bool is_continued = line.starts_with("     ");
+    while (!is_continued && line.starts_with("  ")) {
+      line.erase(0, 2);
+      ++depth;
+    }
+    for (size_t i = 0; i < depth; ++i) styled_text += step;
+    styled_text += line + line_end;
+  }
+  return styled_text;
+}
+
+// Where another argument of the same macro would begin.
+bool has_bare_comma(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t next = past_literal_or_comment(text, at);
+    if (next > at) {
+      at = next;
+    } else if (text[at] == '(') {
+      at = std::min(matching_bracket(text, at), text.size() - 1) + 1;
+    } else if (text[at++] == ',') {
+      return true;
+    }
+  }
+  return false;
+}
+
+class PollDraft {
+ public:
+  PollDraft(const PatchRequest& request, RepairSources& sources)
+      : request_(request), sources_(sources) {}
+
+  Result<DraftPatch> write() {
+    const auto failing = sources_.place(request_.failure.file, request_.failure.line);
+    if (!failing) return failing.error();
+    place_ = *failing;
+    auto assertion = assertion_at(place_);
+    if (!assertion) return assertion.error();
+    assertion_ = *assertion;
+    Error first_refusal;
+    for (const bool at_sleep : {true, false}) {
+      auto draft = at_sleep ? instead_of_sleep() : before_assertion();
+      if (!draft) {
+        if (first_refusal.what.empty()) first_refusal = draft.error();
+        continue;
+      }
+      auto checked = check(*draft);
+      sources_.restore();
+      if (checked) return draft;
+      first_refusal = checked.error();
+    }
+    return first_refusal;
+  }
+
+ private:
+  std::string statement() const {
+    if (is_c_source(*place_.unit))
+      return fmt::format(
+          "for (int tries = 0; tries < 10000 && !({}); ++tries) {{\n"
+          "{}nanosleep(&(struct timespec){{0, 1000000}}, NULL);\n}}",
+          assertion_.condition, step());
+    std::string condition = assertion_.condition;
+    std::replace(condition.begin(), condition.end(), '\n', ' ');
+    if (has_bare_comma(condition)) condition = "(" + condition + ")";
+    const std::string call = fmt::format("{}([&] {{ return {}; }})", helper_name, condition);
+    return assertion_.check.empty() ? call + ";" : fmt::format("{}({});", assertion_.check, call);
+  }
+
+  const std::string& text() const { return place_.unit->text_of(place_.file); }
+  std::string step() const { return indent_step(text()); }
+
+  DraftPatch begun(const std::string& where) const {
+    DraftPatch draft;
+    draft.idiom = RepairIdiom::poll;
+    draft.what = fmt::format("{} waits up to 10 s until what {} asserts is true", where,
+                             short_place(place_.file, assertion_.use.first_line));
+    return draft;
+  }
+
+  Result<DraftPatch> instead_of_sleep() {
+    const auto sleep = sleep_statement(request_, sources_);
+    if (!sleep) return sleep.error();
+    if (!is_same_body(*sleep, assertion_.point))
+      return usage_error("the sleep is in another function than the assertion");
+    DraftPatch draft =
+        begun(fmt::format("instead of sleeping, {}", short_place(sleep->file, sleep->line)));
+    draft.edits.push_back(replacement(*place_.unit, *sleep, statement()));
+    add_helper(draft);
+    return draft;
+  }
+
+  Result<DraftPatch> before_assertion() {
+    DraftPatch draft = begun(short_place(place_.file, assertion_.use.first_line));
+    for (SourceEdit& edit : insertion(*place_.unit, assertion_.point, statement()))
+      draft.edits.push_back(std::move(edit));
+    for (SourceEdit& edit : sleep_removal(request_, sources_, {assertion_.point}, draft.cautions))
+      draft.edits.push_back(std::move(edit));
+    add_helper(draft);
+    return draft;
+  }
+
+  void add_helper(DraftPatch& draft) const {
+    if (is_c_source(*place_.unit)) return add_includes(draft, {"<time.h>"});
+    if (text().find(std::string(helper_name) + "(") != std::string::npos) return;
+    add_includes(draft, {"<chrono>", "<thread>"});
+    SourceEdit edit;
+    edit.file = place_.file;
+    edit.offset = behind_includes(*place_.unit, place_.file);
+    edit.line = place_.line;
+    const std::string end = line_end_of(text());
+    edit.new_text = end + styled(helper, step(), end);
+    const bool is_followed = text().compare(edit.offset, end.size(), end) == 0;
+    if (!is_followed) edit.new_text += end;
+    draft.edits.push_back(std::move(edit));
+  }
+
+  void add_includes(DraftPatch& draft, const std::vector<std::string>& names) const {
+    for (const std::string& name : names)
+      for (SourceEdit& edit : include_edits(*place_.unit, place_.file, name))
+        draft.edits.push_back(std::move(edit));
+  }
+
+  // With the compiler: the condition must mean something there, and only look.
+  Result<void> check(DraftPatch& draft) {
+    if (auto tried = sources_.try_edits(draft.edits, {}); !tried) return tried.error();
+    const auto condition = tried_condition(place_.unit->top_level(place_.file), 0);
+    if (!condition) return usage_error("the new wait was not found again");
+    std::string doubt;
+    const std::string why = side_effect_of(*condition, doubt);
+    if (!why.empty())
+      return usage_error(fmt::format("`{}` cannot be asked for again and again: {}",
+                                     printable(assertion_.condition), why),
+                         short_place(place_.file, assertion_.use.first_line));
+    if (!doubt.empty()) draft.cautions.push_back(doubt);
+    draft.is_tried = true;
+    return {};
+  }
+
+  // The lambda or loop that was put in.
+  std::optional<CXCursor> tried_condition(const std::vector<CXCursor>& among, int level) const {
+    if (level > deepest_syntax) return std::nullopt;
+    const CXCursorKind wanted = is_c_source(*place_.unit) ? CXCursor_ForStmt : CXCursor_LambdaExpr;
+    for (const CXCursor child : among) {
+      const SourceExtent extent = extent_of(child);
+      if (extent.begin.file != place_.file || extent.end.offset < tried_at()) continue;
+      if (clang().getCursorKind(child) == wanted && extent.begin.offset == tried_at())
+        return wanted == CXCursor_ForStmt ? children(child)[1] : child;
+      if (extent.begin.offset > tried_at()) continue;
+      if (auto found = tried_condition(children(child), level + 1)) return found;
+    }
+    return std::nullopt;
+  }
+
+  size_t tried_at() const {
+    const std::string begun_with = is_c_source(*place_.unit)
+                                       ? "for (int tries = 0; tries < 10000 && !("
+                                       : std::string(helper_name) + "([&] { return ";
+    const size_t at = text().find(begun_with);
+    return is_c_source(*place_.unit) ? at : at + helper_name.size() + 1;
+  }
+
+  const PatchRequest& request_;
+  RepairSources& sources_;
+  PatchPlace place_;
+  Assertion assertion_;
+};
+
+}  // namespace
+
+Result<DraftPatch> draft_poll(const PatchRequest& request, RepairSources& sources) {
+  return PollDraft(request, sources).write();
+}
+
+}  // namespace unflake

@@ -1,0 +1,70 @@
+#include "patch/repair/repair_patch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "patch/repair/repair_sources.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+Result<RepairPatch> finished(const PatchRequest& request, RepairSources& sources,
+                             DraftPatch draft) {
+  if (!draft.is_tried)
+    if (auto tried = sources.try_edits(draft.edits, draft.new_files); !tried) return tried.error();
+  auto diff = unified_diff(draft.edits, request.root, draft.new_files);
+  if (!diff) return diff.error();
+  return RepairPatch{draft.idiom, std::move(draft.what), std::move(*diff),
+                     std::move(draft.cautions), true};
+}
+
+using Draft = Result<DraftPatch> (*)(const PatchRequest&, RepairSources&);
+
+struct Idiom {
+  RepairIdiom idiom;
+  Draft draft;
+};
+
+// A maintainer likes the first ones best.
+constexpr Idiom idioms[] = {
+    {RepairIdiom::bound, draft_bound},  // nothing else is of use where it is
+    {RepairIdiom::join, draft_join},   {RepairIdiom::notify, draft_notify},
+    {RepairIdiom::poll, draft_poll},   {RepairIdiom::hand_over, draft_hand_over},
+};
+
+bool is_wanted(const PatchRequest& request, RepairIdiom idiom) {
+  return request.idioms.empty() ||
+         std::find(request.idioms.begin(), request.idioms.end(), idiom) != request.idioms.end();
+}
+
+}  // namespace
+
+Result<std::vector<RepairPatch>> patches_for(const PatchRequest& request,
+                                             std::vector<std::string>* why_not) {
+  auto sources = RepairSources::open(request);
+  if (!sources) return sources.error();
+  std::vector<RepairPatch> patches;
+  std::optional<Error> last;
+  for (const Idiom& each : idioms) {
+    if (!is_wanted(request, each.idiom)) continue;
+    sources->restore();
+    auto draft = each.draft(request, *sources);
+    auto patch =
+        draft ? finished(request, *sources, std::move(*draft)) : Result<RepairPatch>(draft.error());
+    if (patch) {
+      patches.push_back(std::move(*patch));
+      continue;
+    }
+    last = patch.error();
+    if (why_not != nullptr)
+      why_not->push_back(fmt::format("{}: {}", to_string(each.idiom), to_string(patch.error())));
+  }
+  if (patches.empty())
+    return last ? *last
+                : usage_error("none of the wanted idioms is one that patches are written in");
+  return patches;
+}
+
+}  // namespace unflake

@@ -1,0 +1,580 @@
+#include "patch/repair/repair_patch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/patched_project.h"
+
+namespace unflake {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// What is late, with LATE until the test has looked; else a little.
+const char late_header[] = R"(#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+inline std::atomic<bool> looked{false};
+inline void be_late() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  while (std::getenv("LATE") != nullptr && !looked)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+)";
+
+const char post_office[] = R"(#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "late.h"
+
+class PostOffice {
+ public:
+  ~PostOffice() { carrier_.join(); }
+
+  void send() {
+    carrier_ = std::thread([this] {
+      be_late();
+      ++letters_;  // critical
+    });
+  }
+
+  int delivered() const { return letters_; }
+
+ private:
+  std::thread carrier_;
+  std::atomic<int> letters_{0};
+};
+
+TEST(PostOffice, Delivers_a_letter) {
+  PostOffice office;
+  office.send();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+  EXPECT_EQ(office.delivered(), 1);  // barrier, // fails
+  looked = true;
+}
+
+TEST(PostOffice, Is_empty_at_first) {
+  EXPECT_EQ(std::atomic<int>(0), 0);
+}
+)";
+
+class RepairPatches : public testing::Test {
+ protected:
+  // Late, the test fails; with the patch, it waits.
+  void expect_repair(RepairIdiom idiom) {
+    project.build();
+    ASSERT_NE(project.run(true), 0);
+    expect_patched(idiom);
+  }
+
+  void expect_patched(RepairIdiom idiom) {
+    const RepairPatch patch = project.patch(idiom);
+    project.apply(patch);
+    if (HasFatalFailure()) return;
+    project.build();
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(project.run(), 0) << project.read("output.txt") << patch.diff;
+  }
+
+  PatchedProject project;
+};
+
+class PostOfficePatches : public RepairPatches {
+ protected:
+  void SetUp() override {
+    project.write("late.h", late_header);
+    project.source("post_test.cc", post_office);
+    project.libraries = "-lgtest -lgtest_main";
+    project.hand_over();
+    project.fails();
+    project.sleeps();
+    project.request.framework = Framework::gtest;
+    project.request.test = "PostOffice.Delivers_a_letter";
+  }
+};
+
+TEST_F(PostOfficePatches, A_sleep_becomes_a_wait_for_what_the_assertion_reads) {
+  expect_repair(RepairIdiom::poll);
+  EXPECT_THAT(
+      project.read("post_test.cc"),
+      HasSubstr(
+          "  office.send();\n"
+          "  EXPECT_TRUE(EventuallyTrue([&] { return office.delivered() == 1; }));  // sleep\n"
+          "  EXPECT_EQ(office.delivered(), 1);"));
+}
+
+TEST_F(PostOfficePatches, A_hand_over_replaces_the_sleep) {
+  expect_patched(RepairIdiom::hand_over);
+  const std::string patched = project.read("post_test.cc");
+  EXPECT_THAT(patched,
+              HasSubstr("      ++letters_;  // critical\n      UNFLAKE_REACHED(send_done);\n"));
+  EXPECT_THAT(patched, HasSubstr("  office.send();\n  UNFLAKE_AWAIT(send_done, 1);\n  EXPECT_EQ("));
+  EXPECT_THAT(patched,
+              HasSubstr("Delivers_a_letter) {\n  UNFLAKE_SCOPE(send_done);\n  PostOffice"));
+  EXPECT_EQ(project.shell("./program --gtest_repeat=3"), 0) << project.read("output.txt");
+  EXPECT_EQ(project.read("unflake_sync.h"), unflake_sync_header());
+}
+
+TEST_F(PostOfficePatches, Each_patch_says_what_waits_for_what) {
+  const auto patches = project.patches();
+  ASSERT_EQ(patches.size(), 2u) << project.reasons();
+  EXPECT_EQ(patches[0].idiom, RepairIdiom::poll);
+  EXPECT_THAT(patches[0].what,
+              HasSubstr("waits up to 10 s until what post_test.cc:30 asserts is true"));
+  EXPECT_THAT(patches[1].what, HasSubstr("post_test.cc:30 waits until post_test.cc:15 was passed"));
+  EXPECT_THAT(project.why_not, testing::Contains(HasSubstr("join: `carrier_` is not known there")));
+}
+
+TEST_F(RepairPatches, A_thread_is_joined_where_it_must_be_over) {
+  project.write("late.h", late_header);
+  project.source("join_test.cc", R"(#include <cassert>
+#include <thread>
+#include <vector>
+#include "late.h"
+
+static int sum = 0;
+
+static void add() {
+  be_late();
+  sum = 3;  // critical
+}
+
+int main() {
+  std::thread worker(add);  // start
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+  assert(sum == 3);  // barrier // fails
+  looked = true;
+  worker.join();
+}
+)");
+  project.hand_over();
+  project.request.hand_overs[0].critical.thread = "join_test.cc:14#1";
+  project.sleeps();
+  expect_repair(RepairIdiom::join);
+  EXPECT_THAT(project.read("join_test.cc"),
+              HasSubstr("// start\n  worker.join();\n  assert(sum == 3);  // barrier // fails\n"
+                        "  looked = true;\n}"));
+}
+
+TEST_F(RepairPatches, Joins_elsewhere_ask_first) {
+  project.write("late.h", late_header);
+  project.source("member_test.cc", R"(#include <cstdlib>
+#include <thread>
+#include "late.h"
+
+class Job {
+ public:
+  Job() : thread_([this] {
+        be_late();
+        result_ = 7;  // critical
+      }) {}
+  ~Job() {
+    looked = true;
+    thread_.join();
+  }
+  int result() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+    return result_;  // barrier
+  }
+
+ private:
+  std::atomic<int> result_{0};
+  std::thread thread_;
+};
+
+int main() {
+  Job job;
+  if (job.result() != 7) return EXIT_FAILURE;
+}
+)");
+  project.hand_over(1, "Job::Job()::{lambda()#1}::operator()");
+  project.sleeps();
+  expect_repair(RepairIdiom::join);
+  const std::string patched = project.read("member_test.cc");
+  EXPECT_THAT(patched,
+              HasSubstr("    looked = true;\n    if (thread_.joinable()) thread_.join();\n"));
+  EXPECT_THAT(
+      patched,
+      HasSubstr(
+          "  int result() {\n    if (thread_.joinable()) thread_.join();\n    return result_;"));
+}
+
+TEST_F(RepairPatches, A_future_is_waited_for) {
+  project.source("future_test.cc", R"(#include <cassert>
+#include <future>
+static int sum = 0;
+static int add(int x) {
+  sum += x;  // critical
+  return sum;
+}
+int main() {
+  auto added = std::async(std::launch::async, add, 3);
+  assert(sum == 3);  // barrier // fails
+  return added.get() - 3;
+}
+)");
+  project.hand_over();
+  project.request.hand_overs[0].critical.thread = "future_test.cc:9#1";
+  project.apply(project.patch(RepairIdiom::join));
+  EXPECT_THAT(project.read("future_test.cc"), HasSubstr("add, 3);\n  added.wait();\n  assert(sum"));
+}
+
+TEST_F(RepairPatches, Threads_of_a_container_are_joined_as_they_are_later) {
+  project.source("many_test.cc", R"(#include <cassert>
+#include <thread>
+#include <vector>
+static int sum = 0;
+int main() {
+  std::vector<std::thread> workers;
+  for (int i = 0; i < 3; ++i)
+    workers.emplace_back([] {
+      ++sum;  // critical
+    });
+  assert(sum == 3);  // barrier // fails
+  for (auto& worker : workers) {
+    worker.join();
+  }
+}
+)");
+  project.hand_over(1, "operator()");
+  project.apply(project.patch(RepairIdiom::join));
+  EXPECT_THAT(project.read("many_test.cc"),
+              HasSubstr("    });\n  for (auto& worker : workers) {\n    worker.join();\n  }\n  "
+                        "assert(sum == 3);"));
+}
+
+TEST_F(RepairPatches, C_threads_are_joined_too) {
+  project.source("c_test.c", R"(#include <assert.h>
+#include <pthread.h>
+#include <unistd.h>
+static int sum = 0;
+static void *add(void *data) {
+  sum = *(int *)data;  // critical
+  return data;
+}
+int main(void) {
+  pthread_t worker;
+  int three = 3;
+  void *end;
+  if (pthread_create(&worker, NULL, add, &three) != 0) return 1;  // start
+  usleep(20000);  // sleep
+  assert(sum == 3);  // barrier // fails
+  pthread_join(worker, &end);
+  return 0;
+}
+)");
+  project.hand_over();
+  project.sleeps();
+  project.fails();
+  project.request.hand_overs[0].critical.thread = "c_test.c:13#1";
+  const RepairPatch join = project.patch(RepairIdiom::join);
+  const RepairPatch poll = project.patch(RepairIdiom::poll);
+  EXPECT_THAT(poll.diff,
+              HasSubstr("+  for (int tries = 0; tries < 10000 && !(sum == 3); ++tries) {\n"
+                        "+    nanosleep(&(struct timespec){0, 1000000}, NULL);\n+  }  // sleep\n"));
+  project.apply(join);
+  EXPECT_THAT(project.read("c_test.c"),
+              HasSubstr("// start\n  pthread_join(worker, &end);\n  assert(sum == 3);"));
+}
+
+TEST_F(RepairPatches, A_condition_variable_that_is_notified_is_waited_for) {
+  project.write("late.h", late_header);
+  project.source("notify_test.cc", R"(#include <cassert>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include "late.h"
+
+int main() {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ready = false;
+  std::thread worker([&] {
+    be_late();
+    std::lock_guard<std::mutex> lock(mutex);
+    ready = true;  // critical
+    changed.notify_all();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+  assert(ready);  // barrier // fails
+  looked = true;
+  worker.join();
+}
+)");
+  project.hand_over(1, "operator()");
+  project.sleeps();
+  project.fails();
+  expect_repair(RepairIdiom::notify);
+  EXPECT_THAT(project.read("notify_test.cc"),
+              HasSubstr("  });\n  {\n    std::unique_lock<std::mutex> lock(mutex);\n"
+                        "    changed.wait_for(lock, std::chrono::seconds(10), [&] { return ready; "
+                        "});\n  }\n  assert(ready);"));
+}
+
+TEST_F(RepairPatches, A_hand_over_spans_folders_languages_and_headers) {
+  project.write("src/box.h", R"(#ifndef BOX_H
+#define BOX_H
+#include <stddef.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern volatile int box;
+void *fill(void *data);
+#ifdef __cplusplus
+}
+#endif
+#endif
+)");
+  project.source(
+      "src/box.c",
+      "#include \"box.h\"\r\n\r\nvolatile int box;\r\n\r\nvoid *fill(void *data)\r\n{\r\n"
+      "\tif (data != NULL)\r\n\t\tbox = 1;  // critical\r\n\treturn NULL;\r\n}");
+  project.write(
+      "tests/look.h",
+      "#pragma once\n#include \"../src/box.h\"\ninline int look() { return box; }  // barrier\n");
+  project.source("tests/box_test.cc", R"(#include "look.h"
+#include <pthread.h>
+
+static int run() {
+  pthread_t thread;
+  int one = 1;
+  if (pthread_create(&thread, nullptr, fill, &one) != 0) return 2;
+  const int seen = look();
+  pthread_join(thread, nullptr);
+  return seen == 1 ? 0 : 1;
+}
+
+int main() {
+  for (int i = 0; i < 100; ++i) {
+    box = 0;
+    if (const int failed = run()) return failed;
+    if (i == 0) break;
+  }
+}
+)");
+  project.request.sources = {project.folder.file("tests/box_test.cc")};
+  project.hand_over();
+  const RepairPatch patch = project.patch(RepairIdiom::hand_over);
+  project.apply(patch);
+  EXPECT_THAT(project.read("src/box.c"),
+              HasSubstr("#include \"box.h\"\r\n#include \"unflake_sync.h\"\r\n"));
+  EXPECT_THAT(project.read("src/box.c"),
+              HasSubstr("\tif (data != NULL) {\r\n\t\tbox = 1;  // "
+                        "critical\r\n\t\tUNFLAKE_REACHED(fill_done);\r\n\t}\r\n"));
+  EXPECT_THAT(project.read("tests/look.h"), HasSubstr("#include \"../src/unflake_sync.h\"\n"));
+  EXPECT_THAT(project.read("tests/look.h"),
+              HasSubstr("{ UNFLAKE_AWAIT(fill_done, 1); return box; }"));
+  EXPECT_THAT(project.read("tests/box_test.cc"),
+              HasSubstr("int main() {\n  UNFLAKE_SCOPE(fill_done);\n"));
+  project.build();
+  EXPECT_EQ(project.run(), 0) << project.read("output.txt");
+}
+
+TEST_F(RepairPatches, A_fixture_that_does_work_holds_the_scope) {
+  project.source(
+      "fixture_test.cc",
+      R"(#define TEST_F(fixture, name) struct fixture##_##name : fixture { void TestBody(); }; void fixture##_##name::TestBody()
+#define EXPECT_TRUE(x) (void)(x)
+
+class Server {
+ public:
+  void SetUp() { up = true; }  // critical
+  bool up = false;
+};
+
+TEST_F(Server, Answers) {
+  EXPECT_TRUE(up);  // barrier // fails
+}
+)");
+  project.hand_over();
+  project.fails();
+  const RepairPatch patch = project.patch(RepairIdiom::hand_over);
+  EXPECT_THAT(patch.diff, HasSubstr(" class Server {\n+  UNFLAKE_SCOPE(SetUp_done);\n  public:\n"));
+  EXPECT_THAT(patch.cautions, ElementsAre("all tests of Server wait where this one does"));
+}
+
+struct FrameworkCase {
+  const char* name;
+  const char* header;
+  const char* test;
+  const char* wait;
+};
+
+class PollInFramework : public testing::TestWithParam<FrameworkCase> {};
+
+TEST_P(PollInFramework, A_wait_is_a_check_of_the_framework) {
+  PatchedProject project;
+  project.source("framework_test.cc", std::string(GetParam().header) + R"(
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+static std::atomic<int> count{0};
+static std::pair<int, int> both() { return {count, 2}; }
+)" + GetParam().test);
+  project.hand_over();
+  project.fails();
+  project.sleeps();
+  EXPECT_THAT(project.patch(RepairIdiom::poll).diff, HasSubstr(GetParam().wait))
+      << project.reasons();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PollInFramework,
+    testing::Values(
+        FrameworkCase{"doctest", "#include <doctest/doctest.h>", R"(
+TEST_CASE("counts") {
+  std::thread([] { count = 1; }).detach();  // critical
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));  // sleep
+  REQUIRE_EQ(count, 1);  // barrier // fails
+}
+)",
+                      "+  REQUIRE(EventuallyTrue([&] { return count == 1; }));  // sleep"},
+        FrameworkCase{
+            "catch2", "#include <catch2/catch.hpp>", R"(
+TEST_CASE("counts") {
+  std::thread([] { count = 1; }).detach();  // critical
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));  // sleep
+  CHECK((both() == std::pair<int, int>(1, 2)));  // barrier // fails
+}
+)",
+            "+  CHECK(EventuallyTrue([&] { return (both() == std::pair<int, int>(1, 2)); }));"},
+        FrameworkCase{"boost", "#include <boost/test/unit_test.hpp>", R"(
+BOOST_AUTO_TEST_CASE(counts) {
+  std::thread([] { count = 1; }).detach();  // critical
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));  // sleep
+  BOOST_REQUIRE_EQUAL(count.load(), 1);  // barrier // fails
+}
+)",
+                      "+  BOOST_REQUIRE(EventuallyTrue([&] { return count.load() == 1; }));"}),
+    [](const auto& info) { return info.param.name; });
+
+class PollCondition : public RepairPatches {
+ protected:
+  std::string refusal(const std::string& assertion) {
+    project.source("poll_test.cc", R"(#include <cassert>
+#include <future>
+#include <map>
+#include <vector>
+static std::vector<int> values;
+static std::map<int, int> table;
+static const char* word = "";
+static int total = 0;
+static int pop() { const int last = values.back(); values.pop_back(); return last; }
+static int sum() { int all = 0; for (int each : values) all += each; return all; }
+static int counted() { return ++total; }
+int unknown_size();
+static std::future<int> later;
+int main() {
+  values.push_back(1);  // critical
+  )" + assertion + R"(  // barrier // fails
+  (void)pop; (void)sum; (void)counted; (void)word;
+}
+)");
+    project.hand_over();
+    project.fails();
+    const RepairPatch poll = project.patch(RepairIdiom::poll);
+    cautions = poll.cautions;
+    return poll.diff.empty() ? project.error : "";
+  }
+  std::vector<std::string> cautions;
+};
+
+TEST_F(PollCondition, What_only_looks_is_asked_again) {
+  EXPECT_EQ(refusal("assert(values.size() == 1 && values[0] == 1);"), "");
+  EXPECT_EQ(refusal("assert(sum() == 1);"), "");
+  EXPECT_EQ(refusal("assert(std::string(word) == \"a\");"), "");
+}
+
+TEST_F(PollCondition, What_cannot_be_seen_is_offered_with_a_caution) {
+  EXPECT_EQ(refusal("assert(unknown_size() == 1);"), "");
+  EXPECT_THAT(cautions, testing::Contains("unknown_size() is called again and again"));
+}
+
+TEST_F(PollCondition, What_changes_something_is_not) {
+  EXPECT_THAT(refusal("assert(pop() == 1);"), HasSubstr("pop() cannot be called again and again"));
+  EXPECT_THAT(refusal("assert(counted() == 1);"), HasSubstr("changes a variable"));
+  EXPECT_THAT(refusal("assert(++total == 1);"), HasSubstr("changes a variable"));
+  EXPECT_THAT(refusal("assert(later.get() == 1);"), HasSubstr("get() may change something"));
+  EXPECT_THAT(refusal("assert(table[1] == 1);"), HasSubstr("may change something"));
+  EXPECT_THAT(refusal("assert(word == \"a\");"), HasSubstr("addresses of texts"));
+  EXPECT_THAT(refusal("assert(std::string(std::move(word)) == \"\");"), HasSubstr("move"));
+}
+
+TEST_F(RepairPatches, A_bound_of_an_exact_timing_test_is_changed) {
+  project.source("bound_test.cc", R"(#include <chrono>
+#define EXPECT_LT(a, b) (void)((a) < (b))
+using namespace std::chrono_literals;
+void f(std::chrono::milliseconds took) {
+  EXPECT_LT(took, 100ms);  // barrier
+}
+)");
+  project.request.bound = NewBound{project.at("barrier"), "", std::chrono::milliseconds(100),
+                                   std::chrono::milliseconds(750)};
+  const RepairPatch patch = project.patch(RepairIdiom::bound);
+  EXPECT_THAT(patch.diff, HasSubstr("+  EXPECT_LT(took, 750ms);")) << project.reasons();
+  EXPECT_EQ(patch.what, "bound_test.cc:5 allows 750 ms instead of 100 ms");
+}
+
+class RefusedSources : public RepairPatches {
+ protected:
+  void SetUp() override {
+    project.source("a_test.cc",
+                   "int x;\nint main() {\n  x = 1;  // critical\n  return x;  // barrier\n}\n");
+    project.hand_over();
+  }
+  std::string refusal() {
+    EXPECT_EQ(project.patches().size(), 0u);
+    return project.error;
+  }
+};
+
+TEST_F(RefusedSources, Without_a_compilation_database_both_places_are_named) {
+  std::filesystem::remove(project.folder.file("compile_commands.json"));
+  std::filesystem::create_directory(project.folder.file(".git"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("there is no compile_commands.json, without which no patch is written: "
+                        "a_test.cc:4 has to wait for a_test.cc:3"));
+}
+
+TEST_F(RefusedSources, A_source_that_is_newer_than_the_program_is_refused) {
+  project.write("program", "");
+  std::filesystem::last_write_time(
+      project.folder.file("program"),
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  project.request.binary = project.folder.file("program");
+  EXPECT_THAT(refusal(), HasSubstr("the source is newer than the program"));
+}
+
+TEST_F(RefusedSources, A_read_only_source_is_refused) {
+  std::filesystem::permissions(project.folder.file("a_test.cc"),
+                               std::filesystem::perms::owner_read);
+  EXPECT_THAT(refusal(), HasSubstr("the source is read-only"));
+}
+
+TEST_F(RefusedSources, A_generated_source_is_refused) {
+  project.write("build/made.cc", "int x;  // made\n");
+  project.request.build_folder = project.folder.file("build");
+  project.request.hand_overs[0].critical = project.at("made");
+  EXPECT_THAT(refusal(), HasSubstr("the source was generated by the build"));
+}
+
+TEST_F(RefusedSources, A_source_that_is_gone_or_of_somebody_else_is_refused) {
+  TempFolder other;
+  std::ofstream(other.file("b.cc")) << "int y;\n";
+  project.request.hand_overs[0].critical.spot = {other.file("b.cc"), 1, ""};
+  EXPECT_THAT(refusal(), HasSubstr("does not belong to the project"));
+  project.request.hand_overs[0].critical.spot = {"/nowhere/c.cc", 1, ""};
+  EXPECT_THAT(refusal(), HasSubstr("there is no such source file"));
+  project.request.hand_overs[0].critical.spot = {project.folder.file("a_test.cc"), 99, ""};
+  EXPECT_THAT(refusal(), HasSubstr("the file has no line 99"));
+}
+
+}  // namespace
+}  // namespace unflake
