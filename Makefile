@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all ready setup test torture check demo bench eval eval-races eval-balance rank format install clean
+.PHONY: all ready setup test torture check demo bench eval eval-races eval-fixes eval-balance rank format install clean
 .NOTPARALLEL:
 
 all: ready
@@ -50,11 +50,16 @@ bench: all
 eval: rank
 	build/bin/evaluate --append build/eval/orders.md $(EVAL)
 	@$(MAKE) --no-print-directory eval-races
+	@$(MAKE) --no-print-directory eval-fixes
 	@$(MAKE) --no-print-directory eval-balance
 
 eval-races: TARGETS = --target evaluate_races
 eval-races: all
 	build/bin/evaluate_races $(EVAL_RACES)
+
+eval-fixes: TARGETS = --target evaluate_fixes
+eval-fixes: all
+	build/bin/evaluate_fixes $(EVAL_FIXES)
 
 eval-balance: TARGETS = --target unflake timed_zoo evaluate_balance
 eval-balance: all

@@ -14,6 +14,7 @@
 #include "report/trace_text.h"
 #include "suite/program.h"
 #include "trace/code_map.h"
+#include "trace/program_code.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -119,7 +120,8 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
   LocalOptions local;
   local.jobs = options.slots;
   local.grace = config.settings.grace.value_or(local.grace);
-  local.project_code = project_code_ = config.code.rules(project_.root);
+  local.project_code = project_code_ =
+      config.code.rules(options.code_root.empty() ? project_.root : options.code_root);
   functions_ = options.functions;
   functions_.insert(functions_.end(), config.code.functions.begin(), config.code.functions.end());
   auto executor = LocalExecutor::create(local, interrupts_);
@@ -247,12 +249,6 @@ Style style_for(const std::string& choice) {
 
 namespace {
 
-std::string target_of(const Project& project, const Repro& repro, const std::string& other_target) {
-  if (!other_target.empty()) return absolute_path(other_target);
-  if (repro.target_path.empty() || repro.target_path[0] == '/') return repro.target_path;
-  return project.root + "/" + repro.target_path;
-}
-
 Words command_words(const std::string& path, const Repro& repro) {
   Words words;
   words.has_command = true;
@@ -263,11 +259,18 @@ Words command_words(const std::string& path, const Repro& repro) {
 
 }  // namespace
 
+std::string recorded_target(const Project& project, const Repro& repro,
+                            const std::string& other_target) {
+  if (!other_target.empty()) return absolute_path(other_target);
+  if (repro.target_path.empty() || repro.target_path[0] == '/') return repro.target_path;
+  return project.root + "/" + repro.target_path;
+}
+
 // The words are those with which a user would name the test to another command.
 Result<std::unique_ptr<OneTest>> find_recorded_test(const Project& project, const Repro& repro,
                                                     const std::string& other_target,
                                                     OneTestOptions options) {
-  const std::string path = target_of(project, repro, other_target);
+  const std::string path = recorded_target(project, repro, other_target);
   options.target.include_disabled = true;
   options.target.target_name = repro.test.target;
   if (repro.timeout > Duration::zero()) options.timeout = repro.timeout;
@@ -288,6 +291,43 @@ Plan profile_plan(const Repro& repro) {
   plan.system_calls = repro.plan.system_calls;
   plan.groups_off = repro.plan.groups_off;
   return plan;
+}
+
+namespace {
+
+constexpr int most_profile_runs = 5;
+
+}  // namespace
+
+Result<RecordedPlan> find_recorded_plan(OneTest& one, const Repro& repro, const OnTrace& on_trace) {
+  RecordedPlan found;
+  Trace seen;
+  for (int i = 0; i < most_profile_runs; ++i) {
+    const auto result =
+        one.run({profile_plan(repro), {}, "without interventions"}, TrialEnded::Purpose::profile);
+    if (one.stop_signal() != 0) return found;
+    if (!result) return result.error();
+    if (i == 0) {
+      seen = *result->trace;
+      found.code = program_code(seen, one.project_code());
+      if (on_trace) on_trace(*result->trace);
+    }
+    add_names(seen, *result->trace);
+    found.relocation = relocate(repro, seen, found.code);
+    if (found.relocation.is_complete()) break;
+  }
+  Plan& plan = found.relocation.plan;
+  plan.agent = true;
+  plan.calls = plan.stacks = false;
+  plan.extra_functions.clear();  // they would only be counted
+  return found;
+}
+
+std::string gone_from(const Relocation& relocation) {
+  std::vector<std::string> gone;
+  for (const Relocated& note : relocation.notes)
+    if (note.kind == Relocated::Kind::gone) gone.push_back(note.text);
+  return join(gone, "; ");
 }
 
 void InterventionTotals::add(const ExperimentResult& result) {

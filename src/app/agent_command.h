@@ -13,6 +13,7 @@
 #include "model/repro.h"
 #include "report/layout.h"
 #include "report/trace_text.h"
+#include "repro/relocation.h"
 #include "run/local_executor.h"
 #include "search/session/session.h"
 #include "search/trial/trial_runner.h"
@@ -29,7 +30,8 @@ struct OneTestOptions {
   std::vector<std::string> groups, no_groups;
   std::vector<std::string> functions;
   bool system_calls = false;
-  size_t slots = 1;  // runs that may be made at once
+  size_t slots = 1;       // runs that may be made at once
+  std::string code_root;  // of the sources that the program was built from; empty: the project's
 
   void add_to(CommandLine& line);
   // Without what selects the test and its sites: for a command that has these from a file.
@@ -97,6 +99,7 @@ class OneTest {
   Duration timeout() const { return limits_.of(*test_); }
   // Whose entries are sites too.
   const std::vector<std::string>& functions() const { return functions_; }
+  const std::vector<std::shared_ptr<const Test>>& all_tests() const { return all_; }
   const ProjectCodeRules& project_code() const { return project_code_; }
   // One run, with its fixtures set up. When somebody asked to stop it is an error, and
   // stop_signal() says so.
@@ -173,8 +176,24 @@ Result<std::unique_ptr<OneTest>> find_recorded_test(const Project& project, cons
                                                     const std::string& other_target,
                                                     OneTestOptions options);
 
+// Where the executable or build folder is that a repro was recorded with, or `other_target`.
+std::string recorded_target(const Project& project, const Repro& repro,
+                            const std::string& other_target);
+
 // A run without interventions in which everything is recorded that the plan could name.
 Plan profile_plan(const Repro& repro);
+
+// A repro's plan for the program as it is now. Not every run comes to every call, so a few are made
+// before something counts as gone.
+struct RecordedPlan {
+  Relocation relocation;
+  CodeView code;
+};
+using OnTrace = std::function<void(const Trace& first)>;
+Result<RecordedPlan> find_recorded_plan(OneTest& one, const Repro& repro,
+                                        const OnTrace& on_trace = {});
+// What of it is gone, in words.
+std::string gone_from(const Relocation& relocation);
 
 // What the interventions of a plan did in all runs under it. Texts are how they are shown, one for
 // each intervention.

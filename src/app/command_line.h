@@ -23,6 +23,7 @@ enum class ExitCode {
   flaky_only = 3,       // no test always failed, and a test both failed and passed
   unflake_failed = 4,   // unflake or the machine failed, not a test
   only_margin = 5,      // no test to blame: it fails when a machine stands still
+  nothing_shown = 6,    // the runs say neither yes nor no
   signal_offset = 128,  // + the signal that stopped it
 };
 

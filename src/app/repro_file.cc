@@ -91,6 +91,25 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
+// The only one whose failure has a signature that begins like this; empty: there is none, or
+// several.
+std::string with_signature(const Project& project, const std::string& word) {
+  constexpr size_t digits_in_name = 8;
+  if (word.size() < digits_in_name ||
+      !is_signature(word + std::string(16 - std::min<size_t>(16, word.size()), '0')))
+    return "";
+  std::string only;
+  for (const std::string& name : names_in(project.path("repro"))) {
+    const std::string path = project.path("repro/" + name + ending);
+    if (name.find("-" + word.substr(0, digits_in_name)) == std::string::npos) continue;
+    const auto repro = load_repro(path);
+    if (!repro || !repro->signature.starts_with(word)) continue;
+    if (!only.empty()) return "";
+    only = path;
+  }
+  return only;
+}
+
 Error no_such_repro(const Project& project, const std::string& word) {
   const std::vector<std::string> names = names_in(project.path("repro"));
   std::vector<std::string> similar = nearest(word.substr(0, 500), names, 3);
@@ -134,6 +153,7 @@ Result<std::string> find_repro(const Project& project, const std::string& word) 
     for (const std::string& name : {word, word + ending})
       if (const std::string path = project.path("repro/" + name); !word.empty() && exists(path))
         return path;
+  if (const std::string path = with_signature(project, word); !path.empty()) return path;
   return no_such_repro(project, word);
 }
 

@@ -122,6 +122,20 @@ TEST_F(ReproFile, Is_found_by_path_name_or_name_with_its_ending) {
   }
 }
 
+TEST_F(ReproFile, Is_found_by_the_signature_of_its_failure_unless_that_is_ambiguous) {
+  const std::string path =
+      save_repro(project_, repro_of("Server.Accepts", "8c7b35ab158e3e23"))->path;
+  for (const char* word : {"8c7b35ab", "8c7b35ab158e3e23"}) {
+    const auto found = find_repro(project_, word);
+    ASSERT_TRUE(found) << to_string(found.error());
+    EXPECT_EQ(*found, path);
+  }
+  EXPECT_FALSE(find_repro(project_, "8c7b35ab00000000"));
+  EXPECT_FALSE(find_repro(project_, "8c7b"));
+  (void)save_repro(project_, repro_of("Server.Refuses", "8c7b35ab158e3e23"));
+  EXPECT_FALSE(find_repro(project_, "8c7b35ab"));
+}
+
 TEST_F(ReproFile, That_is_not_there_is_an_error_with_the_nearest_names) {
   (void)save_repro(project_, repro_of("Server.Accepts", "8c7b35ab158e3e23"));
   const auto found = find_repro(project_, "server_test_Server.Accept-8c7b35ab");

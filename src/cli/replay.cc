@@ -182,8 +182,6 @@ std::string ReplayResult::json(const std::string& path, const Relocation& reloca
 
 using Purpose = TrialEnded::Purpose;
 
-constexpr int most_profile_runs = 5;
-
 struct ReplayCommand {
   std::string file;
   std::string target;
@@ -258,35 +256,20 @@ class Replay {
     return {};
   }
 
-  // Not every run comes to every call, so a few are made before something counts as gone.
   Result<void> find_sites() {
-    Trace seen;
-    for (int i = 0; i < most_profile_runs; ++i) {
-      const auto result =
-          one_->run({profile_plan(repro_), {}, "without interventions"}, Purpose::profile);
-      if (one_->stop_signal() != 0) return {};
-      if (!result) return result.error();
-      if (i == 0) {
-        seen = *result->trace;
-        code_ = program_code(seen, one_->project_code());
-        code_notes_.add(*result->trace);
-        if (!command_.json) warn(code_notes_.take(), command_.one.colour);
-      }
-      add_names(seen, *result->trace);
-      relocation_ = relocate(repro_, seen, code_);
-      if (relocation_.is_complete()) break;
-    }
-    relocation_.plan.agent = true;
-    relocation_.plan.calls = relocation_.plan.stacks = false;
-    relocation_.plan.extra_functions.clear();  // they would only be counted
+    auto found = find_recorded_plan(*one_, repro_, [this](const Trace& first) {
+      code_notes_.add(first);
+      if (!command_.json) warn(code_notes_.take(), command_.one.colour);
+    });
+    if (!found) return found.error();
+    code_ = std::move(found->code);
+    relocation_ = std::move(found->relocation);
     return {};
   }
 
   Error something_is_gone() const {
-    std::vector<std::string> gone;
-    for (const Relocated& note : relocation_.notes)
-      if (note.kind == Relocated::Kind::gone) gone.push_back(note.text);
-    return usage_error("the plan cannot be used with this program: " + join(gone, "; "), path_,
+    return usage_error("the plan cannot be used with this program: " + gone_from(relocation_),
+                       path_,
                        "where the code was rewritten, look for the failure again with `unflake "
                        "reproduce`");
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/balance_report.h"
+#include "model/proof.h"
 #include "model/repro.h"
 #include "model/site.h"
 #include "stats/intervals.h"
@@ -55,35 +56,6 @@ struct RepairPatch {
   std::string diff;  // `git apply` takes it
   std::vector<std::string> cautions;
   bool is_in_project = true;
-};
-
-// The same runs with a patch and without.
-struct ProofRuns {
-  enum class Kind { under_plan, plain, schedules, busy, one_core, whole_binary };
-  Kind kind = Kind::plain;
-  Count before, after;  // failures as recorded, of runs
-  int other_failures_before = 0, other_failures_after = 0;
-  std::string why_not;  // made; empty: they were
-};
-
-std::string_view to_string(ProofRuns::Kind kind);
-
-// Whether a patch repairs what a repro shows.
-struct Proof {
-  enum class Verdict {
-    repaired,      // the failure that came without it does not come with it, nor another one
-    not_repaired,  // it still comes
-    worse,         // something else fails, hangs or became much slower
-    not_shown,     // it did not come without the patch either: nothing can be said
-    not_built,
-  };
-  Verdict verdict = Verdict::not_shown;
-  std::vector<ProofRuns> runs;
-  double rate_below = 1;  // of failures with the patch, at 95 % confidence, over all kinds of runs
-  std::optional<Interval> overhead;  // run time with the patch / without, plain runs, 95 %
-  double overhead_median = 1;
-  std::vector<std::string> not_covered;  // what these runs cannot say
-  std::string why;                       // of a verdict other than `repaired`
 };
 
 }  // namespace unflake

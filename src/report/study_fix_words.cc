@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/outcome.h"
 #include "report/layout.h"
 #include "report/study_pages.h"
 #include "stats/intervals.h"
@@ -222,6 +223,16 @@ StudyTable reoccurrence_table(const Study& study) {
   return table;
 }
 
+std::string proof_command(const ClaimedFix& fix) {
+  const auto is_hex = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+  };
+  const bool is_commit = fix.commit.size() >= 7 && std::ranges::all_of(fix.commit, is_hex);
+  if (!is_commit || !is_signature(fix.signature)) return "";
+  return fmt::format("unflake prove {0} --rev {1}~..{1}", fix.signature.substr(0, 8),
+                     commit_text(fix.commit));
+}
+
 StudyTable claimed_fix_table(const Study& study) {
   StudyTable table{
       "fixes",
@@ -248,6 +259,14 @@ StudyTable claimed_fix_table(const Study& study) {
       "corrected for all claims of this table (Holm), so that at most 1 table in 20 calls any rate "
       "lower that is not",
       "runs of branches that do not have the fix count as after it, too"};
+  for (const ClaimedFix& fix : study.claimed_fixes) {
+    const std::string command = proof_command(fix);
+    if (fix.verdict == ClaimedFix::Verdict::lower || command.empty()) continue;
+    table.remarks.push_back(
+        "where runs do not tell, a failure that `unflake reproduce` has recorded does, as in `" +
+        command + "`");
+    break;
+  }
   if (study.complete_since)
     table.remarks.push_back(
         fmt::format("runs from before {} were pruned: nothing older is compared",

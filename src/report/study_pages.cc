@@ -276,7 +276,8 @@ Json json_of(const ClaimedFix& fix) {
           {"p", fix.p},
           {"p_corrected", fix.p_corrected},
           {"rate_after", to_string(fix.verdict)},
-          {"more_runs", fix.more_runs ? Json(*fix.more_runs) : Json(nullptr)}};
+          {"more_runs", fix.more_runs ? Json(*fix.more_runs) : Json(nullptr)},
+          {"prove", proof_command(fix)}};
 }
 
 }  // namespace

@@ -48,6 +48,10 @@ std::string study_text(const std::vector<StudyTable>& tables, const std::vector<
 // "|---[==|===]------|" from 0 to 100 %, in `width` columns: range, quartiles and median.
 std::string box_text(const Spread& rates, size_t width);
 
+// The command that asks a recorded failure whether a claimed fix keeps it away; empty when the
+// claim names no commit.
+std::string proof_command(const ClaimedFix& fix);
+
 // One page without anything to load.
 std::string study_html(const std::vector<StudyTable>& tables,
                        const std::vector<std::string>& notes);

@@ -102,6 +102,19 @@ TEST(Study_text, An_empty_study_says_what_is_missing) {
                     HasSubstr("no fix was claimed yet"), HasSubstr("unflake reproduce")));
 }
 
+TEST(Study_text, A_claimed_fix_with_a_commit_names_the_command_that_asks_the_failure_itself) {
+  Study study = empty();
+  study.claimed_fixes = {fix_with(ClaimedFix::Verdict::not_lower, {20, 200}, {18, 190})};
+  study.claimed_fixes[0].signature = "8c7b35ab158e3e23";
+  study.claimed_fixes[0].commit = "5b2c0356e2d1";
+  EXPECT_EQ(proof_command(study.claimed_fixes[0]),
+            "unflake prove 8c7b35ab --rev 5b2c0356e2~..5b2c0356e2");
+  const std::string text = study_text(study_tables(study, {}), {}, Style(false));
+  EXPECT_THAT(text, HasSubstr("unflake prove 8c7b35ab --rev 5b2c0356e2~..5b2c0356e2"));
+  study.claimed_fixes[0].commit = "$(reboot)";
+  EXPECT_EQ(proof_command(study.claimed_fixes[0]), "");
+}
+
 TEST(Study_text, The_box_plot_shows_quartiles_median_and_range) {
   EXPECT_EQ(box_text(spread_of({0, 0.25, 0.5, 0.75, 1}), 21), "|----[====#====]----|");
   EXPECT_EQ(box_text(spread_of({0.5}), 21), "          #");

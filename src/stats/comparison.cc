@@ -99,6 +99,24 @@ std::vector<double> holm(const std::vector<double>& p_values) {
   return raised;
 }
 
+MiddleDifference middle_difference(const std::vector<double>& differences) {
+  if (differences.empty()) return {};
+  std::vector<double> averages;  // of all pairs, each with itself too
+  averages.reserve(differences.size() * (differences.size() + 1) / 2);
+  for (size_t i = 0; i < differences.size(); ++i)
+    for (size_t j = i; j < differences.size(); ++j)
+      averages.push_back((differences[i] + differences[j]) / 2);
+  std::ranges::sort(averages);
+  const auto n = static_cast<double>(differences.size());
+  const double mean = n * (n + 1) / 4, deviation = std::sqrt(n * (n + 1) * (2 * n + 1) / 24);
+  const double rank = std::floor(mean - 1.96 * deviation);
+  const size_t cut = differences.size() < 6 || rank < 0 ? 0 : static_cast<size_t>(rank);
+  const size_t middle = averages.size() / 2;
+  const double estimate =
+      averages.size() % 2 == 1 ? averages[middle] : (averages[middle - 1] + averages[middle]) / 2;
+  return {estimate, {averages[cut], averages[averages.size() - 1 - cut]}};
+}
+
 double sign_test(int64_t ups, int64_t downs) {
   if (ups + downs <= 0) return 1;
   const auto more = static_cast<double>(std::max(ups, downs));

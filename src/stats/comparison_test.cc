@@ -121,5 +121,28 @@ TEST(Comparison, Sees_a_difference_in_either_direction) {
   EXPECT_EQ(fisher_differs(0, 0, 12, 60), 1);
 }
 
+TEST(MiddleDifference, Is_the_median_of_all_averages) {
+  EXPECT_DOUBLE_EQ(middle_difference({1, 2, 3}).estimate, 2);
+  EXPECT_DOUBLE_EQ(middle_difference({0, 10}).estimate, 5);
+  EXPECT_DOUBLE_EQ(middle_difference({}).estimate, 0);
+}
+
+TEST(MiddleDifference, An_outlier_does_not_move_it) {
+  std::vector<double> differences(20, 1.0);
+  differences[0] = 1e6;
+  const MiddleDifference middle = middle_difference(differences);
+  EXPECT_DOUBLE_EQ(middle.estimate, 1);
+  EXPECT_DOUBLE_EQ(middle.interval.low, 1);
+  EXPECT_DOUBLE_EQ(middle.interval.high, 1);
+}
+
+// Wilcoxon's tables for ten values: the ninth of the 55 averages from either end.
+TEST(MiddleDifference, The_interval_is_that_of_signed_ranks) {
+  const MiddleDifference middle = middle_difference({1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  EXPECT_DOUBLE_EQ(middle.estimate, 5.5);
+  EXPECT_DOUBLE_EQ(middle.interval.low, 3);
+  EXPECT_DOUBLE_EQ(middle.interval.high, 8);
+}
+
 }  // namespace
 }  // namespace unflake

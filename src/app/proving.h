@@ -1,0 +1,79 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/agent_command.h"
+#include "model/proof.h"
+#include "rebuild/build_recipe.h"
+#include "rebuild/changed_lines.h"
+#include "rebuild/source_copy.h"
+#include "rebuild/work_folder.h"
+#include "search/repair/proof.h"
+
+namespace unflake {
+
+// What a proof compares, and how.
+struct ProvingOptions {
+  Repro repro;
+  std::string repro_path;
+  std::string patch;     // the diff itself; with revisions, empty
+  std::string name;      // of the patch, for people
+  std::string from, to;  // revisions; empty: the patch against the work tree
+  std::string build_command;
+  std::string target;  // instead of the recorded one
+  BuildLimits build;
+  ProofOptions proof;  // without what the builds tell
+  OneTestOptions one;
+  bool keep = false;
+};
+
+// Builds the program without a change and with it, each in a copy of the sources, and proves
+// whether the change repairs the recorded failure.
+class Proving {
+ public:
+  using Tell = std::function<void(const std::string& line)>;
+  // `events` gets every run and step; `tell` what happens before there are any.
+  Proving(const Project& project, ProvingOptions options, Consumer& events, Tell tell);
+
+  Result<ProofReport> operator()();
+  // The signal that asked unflake to stop; 0: none did.
+  int stop_signal() const;
+
+ private:
+  struct Side {
+    Built built;
+    std::unique_ptr<OneTest> one;
+    RecordedPlan plan;
+  };
+
+  Result<void> copy_sources();
+  Result<void> build_both();
+  Result<void> build(Side& side, const std::string& name, const std::string& what);
+  Result<void> find_tests();
+  Result<std::unique_ptr<OneTest>> find_test(const Side& side);
+  Result<void> find_plan(Side& side, const std::string& what);
+  CheckAfter find_check();
+  ProofSide proof_side(Side& side, int check_line);
+  Result<Proof> prove_all();
+  std::string code_root(const Side& side) const;
+  Proof hollow(Proof::Verdict verdict, std::string why) const;
+
+  const Project project_;
+  ProvingOptions options_;
+  Consumer& events_;
+  const Tell tell_;
+  Interrupts interrupts_;
+  std::unique_ptr<LocalExecutor> launcher_;
+  std::optional<WorkFolder> work_;
+  BuildRecipe recipe_;
+  Sources tree_;
+  LineChanges changes_{""};
+  Side before_, after_;
+  int check_before_ = 0;  // the line of the check that failed, without the patch
+  ProofReport report_;
+};
+
+}  // namespace unflake

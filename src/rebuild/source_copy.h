@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "suite/adapter.h"
+#include "util/result.h"
+
+namespace unflake {
+
+// The sources that a program is built from.
+struct Sources {
+  std::string root;
+  bool is_git = false;  // and has a commit
+  std::string commit;   // that is checked out
+  bool is_dirty = false;
+};
+
+Sources source_tree_of(const std::string& folder, Launcher& launcher);
+
+// The full name of a commit; an error that names the repository when there is no such one.
+Result<std::string> commit_named(const Sources& tree, const std::string& revision,
+                                 Launcher& launcher);
+
+// Up to this much is copied of what git does not know.
+struct CopyLimits {
+  uint64_t files = 200'000;
+  uint64_t bytes = uint64_t{4} << 30;
+};
+
+// Copies the tree as it is, with changes that were not committed and files that git does not
+// ignore; without build folders. Nothing of the tree, its index or its branches is touched: the
+// copy is a repository of its own that borrows the objects of the other.
+Result<void> copy_tree(const Sources& tree, const std::string& to, Launcher& launcher,
+                       const CopyLimits& limits = {});
+
+// The same of a commit, without what was not committed.
+Result<void> copy_commit(const Sources& tree, const std::string& commit, const std::string& to,
+                         Launcher& launcher);
+
+// An error that says where when it does not apply.
+Result<void> apply_patch(const std::string& copy, const std::string& patch, Launcher& launcher);
+
+// What one commit changed against another, as a patch.
+Result<std::string> diff_between(const Sources& tree, const std::string& from,
+                                 const std::string& to, Launcher& launcher);
+
+// It holds what a build made.
+bool is_build_folder(const std::string& folder);
+
+}  // namespace unflake

@@ -1,0 +1,506 @@
+#include "search/repair/proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "search/balance/balance_runs.h"
+#include "search/repair/proof_side.h"
+#include "search/repair/proof_verdict.h"
+#include "search/repair/sampled_schedules.h"
+#include "search/reproduce/hunt.h"
+#include "stats/comparison.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using ProofKind = ProofRuns::Kind;
+using Purpose = TrialEnded::Purpose;
+
+constexpr int enough_before = 20;  // failures without the patch: more say nothing new
+constexpr int runs_of_a_dose = 4;
+constexpr int runs_of_a_check = 3;
+constexpr int vain_runs = 5;             // without a delay that happened
+constexpr Duration least_bought = 50ms;  // of run time
+constexpr Duration longest_search = 30s;
+// As long as nobody waits: whether a check can fail at all.
+constexpr Duration beyond_patience[] = {12s, 40s};
+
+std::string counted_runs(int runs) {
+  return fmt::format("{} run{}", runs, runs == 1 ? "" : "s");
+}
+
+std::string of_runs(const Count& count) {
+  return fmt::format("{} of {}", count.hits, counted_runs(count.runs));
+}
+
+class Prover {
+ public:
+  Prover(ProofSide& before, ProofSide& after, const ProofOptions& options)
+      : options_(options),
+        repro_(options.repro),
+        before_(before, options.budget),
+        after_(after, options.budget),
+        doses_(options.repro) {
+    seen_.changed_check = options.changed_check;
+  }
+
+  Result<Proof> operator()() {
+    using Step = void (Prover::*)();
+    constexpr std::pair<Step, double> steps[] = {
+        {&Prover::under_plan, 0.3}, {&Prover::later, 0.25},       {&Prover::plain, 0.3},
+        {&Prover::check, 0.2},      {&Prover::bought, 0.3},       {&Prover::schedules, 0.5},
+        {&Prover::loads, 0.4},      {&Prover::search_again, 0.5}, {&Prover::whole_binary, 0.9},
+        {&Prover::teeth, 1}};
+    for (const auto& [step, share] : steps) {
+      if (is_over()) break;
+      until_ = spent_ + std::chrono::duration_cast<Duration>((options_.budget - spent_) * share);
+      (this->*step)();
+    }
+    for (const SideRuns* side : {&before_, &after_})
+      if (side->runner.error()) return *side->runner.error();
+    conclude(proof_, seen_, before_, after_);
+    return std::move(proof_);
+  }
+
+ private:
+  bool is_over() const {
+    return is_refuted() || before_.runner.has_ended() || after_.runner.has_ended();
+  }
+  Duration left() const { return until_ - spent_; }
+
+  // The answer is clear.
+  bool is_refuted() const {
+    return seen_.recorded_after > 0 || !seen_.hollow.empty() || after_.skips_alone(before_) ||
+           !after_.new_failure(before_).empty();
+  }
+
+  ProofRuns& begin(ProofKind kind, const std::string& text) {
+    after_.runner.teller().begin(std::string(to_string(kind)));
+    after_.runner.teller().say(text);
+    proof_.runs.push_back({});
+    proof_.runs.back().kind = kind;
+    return proof_.runs.back();
+  }
+
+  // One run, unless its time is over. Without an answer the step is over.
+  std::optional<ExperimentResult> run(SideRuns& side, const Trial& trial, Purpose purpose) {
+    if (left() <= Duration{} || side.runner.has_ended()) return std::nullopt;
+    const Duration began = side.runner.elapsed();
+    auto seen = side.runner.run(trial, purpose, {limit(side, trial), left()});
+    spent_ += side.runner.elapsed() - began;
+    if (!seen) return std::nullopt;
+    if (!has_started(seen->result)) {
+      refused_ = seen->result.process.error;
+      return std::nullopt;
+    }
+    return std::move(seen->result);
+  }
+
+  // A hang is told long before the test's own time-out.
+  Duration limit(const SideRuns& side, const Trial& trial) const {
+    if (side.longest == Duration{}) return options_.timeout;
+    Duration added{};
+    for (const Intervention& what : trial.plan.interventions)
+      if (!changes_time(what)) added += what.duration;
+    const int share = 1 + trial.conditions.competitors + (trial.conditions.one_core ? 1 : 0);
+    return std::min(options_.timeout, (10 * side.longest + 5s) * share + 4 * added);
+  }
+
+  using Enough = std::function<bool()>;
+  // Runs that are all alike, until there are enough; a run in which nothing happened to the test
+  // does not count. Returns how many did nothing.
+  int make(SideRuns& side, const Trial& trial, int most, Purpose purpose, Count& count, int& others,
+           const Enough& enough) {
+    int vain = 0;
+    for (int i = 0; i < most && !enough() && vain < vain_runs; ++i) {
+      const auto result = run(side, trial, purpose);
+      if (!result) return vain;
+      if (!has_fired(trial.plan, *result) && !result->outcome.failed()) {
+        ++vain;
+        continue;
+      }
+      if (ran_into_delays(*result)) continue;
+      take(side, *result, count, others);
+    }
+    return vain;
+  }
+
+  void take(SideRuns& side, const ExperimentResult& result, Count& count, int& others) {
+    const Shown shown = side.judge(result, count_others_);
+    count.add(shown == Shown::recorded);
+    others += shown == Shown::other;
+    if (&side == &after_ && shown == Shown::recorded) {
+      ++seen_.recorded_after;
+      if (seen_.when.empty()) seen_.when = now_;
+    }
+    if (&side == &after_) ++proof_.runs_with_patch;
+  }
+
+  Trial recorded_trial(const SideRuns& side, Duration lateness) const {
+    Trial trial{side.side.plan, repro_.conditions, "the plan that made it fail"};
+    trial.plan.agent = true;
+    trial.plan.calls = doses_.has_delays();  // they tell how late somebody was
+    if (lateness > Duration{}) trial.plan = doses_.with_lateness(trial.plan, lateness);
+    return trial;
+  }
+
+  void under_plan() {
+    ProofRuns& runs = begin(ProofKind::under_plan, "the plan that made it fail");
+    runs.why_not = why_no_plan();
+    if (!runs.why_not.empty()) return;
+    const int most = repro_.is_under_control() ? runs_of_a_check : options_.under_plan;
+    measure_lateness();
+    const Duration lateness = doses_.of_plan();
+    now_ = lateness > Duration{} ? fmt::format("under the plan, {} late", format_duration(lateness))
+                                 : "under the plan";
+    runs.note = lateness > Duration{} ? format_duration(lateness) + " late" : "";
+    count_others_ = doses_.is_near(lateness);
+    make(before_, recorded_trial(before_, lateness), most, Purpose::replay, runs.before,
+         runs.other_failures_before, [&] { return runs.before.hits >= enough_before; });
+    const int vain = make(after_, recorded_trial(after_, lateness), most, Purpose::replay,
+                          runs.after, runs.other_failures_after, [&] { return is_over(); });
+    count_others_ = true;
+    proof_.latest = std::max(proof_.latest, lateness);
+    if (vain >= vain_runs) {
+      runs.why_not = "with the patch no thread comes to where the plan acts";
+      runs.after = {};
+    }
+    if (repro_.is_under_control() && !is_over())
+      runs.note = "its decisions mean something else in a changed program";
+  }
+
+  std::string why_no_plan() const {
+    if (repro_.passes_under_plan) return "under its plan the test passes";
+    if (!before_.side.why_no_plan.empty()) return "without the patch, " + before_.side.why_no_plan;
+    if (!after_.side.why_no_plan.empty()) return "with the patch, " + after_.side.why_no_plan;
+    return "";
+  }
+
+  // By a run as it was recorded: what all delays of a thread come to.
+  void measure_lateness() {
+    if (!doses_.has_delays()) return;
+    for (int i = 0; i < runs_of_a_check && doses_.of_plan() == Duration{}; ++i) {
+      const auto result = run(before_, recorded_trial(before_, {}), Purpose::replay);
+      if (!result) return;
+      if (before_.side.is_recorded(result->outcome)) doses_.learn(lateness_in(*result));
+    }
+  }
+
+  // A longer wait passes for as long as the lateness is shorter than it: others are tried, up to
+  // what a machine that works can be late.
+  void later() {
+    if (doses_.of_plan() == Duration{} || !why_no_plan().empty()) return;
+    ProofRuns& runs = begin(ProofKind::later, "other lateness at the same place");
+    std::vector<std::string> tried;
+    for (const Duration lateness : doses_.others())
+      if (!is_over() && try_dose(runs, lateness, false)) tried.push_back(format_duration(lateness));
+    for (const Duration lateness : doses_.for_every_visit())
+      if (!is_over() && try_dose(runs, lateness, true))
+        tried.push_back(format_duration(lateness) + " at every visit of every such thread");
+    runs.note = join(tried, ", ") + " late";
+    if (tried.empty()) runs.why_not = "there was no time for it, or nothing happened in them";
+  }
+
+  // False: no run was made late. What is later than the bound says nothing.
+  bool try_dose(ProofRuns& runs, Duration lateness, bool everywhere, bool is_bound = true) {
+    Trial trial = recorded_trial(after_, lateness);
+    if (everywhere) trial.plan = at_every_visit(trial.plan);
+    now_ = fmt::format("when a thread is {} late{}", format_duration(lateness),
+                       everywhere ? " at every visit" : "");
+    bool any = false;
+    for (int i = 0; i < runs_of_a_dose && !is_over(); ++i) {
+      const auto result = run(after_, trial, Purpose::dose);
+      if (!result) break;
+      if (!has_fired(trial.plan, *result) || ran_into_delays(*result)) continue;
+      if (is_bound && result->outcome.failed() && lateness_in(*result) > doses_.bound() * 11 / 10)
+        continue;
+      any = true;
+      count_others_ = doses_.is_near(lateness);
+      take(after_, *result, runs.after, runs.other_failures_after);
+      count_others_ = true;
+      proof_.latest = std::max(proof_.latest, lateness);
+    }
+    return any;
+  }
+
+  // In turns, so that both see the same machine.
+  void plain() {
+    ProofRuns& runs = begin(ProofKind::plain, "plain runs");
+    now_ = "in plain runs";
+    const Trial trial{{}, {}, "plain"};
+    std::vector<double> ratios, times_before, times_after;
+    for (int i = 0; i < options_.plain && !is_over(); ++i) {
+      const auto without = run(before_, trial, Purpose::baseline);
+      const auto with = without ? run(after_, trial, Purpose::baseline) : std::nullopt;
+      if (!with) break;
+      take(before_, *without, runs.before, runs.other_failures_before);
+      take(after_, *with, runs.after, runs.other_failures_after);
+      if (without->outcome.kind == OutcomeKind::pass)
+        times_before.push_back(to_ms(without->outcome.duration));
+      if (with->outcome.kind == OutcomeKind::pass)
+        times_after.push_back(to_ms(with->outcome.duration));
+      if (without->outcome.kind == OutcomeKind::pass && with->outcome.kind == OutcomeKind::pass &&
+          times_before.back() > 0 && times_after.back() > 0)
+        ratios.push_back(std::log(times_after.back() / times_before.back()));
+    }
+    proof_.median_before = from_ms(spread_of(times_before).median);
+    proof_.median_after = from_ms(spread_of(times_after).median);
+    measure_overhead(ratios);
+  }
+
+  void measure_overhead(const std::vector<double>& ratios) {
+    if (ratios.empty()) return;
+    const MiddleDifference middle = middle_difference(ratios);
+    proof_.overhead_median = std::exp(middle.estimate);
+    proof_.overhead = Interval{std::exp(middle.interval.low), std::exp(middle.interval.high)};
+  }
+
+  // Whether passing runs still come to the line that failed: by themselves, and where it failed.
+  void check() {
+    if (!before_.side.check) return;
+    const auto reached_before = runs_at_check(before_, {});
+    seen_.check_is_known = reached_before && reached_before->hits > 0;
+    if (!seen_.check_is_known || !after_.side.check) return;  // changed: its teeth are looked at
+    const std::string line = to_string(*after_.side.check);
+    const auto reached = runs_at_check(after_, {});
+    if (!reached)
+      seen_.hollow =
+          fmt::format("the failing check is no longer part of the program: {}", refused_);
+    else if (reached->runs > 0 && reached->hits == 0)
+      seen_.hollow = fmt::format(
+          "the failing check is no longer reached: nobody comes to {} in {} with the patch", line,
+          counted_runs(reached->runs));
+    if (is_over() || !why_no_plan().empty() || repro_.is_under_control()) return;
+    const auto under_plan = runs_at_check(after_, recorded_trial(after_, doses_.of_plan()));
+    if (under_plan && under_plan->runs > 0 && under_plan->hits == 0)
+      seen_.hollow = fmt::format(
+          "the failing check is no longer reached where it failed: under the plan the test passes, "
+          "and nobody comes to {}",
+          line);
+  }
+
+  // Of runs that passed. Nothing: the line has no code.
+  std::optional<Count> runs_at_check(SideRuns& side, Trial trial) {
+    trial.why = "whether the check is reached";
+    trial.plan.agent = true;
+    const size_t number = trial.plan.interventions.size();
+    Intervention watch;
+    watch.site = *side.side.check;
+    watch.action = Intervention::Action::watch;
+    trial.plan.interventions.push_back(watch);
+    Count reached;
+    refused_.clear();
+    for (int i = 0; i < 2 * runs_of_a_check && reached.runs < runs_of_a_check; ++i) {
+      const auto result = run(side, trial, Purpose::look);
+      if (!result && !refused_.empty()) return std::nullopt;
+      if (!result) break;
+      if (result->outcome.kind != OutcomeKind::pass || !result->trace) continue;
+      if (!has_fired(trial.plan, *result)) continue;
+      const auto& states = result->trace->interventions;
+      reached.add(number < states.size() && states[number].visits > 0);
+    }
+    return reached;
+  }
+
+  // Whoever sleeps longer has bought time with time, and fails again when somebody is later by as
+  // much: that is the same test with another margin.
+  void bought() {
+    const Duration added = proof_.median_after - proof_.median_before;
+    if (added < least_bought || doses_.of_plan() == Duration{} || !why_no_plan().empty()) return;
+    const Duration lateness = doses_.needed() + added * 5 / 4 + least_bought;
+    if (lateness <= doses_.bound()) return;  // it was tried
+    ProofRuns& runs = begin(ProofKind::later, "as late as the patch has made the test longer");
+    try_dose(runs, lateness, false, false);
+    runs.note = fmt::format("{} late: the patch makes the test {} longer",
+                            format_duration(lateness), format_duration(added));
+  }
+
+  SampledSchedules::Options schedule_options(Duration latest, int most) const {
+    SampledSchedules::Options options;
+    options.most = most;
+    options.budget = left();
+    options.timeout = limit(after_, {});
+    options.latest = latest;
+    options.seed = options_.seed;
+    return options;
+  }
+
+  Plan quiet_plan() const {
+    Plan plan;
+    plan.agent = true;
+    plan.groups_off = repro_.plan.groups_off;
+    plan.system_calls = repro_.plan.system_calls;
+    return plan;
+  }
+
+  void schedules() {
+    ProofRuns& runs = begin(ProofKind::schedules, "sampled schedules of its threads");
+    now_ = "under sampled schedules";
+    const Duration whole = left();
+    sample(
+        before_, runs.before, runs.other_failures_before, runs,
+        [&] { return runs.before.hits >= enough_before; }, whole / 3);
+    if (!runs.why_not.empty()) return;
+    const int too_late = sample(
+        after_, runs.after, runs.other_failures_after, runs, [&] { return is_over(); }, left());
+    runs.note = fmt::format("threads up to {} late", format_duration(doses_.bound()));
+    if (too_late > 0)
+      runs.note += fmt::format("; {} failed with the patch only because more time than that passed",
+                               too_late);
+    proof_.latest = std::max(proof_.latest, doses_.bound());
+  }
+
+  int sample(SideRuns& side, Count& count, int& others, ProofRuns& runs, const Enough& enough,
+             Duration time) {
+    auto options = schedule_options(doses_.bound(), options_.schedules);
+    options.budget = time;
+    const Duration began = side.runner.elapsed();
+    SampledSchedules sampled(side.runner, quiet_plan(), options);
+    sampled([&](const ExperimentResult& result) {
+      take(side, result, count, others);
+      return enough();
+    });
+    spent_ += side.runner.elapsed() - began;
+    if (count.runs == 0)
+      runs.why_not = sampled.why_not().empty() ? "there was no time for it" : sampled.why_not();
+    if (!sampled.not_repeatable().empty()) seen_.not_repeatable = sampled.not_repeatable();
+    return sampled.too_late();
+  }
+
+  void loads() {
+    for (const auto& [kind, load] : {std::pair{ProofKind::busy, LoadLevel::busy},
+                                     std::pair{ProofKind::one_core, LoadLevel::one_core}}) {
+      if (is_over()) return;
+      ProofRuns& runs = begin(kind, "while processors are scarce");
+      now_ = fmt::format("on {}", kind == ProofKind::busy ? "a busy machine" : "one core");
+      const Trial trial{{}, conditions_for(load, options_.cores), "scarce processors"};
+      for (int i = 0; i < options_.loaded && !is_over(); ++i) {
+        const auto without = run(before_, trial, Purpose::baseline);
+        const auto with = without ? run(after_, trial, Purpose::baseline) : std::nullopt;
+        if (!with) break;
+        take(before_, *without, runs.before, runs.other_failures_before);
+        take(after_, *with, runs.after, runs.other_failures_after);
+      }
+      if (runs.after.runs == 0) runs.why_not = "there was no time for it";
+    }
+  }
+
+  // The patch may have moved what the plan acts on, so the failure is looked for anew. Without the
+  // patch only where nothing else has shown that it can be found at all.
+  void search_again() {
+    ProofRuns& runs = begin(ProofKind::search, "a new search for the failure");
+    const Duration time = std::min<Duration>(left() / 2, longest_search);
+    if (!is_shown(proof_) && !is_found(before_, time, runs.before).empty())
+      runs.note = "without the patch it is found anew";
+    const std::string found = is_found(after_, time, runs.after);
+    if (found.empty()) return;
+    ++seen_.recorded_after;
+    seen_.when = "under another plan, which a new search has found: " + found;
+  }
+
+  // The plan under which it fails, in words; empty: none was found.
+  std::string is_found(SideRuns& side, Duration time, Count& count) {
+    HuntOptions options;
+    if (&side == &before_)
+      options.wanted.failure = repro_.failure;
+    else if (options_.changed_check.empty())
+      options.wanted.failure = options_.wanted;
+    options.budget = time;
+    options.timeout = limit(side, {});
+    options.seed = options_.seed;
+    options.groups_off = repro_.plan.groups_off;
+    options.system_calls = repro_.plan.system_calls;
+    const Duration began = side.side.executor.elapsed();
+    const auto found = search_anew(side.side, options, doses_.bound());
+    spent_ += side.side.executor.elapsed() - began;
+    count.add(found.has_value());
+    if (!found) return "";
+    return fmt::format("{} ({} with it)", to_string(found->trial.plan, found->trial.conditions),
+                       of_runs(found->with_plan));
+  }
+
+  void whole_binary() {
+    ProofRuns& runs = begin(ProofKind::whole_binary, "all tests of the program");
+    for (const SideRuns* side : {&before_, &after_})
+      if (!side->side.whole) runs.why_not = side->side.why_not_whole;
+    if (!runs.why_not.empty()) return;
+    std::set<std::string> new_ones = fail_with_patch_only(runs);
+    if (new_ones.empty() || is_over()) return;
+    ProofRuns again;
+    std::erase_if(new_ones, [still = fail_with_patch_only(again)](const std::string& name) {
+      return !still.contains(name);
+    });
+    if (!new_ones.empty())
+      seen_.others_fail = fmt::format("other tests of the program fail with the patch, twice: {}",
+                                      join({new_ones.begin(), new_ones.end()}, ", "));
+  }
+
+  std::set<std::string> fail_with_patch_only(ProofRuns& runs) {
+    const WholeRun without = run_whole(before_, runs.before, runs.other_failures_before);
+    WholeRun with = run_whole(after_, runs.after, runs.other_failures_after);
+    if (!without.has_ended || !with.has_ended) {
+      runs.why_not = "it did not end in time";
+      return {};
+    }
+    for (const std::string& name : without.others) with.others.erase(name);
+    return with.others;
+  }
+
+  WholeRun run_whole(SideRuns& side, Count& count, int& others) {
+    const Duration began = side.side.executor.elapsed();
+    const WholeRun seen = run_whole_program(side.side, std::min(options_.timeout, left()));
+    spent_ += side.side.executor.elapsed() - began;
+    if (seen.has_ended) count.add(seen.recorded_failed);
+    others = static_cast<int>(seen.others.size());
+    return seen;
+  }
+
+  // A check that was rewritten may have been weakened. It has teeth when it fails once somebody is
+  // later than anybody is patient.
+  void teeth() {
+    if (options_.changed_check.empty()) return;
+    after_.runner.teller().say("whether the changed check can still fail");
+    seen_.has_teeth = false;
+    SampledSchedules sampled(after_.runner, quiet_plan(),
+                             schedule_options(beyond_patience[1], 200));
+    sampled([&](const ExperimentResult& result) {
+      seen_.has_teeth = seen_.has_teeth || is_failed_check(result.outcome);
+      return seen_.has_teeth;
+    });
+    if (doses_.of_plan() == Duration{} || !why_no_plan().empty()) return;
+    for (const Duration lateness : beyond_patience) {
+      if (seen_.has_teeth) return;
+      const auto result = run(after_, recorded_trial(after_, lateness), Purpose::look);
+      seen_.has_teeth = result && is_failed_check(result->outcome);
+    }
+  }
+
+  static bool is_failed_check(const Outcome& outcome) {
+    return outcome.failed() && outcome.kind != OutcomeKind::timeout;
+  }
+
+  const ProofOptions& options_;
+  const Repro& repro_;
+  SideRuns before_, after_;
+  Doses doses_;
+  Proof proof_;
+  Duration spent_{}, until_{};
+  bool count_others_ = true;
+  std::string now_;  // what is being tried
+  std::string refused_;
+  Evidence seen_;
+};
+
+}  // namespace
+
+Result<Proof> prove(ProofSide& before, ProofSide& after, const ProofOptions& options) {
+  return Prover(before, after, options)();
+}
+
+}  // namespace unflake
