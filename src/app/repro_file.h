@@ -1,10 +1,14 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/project.h"
+#include "model/repair.h"
 #include "model/repro.h"
+#include "repro/relocation.h"
 #include "store/store.h"
 #include "suite/adapter.h"
 
@@ -39,6 +43,11 @@ struct FoundRepro {
   Repro repro;
 };
 Result<FoundRepro> find_named_repro(const std::string& word);
+
+// The same for the files of `unflake repair` in `.unflake/fixes/`; one of the same test and
+// signature is replaced.
+Result<std::string> save_fix(const Project& project, const Fix& fix);
+Result<Fix> load_fix(const Project& project, const std::string& word);
 
 // Those in `.unflake/repro/`; files that cannot be read are left out.
 std::vector<Repro> load_all_repros(const Project& project);
