@@ -5,8 +5,8 @@
 #include "app/listeners.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "cli/reproduction.h"
 #include "cli/reproduce_parts.h"
+#include "cli/reproduction.h"
 #include "explain/explanation.h"
 #include "report/repair_text.h"
 #include "report/search_text.h"
@@ -214,7 +214,8 @@ class Repairing {
     report_.test = one_->test().id;
     report_.method = command_.method;
     if (!repro_) {
-      report_.notes.push_back("the failure did not come: `unflake reproduce` says what was covered");
+      report_.notes.push_back(
+          "the failure did not come: `unflake reproduce` says what was covered");
       return {};
     }
     report_.signature = repro_->signature;

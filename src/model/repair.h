@@ -86,8 +86,8 @@ struct RepairReport {
   std::vector<DroppedRepair> dropped;
   std::optional<GuessedWait> wait;
   std::optional<ExactTiming> exact_timing;
-  std::string deadlock;       // a cycle of locks, in words: a defect of the product
-  std::string stop_gap;       // a delay under which it passes, as a last resort
+  std::string deadlock;  // a cycle of locks, in words: a defect of the product
+  std::string stop_gap;  // a delay under which it passes, as a last resort
   std::vector<std::string> notes;
   int runs = 0;
   Duration elapsed{};

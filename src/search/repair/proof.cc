@@ -494,7 +494,7 @@ class Prover {
   bool count_others_ = true;
   std::string now_;  // what is being tried
   std::string refused_;
-  Evidence seen_;
+  ProofEvidence seen_;
 };
 
 }  // namespace

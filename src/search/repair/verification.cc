@@ -16,10 +16,6 @@ constexpr Duration lateness_in_schedules = 100ms;
 constexpr double slower_by = 1.2;  // times the median
 constexpr double slower_by_ms = 10;
 
-double to_ms(Duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
-
 // By more than what runs differ anyway.
 bool is_slower(const Spread& with, const Spread& without) {
   return with.count > 0 && without.count > 0 && with.lower_quartile > without.upper_quartile &&
@@ -137,9 +133,9 @@ void Verification::run_plain(const std::vector<HandOverPoints>& order, Verdict& 
   verdict.runs.time_with = spread_of(times_with);
   verdict.runs.time_without = spread_of(times_without);
   if (is_slower(verdict.runs.time_with, verdict.runs.time_without))
-    verdict.objection = fmt::format("it makes the test slower: {:.0f} ms instead of {:.0f} ms",
-                                    verdict.runs.time_with.median,
-                                    verdict.runs.time_without.median);
+    verdict.objection =
+        fmt::format("it makes the test slower: {:.0f} ms instead of {:.0f} ms",
+                    verdict.runs.time_with.median, verdict.runs.time_without.median);
 }
 
 void Verification::run_schedules(const std::vector<HandOverPoints>& order, Verdict& verdict) {
