@@ -21,7 +21,8 @@ struct ProofEvidence {
 // Whether the failure comes without the patch, and less often with it.
 bool is_shown(const Proof& proof);
 
-// Sets the verdict and what it is not about.
-void conclude(Proof& proof, const ProofEvidence& seen, const SideRuns& before, const SideRuns& after);
+// Sets the verdict and, unless the patch was refuted, what it is not about.
+void conclude(Proof& proof, const ProofEvidence& seen, const SideRuns& before,
+              const SideRuns& after);
 
 }  // namespace unflake

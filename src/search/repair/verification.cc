@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "search/balance/balance_runs.h"
 #include "search/schedule/portfolio.h"
 #include "search/schedule/schedule_runs.h"
 #include "util/text.h"
