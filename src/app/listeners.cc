@@ -43,6 +43,10 @@ void add_options(CommandLine& line, RunCommand& run) {
   run.target.add_to(line);
   line.flag("--include-disabled", run.target.include_disabled,
             "also run disabled and hidden tests");
+  line.option("--enforce", run.enforced,
+              "keep the order of this file of `unflake repair`; such runs are trials; may be repeated")
+      .takes("FIX")
+      .one_at_a_time();
   line.flag("--rerun-failed", run.rerun_failed,
             "only the tests that failed in the last session, of TARGET when there is one");
   line.option("-n,--repeat", run.repeat, "runs of each test [1]").between(1, 1'000'000'000);

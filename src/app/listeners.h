@@ -37,6 +37,7 @@ struct RunCommand {
 
   bool ci = false, quarantine_new = false;
   std::string changed_since;
+  std::vector<std::string> enforced;  // files of `unflake repair`
   std::optional<int> changed_runs;
   QuarantineOptions quarantine;
 };

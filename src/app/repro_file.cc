@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "repro/fix_json.h"
 #include "repro/repro_json.h"
 #include "util/files.h"
 #include "util/paths.h"
@@ -31,6 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t longest_name = 120;
 constexpr const char* ending = ".json";
+constexpr int most_locating_runs = 5;
 
 // A name without special meaning to any shell, file system or archive.
 std::string safe_name(const TestId& test) {
@@ -50,19 +52,19 @@ bool exists(const std::string& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-bool is_of(const std::string& path, const Repro& repro) {
-  const auto known = load_repro(path);
-  return known && known->test == repro.test && known->signature == repro.signature;
+bool are_of_one_failure(const Repro& known, const Repro& repro) {
+  return known.test == repro.test && known.signature == repro.signature;
 }
 
 // Different tests can have the same safe name, and signatures the same first digits.
-std::string path_for(const std::string& folder, const Repro& repro) {
+template <class IsOf>
+std::string path_for(const std::string& folder, const Repro& repro, IsOf is_of) {
   const std::string name = safe_name(repro.test);
   const auto path = [&](const std::string& rest) {
     return folder + "/" + name + "-" + rest + ending;
   };
   std::string chosen = path(repro.signature.substr(0, 8));
-  for (int number = 1; exists(chosen) && !is_of(chosen, repro); ++number)
+  for (int number = 1; exists(chosen) && !is_of(chosen); ++number)
     chosen = path(number == 1 ? repro.signature : fmt::format("{}-{}", repro.signature, number));
   return chosen;
 }
@@ -78,8 +80,31 @@ bool says_more(const Repro& known, const Repro& repro) {
 }
 
 Error cannot_read(const std::string& path, int error) {
-  return usage_error(fmt::format("cannot read the repro file: {}", std::strerror(error)),
-                     printable(path), "name a file that `unflake reproduce` has written");
+  return usage_error(fmt::format("cannot read the file: {}", std::strerror(error)), printable(path),
+                     "name a file that unflake has written");
+}
+
+// No more of it than a file of ours may have, and a byte by which it shows.
+Result<std::string> bounded_text(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return cannot_read(path, errno);
+  std::string text(largest_repro + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot_read(path, errno);
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  text.resize(size);
+  return text;
+}
+
+Result<Fix> read_fix(const std::string& path) {
+  const auto text = bounded_text(path);
+  if (!text) return text.error();
+  return parse_fix(*text, printable(path));
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -126,7 +151,10 @@ Error no_such_repro(const Project& project, const std::string& word) {
 
 Result<SavedRepro> save_repro(const Project& project, const Repro& repro) {
   make_folder(project);
-  const std::string path = path_for(project.path("repro"), repro);
+  const std::string path = path_for(project.path("repro"), repro, [&](const std::string& other) {
+    const auto known = load_repro(other);
+    return known && are_of_one_failure(*known, repro);
+  });
   if (const auto known = load_repro(path); known && says_more(*known, repro))
     return SavedRepro{path, true};
   if (const auto ready = prepare_output_file(path); !ready) return ready.error();
@@ -158,19 +186,64 @@ Result<std::string> find_repro(const Project& project, const std::string& word) 
 }
 
 Result<Repro> load_repro(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return cannot_read(path, errno);
-  std::string text(largest_repro + 1, '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t got = ::read(file.get(), text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return cannot_read(path, errno);
-    if (got == 0) break;
-    size += static_cast<size_t>(got);
+  const auto text = bounded_text(path);
+  if (!text) return text.error();
+  return parse_repro(*text, printable(path));
+}
+
+Result<std::string> save_fix(const Project& project, const Fix& fix) {
+  make_folder(project);
+  const std::string path =
+      path_for(project.path("fixes"), fix.repro, [&](const std::string& other) {
+        const auto known = read_fix(other);
+        return known && are_of_one_failure(known->repro, fix.repro);
+      });
+  if (const auto ready = prepare_output_file(path); !ready) return ready.error();
+  if (const auto written = replace_file(path, fix_json(fix)); !written) return written.error();
+  return path;
+}
+
+Result<Fix> load_fix(const Project& project, const std::string& word) {
+  if (word.find('/') == std::string::npos && !exists(word))
+    for (const std::string& name : {word, word + ending})
+      if (const std::string path = project.path("fixes/" + name); !word.empty() && exists(path))
+        return read_fix(path);
+  return read_fix(word);
+}
+
+Result<LocatedPlan> locate_plan(const Repro& repro, const ProjectCodeRules& rules,
+                                const MakeRun& make_run) {
+  LocatedPlan located;
+  Plan plan;
+  plan.agent = plan.calls = plan.stacks = true;  // the names of sites come from stacks
+  plan.system_calls = repro.plan.system_calls;
+  plan.groups_off = repro.plan.groups_off;
+  for (int i = 0; i < most_locating_runs; ++i) {
+    const auto result = make_run(plan);
+    if (!result) return result.error();
+    if (!result->trace) return usage_error(result->process.error);
+    if (i == 0) {
+      located.seen = *result->trace;
+      located.code = program_code(located.seen, rules);
+    }
+    add_names(located.seen, *result->trace);
+    located.relocation = relocate(repro, located.seen, located.code);
+    if (located.relocation.is_complete()) break;
   }
-  text.resize(size);
-  return parse_repro(text, printable(path));
+  located.relocation.plan.agent = true;
+  located.relocation.plan.calls = located.relocation.plan.stacks = false;
+  located.relocation.plan.extra_functions.clear();  // they would only be counted
+  return located;
+}
+
+std::optional<Error> why_plan_is_gone(const LocatedPlan& located, const std::string& path) {
+  if (located.relocation.is_complete()) return std::nullopt;
+  std::vector<std::string> gone;
+  for (const Relocated& note : located.relocation.notes)
+    if (note.kind == Relocated::Kind::gone) gone.push_back(note.text);
+  return usage_error("the plan cannot be used with this program: " + join(gone, "; "), path,
+                     "where the code was rewritten, look for the failure again with `unflake "
+                     "reproduce`");
 }
 
 Result<FoundRepro> find_named_repro(const std::string& word) {

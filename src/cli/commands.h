@@ -28,6 +28,7 @@ int races_command(const Words& words);
 int replay_command(const Words& words);
 int explain_command(const Words& words);
 int prove_command(const Words& words);
+int repair_command(const Words& words);
 int balance_command(const Words& words);
 int doctor_command(const Words& words);
 

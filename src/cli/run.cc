@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "app/enforcement.h"
 #include "app/gatekeeper.h"
 #include "app/listeners.h"
 #include "app/project.h"
@@ -44,6 +45,7 @@ constexpr const char* help =
   unflake run --rerun-failed                       what failed in the last session
   unflake run build --retries 2 --junit out.xml    a CTest build folder, failures tried again
   unflake run -- ./script.sh --fast                any command; its exit status decides
+  unflake run ./server_test Server.Accepts --enforce FIX    with the order that `unflake repair` found
   unflake run build --ci --changed-since origin/main    the gate of a build; see docs/guide.md
 
 Exit code 0: all passed; 1: a test failed in all of its runs; 2: bad usage; 3: nothing failed for
@@ -114,6 +116,9 @@ class RunSession {
   Result<int> operator()() {
     if (run_.quiet && run_.verbose)
       return usage_error("--quiet and --verbose cannot be used together");
+    if (!run_.enforced.empty() && run_.ci)
+      return usage_error("--enforce is not for a build's gate", "--enforce",
+                         "leave out --ci: a gate judges tests as they are");
     if (run_.quarantine_new && !run_.ci)
       return usage_error("--quarantine-new needs --ci", "", "add --ci");
     if (!run_.changed_since.empty() && (run_.duration || run_.until_fail))
@@ -233,14 +238,25 @@ class RunSession {
                                     : Result<Quarantine>(Quarantine());
     if (!quarantine) return quarantine.error();
     if (run_.quarantine_new) make_folder(project_);
+    Enforcement enforcement;
+    for (const std::string& file : run_.enforced)
+      if (auto added = enforcement.add(project_, file, config_.code.rules(project_.root), plan,
+                                       executor);
+          !added)
+        return added.error();
+    for (const Note& note : enforcement.before()) notes_.push_back(note);
     Listeners listeners;
     auto opened = listeners.open(run_, flaky_result(), store_for_recorder(), executor, interrupts_);
     if (!opened) return opened.error();
+    listeners.stream().add(enforcement);
     const SessionPolicy policy = policy_of(run_, config_, can_be_live(terminal_of(run_)));
     SessionStarted started = session_started(tests, plan, policy, executor);
     started.why_repeated = *repeated;
-    if (!run_.ci)
-      return finish(run_all(tests, plan, policy, executor, listeners.stream(), started), listeners);
+    if (!run_.ci) {
+      auto ended = run_all(tests, plan, policy, executor, listeners.stream(), started);
+      for (const Note& note : enforcement.after()) listeners.stream().emit(note);
+      return finish(ended, listeners);
+    }
     EventStream gated;
     Gatekeeper gatekeeper(Gate(*quarantine, day_of(started.at)), gate_options(tests, started.at),
                           store_.get(), listeners.stream());

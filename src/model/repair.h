@@ -9,6 +9,7 @@
 #include "model/proof.h"
 #include "model/repro.h"
 #include "model/site.h"
+#include "stats/distribution.h"
 #include "stats/intervals.h"
 
 // What a repair is, from the order that a search has shown to be enough to the patch that was
@@ -29,11 +30,76 @@ struct HandOver {
   uint64_t count = 1;
 };
 
+// What runs with hand-overs enforced have shown: the order was kept in the running binary, and no
+// source was touched.
+struct EnforcedRuns {
+  Count under_plan;  // failures, of runs under what makes the test fail
+  Count late_after;  // the same, with the thread late as soon as the critical point is passed
+  Count plain;       // and when nobody is late
+  Count schedules;   // that were sampled
+  std::string why_no_schedules;      // empty: they were made
+  uint64_t waits = 0;                // of all holds in all of these runs
+  Duration longest_wait{};           // of the runs under the plan, on average
+  Spread time_with, time_without{};  // of plain runs, in ms
+};
+
+// Hand-overs under which the failure did not come again; several when several threads came late.
+struct EnforcedRepair {
+  std::vector<HandOver> hand_overs;
+  Plan plan;  // watches and holds
+  EnforcedRuns runs;
+  bool is_in_project = true;
+};
+
+// What was tried and is no repair.
+struct DroppedRepair {
+  std::vector<HandOver> hand_overs;
+  std::string why;
+};
+
 // A sleep or a timed wait that was all that kept the two in order.
 struct GuessedWait {
   RepairPlace place;
   Duration asked{};
   bool is_sleep = false;
+};
+
+// A test of how long something takes: no order repairs it, a larger bound does.
+struct ExactTiming {
+  std::vector<std::string> evidence;
+  Duration passes{}, fails{};  // how late the test may be, and how late it may not
+  int measured = 0;            // runs without any delay, and how long they took to the check
+  Duration median{}, longest{}, at_tolerance{};
+  std::optional<RepairPlace> constant;  // the call that gets the time; none was seen
+  Duration asked{};                     // there
+  std::optional<Duration> proposed;     // instead
+};
+
+// All that a search for a repair has found in the running binary.
+struct RepairReport {
+  TestId test;
+  std::string signature;
+  Failure failure;
+  std::string method;  // "short cut" or "flakesync"
+  std::string failing_plan;
+  std::vector<EnforcedRepair> repairs;  // best first
+  std::vector<DroppedRepair> dropped;
+  std::optional<GuessedWait> wait;
+  std::optional<ExactTiming> exact_timing;
+  std::string deadlock;       // a cycle of locks, in words: a defect of the product
+  std::string stop_gap;       // a delay under which it passes, as a last resort
+  std::vector<std::string> notes;
+  int runs = 0;
+  Duration elapsed{};
+  bool interrupted = false, out_of_budget = false;
+};
+
+// A repair as a file keeps it: `unflake run --enforce` takes it.
+struct Fix {
+  // The failure that it prevents. Its plan has the holds, and the test passes under it.
+  Repro repro;
+  std::vector<HandOver> hand_overs;
+  EnforcedRuns runs;
 };
 
 // How a patch makes one thread wait for another, the one that a maintainer likes best first.

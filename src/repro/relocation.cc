@@ -7,6 +7,7 @@
 #include <set>
 
 #include "repro/repro_json.h"
+#include "trace/lowering.h"
 #include "util/paths.h"
 #include "util/text.h"
 
@@ -186,7 +187,8 @@ class Relocator {
   void move_site(SiteName& site, SiteContext context) {
     const bool is_entry = site.api.empty() && site.file.empty() && site.offset == 0;
     if (context.function.empty()) context.function = site.function;
-    if (is_entry && (site.function == "exit" || has_function(site, context))) return;
+    const bool is_end = site.function == "exit" || site == end_of_thread();
+    if (is_entry && (is_end || has_function(site, context))) return;
     const std::string from = to_string(site);
     const SiteInSource was{site, context};
     const std::vector<SiteInSource> candidates = places_.like(site, context);

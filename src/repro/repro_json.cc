@@ -303,7 +303,9 @@ Json plan_json(const Repro& repro) {
   return json;
 }
 
-Json to_json(const Count& count) {
+}  // namespace
+
+nlohmann::ordered_json to_json(const Count& count) {
   Json json = {{"failures", count.hits}, {"runs", count.runs}};
   if (count.runs <= 0) return json;
   const Interval interval = count.interval();
@@ -311,6 +313,8 @@ Json to_json(const Count& count) {
   json["interval_95"] = {interval.low, interval.high};
   return json;
 }
+
+namespace {
 
 Json measured(const Repro& repro) {
   Json json = {{"with_plan", to_json(repro.with_plan)},
@@ -354,6 +358,10 @@ std::string thread_text(const Intervention& intervention) {
 }
 
 std::string repro_json(const Repro& repro) {
+  return json_text(repro_document(repro), 1) + "\n";
+}
+
+nlohmann::ordered_json repro_document(const Repro& repro) {
   Json json = {{"format", repro_format},
                {"test",
                 {{"target", text_to_json(repro.test.target)},
@@ -371,7 +379,7 @@ std::string repro_json(const Repro& repro) {
   json["passes_under_plan"] = repro.passes_under_plan;
   json["measured"] = measured(repro);
   json["found"] = found(repro);
-  return json_text(json, 1) + "\n";
+  return json;
 }
 
 }  // namespace unflake

@@ -65,6 +65,21 @@ std::string repro_json(const Repro& repro);
 // The file may come from anybody. An error says what is wrong, at which member, and what to do.
 Result<Repro> parse_repro(std::string_view text, const std::string& path_for_errors);
 
+// For files that hold a repro among other things.
+nlohmann::ordered_json repro_document(const Repro& repro);
+Repro repro_in(const JsonField& field);
+nlohmann::ordered_json to_json(const Count& count);
+Count count_in(const JsonField& field);
+SiteName site_in(const JsonField& field, const SiteContext& context = {});
+// What the file is called in errors, and what writes it.
+struct FileKind {
+  std::string name;     // "repro"
+  std::string command;  // "unflake reproduce"
+  int format = 1;       // that this unflake writes
+};
+Result<nlohmann::json> parse_document(std::string_view text, const std::string& path,
+                                      const FileKind& kind);
+
 // The name of the thread or of the class of threads that an intervention is for.
 std::string thread_text(const Intervention& intervention);
 

@@ -27,7 +27,9 @@ constexpr int64_t most_threads = 1'000'000;
 constexpr Duration longest_duration = 1h;
 constexpr Duration longest_timeout = 24h;
 
-constexpr const char* make_it_again = "correct it, or write it again with `unflake reproduce`";
+std::string make_again(const FileKind& kind) {
+  return fmt::format("correct it, or write it again with `{}`", kind.command);
+}
 
 template <class Kind>
 Kind kind_named(const JsonField& field) {
@@ -80,6 +82,8 @@ std::string signature_in(const JsonField& field) {
   return signature;
 }
 
+}  // namespace
+
 SiteName site_in(const JsonField& field, const SiteContext& context) {
   auto site = parse_site(field.text(longest_text));
   if (!site) {
@@ -89,6 +93,8 @@ SiteName site_in(const JsonField& field, const SiteContext& context) {
   if (!site->file.empty()) site->function = context.function;  // which its name leaves out
   return std::move(*site);
 }
+
+namespace {
 
 void read_thread(const JsonField& field, Intervention& what) {
   what.thread.text = field.text(longest_text);
@@ -228,10 +234,14 @@ Conditions conditions_in(const JsonField& field) {
   return conditions;
 }
 
+}  // namespace
+
 Count count_in(const JsonField& field) {
   const auto runs = static_cast<int>(field["runs"].whole(0, most_runs));
   return {.hits = static_cast<int>(field["failures"].whole(0, runs)), .runs = runs};
 }
+
+namespace {
 
 void read_measured(const JsonField& field, Repro& repro) {
   repro.with_plan = count_in(field["with_plan"]);
@@ -285,6 +295,8 @@ void read_test(const JsonField& field, Repro& repro) {
   repro.target_argv = field["arguments"].texts(most_entries, longest_text);
 }
 
+}  // namespace
+
 Repro repro_in(const JsonField& field) {
   Repro repro;
   read_test(field["test"], repro);
@@ -301,6 +313,8 @@ Repro repro_in(const JsonField& field) {
   return repro;
 }
 
+namespace {
+
 struct TooDeep {};
 
 // The library's own words begin with a number in brackets that nobody can look up.
@@ -310,50 +324,61 @@ std::string reason_of(const json::exception& error) {
   return printable(shorten(end == std::string_view::npos ? text : text.substr(end + 2), 300));
 }
 
-Result<json> document(std::string_view text, const std::string& path) {
+Result<json> document(std::string_view text, const std::string& path, const FileKind& kind) {
   if (text.size() > largest_repro)
-    return usage_error(fmt::format("a repro file has at most {} MiB", largest_repro >> 20), path,
-                       "is it the right file?");
+    return usage_error(
+        fmt::format("a {} file has at most {} MiB", kind.name, largest_repro >> 20), path,
+        "is it the right file?");
   try {
     return json::parse(text, [](int depth, json::parse_event_t, json&) {
       if (depth > deepest) throw TooDeep();
       return true;
     });
   } catch (const json::exception& error) {
-    return usage_error("this JSON file is not complete: " + reason_of(error), path, make_it_again);
+    return usage_error("this JSON file is not complete: " + reason_of(error), path,
+                       make_again(kind));
   } catch (const TooDeep&) {
     return usage_error(fmt::format("this JSON is nested more than {} deep", deepest), path,
                        "is it the right file?");
   }
 }
 
-std::optional<Error> why_other_format(const json& root, const std::string& path) {
+std::optional<Error> why_other_format(const json& root, const std::string& path,
+                                      const FileKind& kind) {
   const auto format = root.is_object() ? root.find("format") : root.end();
   if (!root.is_object() || format == root.end() || !format->is_number_integer())
-    return usage_error("this is not a repro file: it has no \"format\"", path,
-                       "name a file that `unflake reproduce` has written");
-  if (*format > repro_format)
-    return usage_error(fmt::format("this repro file has format {}, and this unflake knows {}",
-                                   format->dump(), repro_format),
-                       path + ": $.format",
-                       "use a newer unflake, or write it again with `unflake reproduce`");
+    return usage_error(fmt::format("this is not a {} file: it has no \"format\"", kind.name), path,
+                       fmt::format("name a file that `{}` has written", kind.command));
+  if (*format > kind.format)
+    return usage_error(
+        fmt::format("this {} file has format {}, and this unflake knows {}", kind.name,
+                    format->dump(), kind.format),
+        path + ": $.format",
+        fmt::format("use a newer unflake, or write it again with `{}`", kind.command));
   if (*format < 1)
-    return usage_error(fmt::format("there is no format {} of repro files", format->dump()),
-                       path + ": $.format", make_it_again);
+    return usage_error(fmt::format("there is no format {} of {} files", format->dump(), kind.name),
+                       path + ": $.format", make_again(kind));
   return std::nullopt;
 }
 
 }  // namespace
 
-Result<Repro> parse_repro(std::string_view text, const std::string& path_for_errors) {
-  const auto root = document(text, path_for_errors);
+Result<json> parse_document(std::string_view text, const std::string& path, const FileKind& kind) {
+  auto root = document(text, path, kind);
   if (!root) return root.error();
-  if (auto other = why_other_format(*root, path_for_errors)) return *other;
+  if (auto other = why_other_format(*root, path, kind)) return *other;
+  return root;
+}
+
+Result<Repro> parse_repro(std::string_view text, const std::string& path_for_errors) {
+  const FileKind kind{"repro", "unflake reproduce", repro_format};
+  const auto root = parse_document(text, path_for_errors, kind);
+  if (!root) return root.error();
   std::optional<JsonField::Wrong> wrong;
   Repro repro = repro_in(JsonField(*root, wrong));
   if (!wrong) return repro;
   return usage_error(std::move(wrong->what), path_for_errors + ": " + wrong->where,
-                     wrong->next.empty() ? make_it_again : std::move(wrong->next));
+                     wrong->next.empty() ? make_again(kind) : std::move(wrong->next));
 }
 
 }  // namespace unflake

@@ -266,7 +266,8 @@ class Lowerer {
       lowered_.rules.push_back(*rule);
     }
     const auto count = static_cast<uint32_t>(members.size());
-    if (is_exit(site)) return add_exit(site, first, count);
+    if (is_exit(site)) return add_exit(site, exit_api, first, count);
+    if (site == end_of_thread()) return add_exit(site, thread_end_api, first, count);
     return site.api.empty() ? add_probed_site(site, first, count) : add_call(site, first, count);
   }
 
@@ -306,12 +307,13 @@ class Lowerer {
                  "`unflake trace` shows the processes of a test");
   }
 
-  Result<void> add_exit(const SiteName& name, uint32_t first_rule, uint32_t rule_count) {
+  Result<void> add_exit(const SiteName& name, uint16_t api, uint32_t first_rule,
+                        uint32_t rule_count) {
     const std::string& own = memory_.sites.own_executable();
     for (uint32_t i = 0; i < images_.size(); ++i)
       if (name.image.empty() ? images_[i]->path == own
                              : base_name(images_[i]->path) == name.image) {
-        lowered_.sites.push_back({0, i, exit_api, 0, first_rule, rule_count});
+        lowered_.sites.push_back({0, i, api, 0, first_rule, rule_count});
         return {};
       }
     return usage_error("no run has shown the program that this is the exit of", to_string(name),
@@ -516,6 +518,12 @@ class Lowerer {
 };
 
 }  // namespace
+
+SiteName end_of_thread() {
+  SiteName site;
+  site.function = "thread end";
+  return site;
+}
 
 Result<LoweredPlan> lower(const unflake::Plan& plan, CodeMap& code, const TestMemory& memory) {
   return Lowerer(plan, code, memory)();

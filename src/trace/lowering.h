@@ -45,6 +45,9 @@ struct LoweredPlan {
   std::map<std::string, size_t> unprobeable;  // functions to trace that have no probe, by reason
 };
 
+// Where a thread is over, other than a process's first: written "thread end()".
+SiteName end_of_thread();
+
 // Turns the names of a plan into addresses. Calls must have been seen by an earlier run of the
 // test; lines and functions are looked up in its images. An error names what is like it.
 Result<LoweredPlan> lower(const Plan& plan, CodeMap& code, const TestMemory& memory);

@@ -171,6 +171,18 @@ TEST_F(LoweringTest, Behind_a_return_is_anywhere) {
   EXPECT_FALSE(lowered());
 }
 
+TEST_F(LoweringTest, The_end_of_a_thread_is_a_site) {
+  const auto site = parse_site(to_string(end_of_thread()));
+  ASSERT_TRUE(site);
+  EXPECT_EQ(*site, end_of_thread());
+  plan_.interventions = {delay_at(*site)};
+  const auto plan = lowered();
+  ASSERT_TRUE(plan) << to_string(plan.error());
+  ASSERT_EQ(plan->sites.size(), 1u);
+  EXPECT_EQ(plan->sites[0].api, protocol::thread_end_api);
+  EXPECT_TRUE(plan->probes.empty());
+}
+
 TEST_F(LoweringTest, The_exit_is_a_site_of_the_program) {
   plan_.interventions = {delay_at(entry_site("exit"))};
   const auto plan = lowered();

@@ -6,6 +6,7 @@
 
 #include "support/simulated_trace.h"
 #include "support/task.h"
+#include "trace/lowering.h"
 
 namespace unflake::simulated {
 namespace {
@@ -178,6 +179,7 @@ class Run {
         co_await call(self, step, never);
       }
     }
+    co_await be_late(self, end_of_thread(), Position::before, 0);
     self.has_ended = true;
     told_.end_thread(self.number, state_.now);
   }

@@ -197,6 +197,14 @@ bool plans_exit() {
   return false;
 }
 
+void visit_thread_end() {
+  Guard guard;
+  if (!guard || !attached()) return;
+  for (uint32_t i = 0; i < memory().plan_sites.count; ++i)
+    if (memory().plan_sites[i].api == thread_end_api)
+      perform(due_at({static_cast<uint16_t>(i), Position::before, 0}), none);
+}
+
 void visit_exit() {
   static uint32_t exited = none;  // the process, as a fork inherits this
   if (!plans_exit() || exited == process_number()) return;

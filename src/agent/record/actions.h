@@ -31,6 +31,8 @@ Due due_at(const Moment& moment);
 // The end of main, or exit(): before any handler or destructor of the program runs. Once in a
 // process.
 void visit_exit();
+// The same of a thread that ends; whoever waits for that goes on.
+void visit_thread_end();
 // Whether the plan has to do with it.
 bool plans_exit();
 

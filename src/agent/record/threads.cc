@@ -8,6 +8,7 @@
 #include "agent/hash.h"
 #include "agent/process.h"
 #include "agent/raw.h"
+#include "agent/record/actions.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/sites.h"
@@ -138,6 +139,7 @@ void end_thread(void* rounds) {
     return;
   }
   if (this_thread.stage != Stage::lives) return;
+  visit_thread_end();
   this_thread.stage = Stage::ended;
   give_table_back();
   if (this_thread.was_late) late_thread_ended();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t most_watched = 200;  // in one run: every entry costs some microseconds
 constexpr size_t most_functions = 1000;
-constexpr int runs_for_all = 3;
+constexpr size_t few_runs = 3;  // when there is more to watch than one run can, one look at each
 constexpr int most_looks = 16;
 
 struct Executed {
@@ -63,13 +63,14 @@ std::set<std::string> functions_on_stack(const Trace& trace, const TracedCall& c
 
 class Finder {
  public:
-  Finder(Hunt& hunt, std::vector<Executed> executed) : hunt_(hunt), executed_(std::move(executed)) {
+  Finder(Hunt& hunt, std::vector<Executed> executed, int runs)
+      : hunt_(hunt), executed_(std::move(executed)), runs_(static_cast<size_t>(runs)) {
     for (const Executed& one : executed_) by_name_[to_string(one.entry)] = &one;
   }
 
   std::vector<ConcurrentFunction> operator()() {
     const size_t chunks = (executed_.size() + most_watched - 1) / most_watched;
-    const size_t rounds = chunks == 1 ? runs_for_all : chunks;
+    const size_t rounds = std::max(chunks, chunks == 1 || runs_ > few_runs ? runs_ : chunks);
     for (size_t round = 0; round < rounds; ++round) {
       const size_t first = round % chunks * most_watched;
       watch(first, std::min(executed_.size(), first + most_watched));
@@ -163,6 +164,7 @@ class Finder {
 
   Hunt& hunt_;
   const std::vector<Executed> executed_;
+  const size_t runs_;
   std::map<std::string, const Executed*> by_name_;
   std::map<std::string, ConcurrentFunction> found_;
   int looks_ = 0;
@@ -170,7 +172,7 @@ class Finder {
 
 }  // namespace
 
-std::vector<ConcurrentFunction> find_concurrent_functions(Hunt& hunt) {
+std::vector<ConcurrentFunction> find_concurrent_functions(Hunt& hunt, int runs) {
   Plan plan = hunt.base_plan();
   plan.functions = true;
   const auto seen = hunt.look(plan);
@@ -181,7 +183,7 @@ std::vector<ConcurrentFunction> find_concurrent_functions(Hunt& hunt) {
                   "while another thread is alive",
                   executed.size()));
   if (executed.empty()) return {};
-  return Finder(hunt, std::move(executed))();
+  return Finder(hunt, std::move(executed), runs)();
 }
 
 namespace {

@@ -56,6 +56,6 @@ struct ConcurrentFunction {
 
 // From a few runs of their own. More than the functions that really ran side by side, as FlakeSync
 // has it: which pairs did is not asked. By when they were first entered.
-std::vector<ConcurrentFunction> find_concurrent_functions(Hunt& hunt);
+std::vector<ConcurrentFunction> find_concurrent_functions(Hunt& hunt, int runs = 3);
 
 }  // namespace unflake

@@ -185,7 +185,8 @@ class SessionTelling {
             bool will_retry) {
     const int leftovers = result.process.leftovers;
     const std::string no_fork_server = result.process.no_fork_server;
-    events_.emit(RunEnded{progress.plan.test, run.attempt, {}, std::move(result), will_retry});
+    events_.emit(RunEnded{progress.plan.test, run.attempt, progress.plan.plan, std::move(result),
+                          will_retry});
     if (!no_fork_server.empty()) tell_spawned(progress.test(), no_fork_server);
     if (leftovers == 0 || progress.told_leftovers) return;
     progress.told_leftovers = true;
@@ -417,6 +418,7 @@ class Session {
     experiment.timeout = progress.plan.timeout;
     experiment.keep_leftovers = progress.plan.role == Role::setup;
     experiment.fork_server = progress.plan.fork_server;
+    experiment.plan = progress.plan.plan;
     const Ticket ticket = executor_.start(experiment);
     running_[ticket] = {entry, ++progress.attempts};
     if (begins) begin(ticket);

@@ -20,6 +20,7 @@ struct PlannedTest {
   int retries = 0;
   bool fork_server = false;
   std::optional<int> repeat = std::nullopt;  // instead of the policy's
+  Plan plan{};                               // an order that is enforced; empty: a plain run
 };
 
 // The selected tests, and around them the set-up and clean-up tests of the fixtures that they

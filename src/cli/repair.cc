@@ -1,0 +1,326 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "app/agent_command.h"
+#include "app/listeners.h"
+#include "app/repro_file.h"
+#include "cli/commands.h"
+#include "cli/reproduce_parts.h"
+#include "explain/explanation.h"
+#include "report/repair_text.h"
+#include "report/search_text.h"
+#include "search/repair/flakesync.h"
+#include "search/repair/repair.h"
+#include "search/reproduce/strategy.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* help =
+    R"(Finds what must wait for what so that a flaky test passes, and tries it in the running binary
+before any source is touched: the order is enforced while the test runs under what made it fail, when
+nobody is late, and under sampled schedules.
+
+  unflake repair server_test_Server.Accepts-8c7b35ab     what `unflake reproduce` has written
+  unflake repair ./server_test Server.Accepts            reproduces the failure first
+  unflake repair FILE --method flakesync                 the published search alone, for comparison
+
+What held is written to .unflake/fixes/NAME.json, for `unflake run --enforce`.
+
+Exit code 0: a repair was found and held; 1: none was, or the failure did not come (it says what was
+tried); 2: bad usage, or a site of the plan is gone; 4: unflake itself failed; 5: a test of how long
+something takes, or a deadlock in the code: no wait in the test repairs it; 128 + N: stopped by signal
+N, what was found until then is written.)";
+
+struct RepairCommand {
+  OneTestOptions one;
+  std::string target, method = "short-cut";
+  std::optional<Duration> budget;
+  uint64_t seed = 1;
+  bool json = false;
+};
+
+ObservedRun observed_run(const ExperimentResult& result) {
+  return {result.trace ? *result.trace : Trace{}, result.outcome, result.process.thread_stacks};
+}
+
+SiteName line_of(const Moment& moment) {
+  SiteName site;
+  site.file = moment.place.file;
+  site.line = moment.place.line;
+  return site;
+}
+
+class Repairing {
+ public:
+  explicit Repairing(RepairCommand& command)
+      : command_(command),
+        sink_(STDOUT_FILENO),
+        progress_(sink_, wants_colour(command.one.colour, STDOUT_FILENO),
+                  can_be_live(STDOUT_FILENO)) {
+    if (!command.json) events_.add(progress_);
+    events_.add(code_notes_);
+  }
+
+  Result<int> operator()(const Words& words) {
+    if (auto found = find_test(words); !found) return found.error();
+    history_.open(command_.one.history, *one_, command_line_of("repair", words),
+                  [this](const Note& note) { events_.emit(note); });
+    if (auto done = one_->set_up(); !done) return done.error();
+    one_->events().add(events_);
+    for (auto step : {&Repairing::reproduce_first, &Repairing::leave_control, &Repairing::locate,
+                      &Repairing::search}) {
+      if (auto done = (this->*step)(); !done) return done.error();
+      if (one_->stop_signal() != 0 && report_.repairs.empty())
+        return exit_code_of_signal(one_->stop_signal());
+    }
+    return tell();
+  }
+
+ private:
+  // ---- The failure ----
+
+  Result<void> find_test(const Words& words) {
+    const auto project = find_project();
+    if (!project) return project.error();
+    const auto& named = command_.one.target.words;
+    if (named.size() == 1 && !words.has_command)
+      if (const auto path = find_repro(*project, named.front()); path && path->ends_with(".json"))
+        return find_recorded(*project, *path);
+    auto one = OneTest::find(command_.one, words);
+    if (!one) return one.error();
+    one_ = std::move(*one);
+    return {};
+  }
+
+  Result<void> find_recorded(const Project& project, const std::string& path) {
+    auto repro = load_repro(path);
+    if (!repro) return repro.error();
+    path_ = path;
+    repro_ = std::move(*repro);
+    OneTestOptions options = command_.one;
+    options.target.words.clear();
+    auto one = find_recorded_test(project, *repro_, command_.target, options);
+    if (!one) return one.error();
+    one_ = std::move(*one);
+    return {};
+  }
+
+  Duration budget() const { return command_.budget.value_or(5min); }
+  Duration left() const {
+    const auto spent = std::chrono::duration_cast<Duration>(Clock::now() - began_);
+    return std::max<Duration>(budget() - spent, 1s);
+  }
+
+  Result<HuntOptions> hunt_options() const {
+    HuntOptions options;
+    auto off = command_.one.groups_off();
+    if (!off) return off.error();
+    options.groups_off = std::move(*off);
+    options.system_calls = command_.one.system_calls;
+    options.seed = command_.seed;
+    options.budget = left() / 2;
+    options.timeout = one_->timeout();
+    options.extra_functions = one_->functions();
+    options.known_signatures = known_signatures(one_->test().id, one_->history());
+    options.measure_lateness = machine_lateness;
+    return options;
+  }
+
+  // Nothing: no plan was found.
+  Result<std::optional<Repro>> hunt(const HuntOptions& options, bool schedules) {
+    std::vector<const Strategy*> chosen;
+    for (const Strategy& strategy : strategies())
+      if (strategy.by_default && (schedules || strategy.search != search_schedules) &&
+          (schedules || strategy.search != search_more_schedules))
+        chosen.push_back(&strategy);
+    Hunt hunt(one_->executor(), one_->shared_test(), options, one_->events());
+    if (hunt.prepare()) unflake::search(hunt, chosen);
+    if (hunt.runner().error()) return *hunt.runner().error();
+    for (const Note& note : code_notes_.take()) events_.emit(note);
+    if (hunt.found().empty()) return std::optional<Repro>();
+    return std::optional(repro_of(hunt.found().front(), *one_, hunt.profile(), command_.seed));
+  }
+
+  Result<void> reproduce_first() {
+    if (repro_) return {};
+    const auto options = hunt_options();
+    if (!options) return options.error();
+    auto found = hunt(*options, true);
+    if (!found) return found.error();
+    repro_ = std::move(*found);
+    if (repro_) (void)save_repro(one_->project(), *repro_);
+    return {};
+  }
+
+  // Under control the engine decides who goes on: a repair needs to know who must not be late.
+  Result<void> leave_control() {
+    if (!repro_ || !repro_->is_under_control()) return {};
+    events_.emit(Note{Note::Level::info,
+                      "the repro is under control: looking for the delay that does the same", ""});
+    auto options = hunt_options();
+    if (!options) return options.error();
+    options->wanted.signature = repro_->signature;
+    options->wanted.failure = repro_->failure;
+    auto found = hunt(*options, false);
+    if (!found) return found.error();
+    if (*found) repro_ = std::move(**found);
+    return {};
+  }
+
+  Result<void> locate() {
+    if (!repro_ || repro_->is_under_control()) return {};
+    auto located = locate_plan(*repro_, one_->project_code(), [&](const Plan& plan) {
+      return one_->run({plan, {}, "without interventions"}, TrialEnded::Purpose::profile);
+    });
+    if (one_->stop_signal() != 0) return {};
+    if (!located) return located.error();
+    if (auto gone = why_plan_is_gone(*located, path_)) return *gone;
+    located_ = std::move(*located);
+    repro_->plan = located_.relocation.plan;
+    return {};
+  }
+
+  // ---- The repair ----
+
+  FailingTest failing_test() const {
+    FailingTest test;
+    Plan plain = repro_->plan;
+    plain.interventions.clear();
+    const Trial with_plan{repro_->plan, repro_->conditions, "made late"};
+    const Trial without{plain, {}, "without the plan"};
+    test.failing = repro_->passes_under_plan ? without : with_plan;
+    test.passing = repro_->passes_under_plan ? with_plan : without;
+    test.is_same = [this](const Outcome& outcome) {
+      return is_same_failure(*repro_, outcome, located_.code);
+    };
+    test.by_itself = repro_->without_plan;
+    test.timeout = repro_->timeout > Duration{} ? repro_->timeout : one_->timeout();
+    test.lines = located_.code.lines;
+    return test;
+  }
+
+  std::vector<SiteName> compare(const ExperimentResult& passing, const ExperimentResult& failing) {
+    const ObservedRun passed = observed_run(passing), failed = observed_run(failing);
+    const Explanation explanation = explain(*repro_, &passed, &failed);
+    if (!explanation.pair) return {};
+    return {line_of(explanation.pair->second)};
+  }
+
+  Result<void> search() {
+    report_.test = one_->test().id;
+    report_.method = command_.method;
+    if (!repro_) {
+      report_.notes.push_back("the failure did not come: `unflake reproduce` says what was covered");
+      return {};
+    }
+    report_.signature = repro_->signature;
+    report_.failure = repro_->failure;
+    if (repro_->is_under_control()) {
+      report_.notes.push_back("the failure comes under control only: no delay shows what is late");
+      return {};
+    }
+    TrialRunner runner(one_->executor(), one_->shared_test(), one_->events(), left());
+    RepairRuns runs(runner, failing_test());
+    RepairOptions options;
+    options.verification.seed = command_.seed;
+    options.slack = repro_->slack;
+    options.compare = [this](const ExperimentResult& passing, const ExperimentResult& failing) {
+      return compare(passing, failing);
+    };
+    auto result = find(runs, options);
+    if (!result) return result.error();
+    RepairReport& found = *result;
+    found.test = report_.test;
+    found.signature = report_.signature;
+    found.failure = report_.failure;
+    report_ = std::move(found);
+    if (runner.error()) return *runner.error();
+    return {};
+  }
+
+  Result<RepairReport> find(RepairRuns& runs, const RepairOptions& options) {
+    const auto keep = [this](const EnforcedRepair& repair) { save(repair); };
+    if (command_.method != "flakesync") return find_repair(runs, options, keep);
+    auto hunting = hunt_options();
+    if (!hunting) return hunting.error();
+    hunting->wanted.signature = repro_->signature;
+    hunting->wanted.failure = repro_->failure;
+    Hunt hunt(one_->executor(), one_->shared_test(), *hunting, one_->events());
+    if (!hunt.prepare() && hunt.runner().error()) return *hunt.runner().error();
+    return find_repair_as_published(hunt, runs, options, keep);
+  }
+
+  // At once: what was found is worth having when the rest is cut short.
+  void save(const EnforcedRepair& repair) {
+    Fix fix{*repro_, repair.hand_overs, repair.runs};
+    fix.repro.plan = repair.plan;
+    fix.repro.passes_under_plan = true;
+    fix.repro.conditions = {};
+    fix.repro.with_plan = repair.runs.under_plan;
+    fix.repro.strategy = "repair";
+    fix.repro.slack.reset();
+    fix.repro.doses.clear();
+    describe_sites(fix.repro, located_.seen, located_.code);
+    auto saved = save_fix(one_->project(), fix);
+    if (saved)
+      fix_path_ = path_from_here(*saved);
+    else
+      report_.notes.push_back(to_string(saved.error()));
+  }
+
+  Result<int> tell() {
+    Page page;
+    page.print("{}", command_.json ? repair_json(report_)
+                                   : repair_text(report_, style_for(command_.one.colour)));
+    if (!command_.json && !fix_path_.empty())
+      page.print("\n  keep it:  unflake run --enforce {} {}\n", shell_quote(fix_path_),
+                 shell_quote(to_string(one_->test().id)));
+    if (const int failed = page.write_out(); failed != 0) return failed;
+    if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
+    if (!report_.repairs.empty()) return static_cast<int>(ExitCode::success);
+    const bool is_other = report_.exact_timing || !report_.deadlock.empty();
+    return static_cast<int>(is_other ? ExitCode::only_margin : ExitCode::test_failed);
+  }
+
+  using Clock = std::chrono::steady_clock;
+
+  RepairCommand& command_;
+  const Clock::time_point began_ = Clock::now();
+  FdSink sink_;
+  SearchReport progress_;
+  CodeNotes code_notes_;
+  EventStream events_;
+  TrialHistory history_;
+  std::unique_ptr<OneTest> one_;
+  std::string path_, fix_path_;
+  std::optional<Repro> repro_;
+  LocatedPlan located_;
+  RepairReport report_;
+};
+
+}  // namespace
+
+int repair_command(const Words& words) {
+  RepairCommand command;
+  CommandLine line("repair", help);
+  command.one.add_to(line);
+  line.option("--method", command.method,
+              "short-cut: from what the repro makes late; flakesync: the published search")
+      .one_of({"short-cut", "flakesync"});
+  line.option("--target", command.target,
+              "with a repro: another executable or build folder with the test")
+      .takes("PATH");
+  line.option("--budget", command.budget, "for everything [5m]");
+  line.option("--seed", command.seed, "for what is random");
+  line.flag("--json", command.json, "JSON instead of text");
+  if (const auto done = line.parse(words)) return *done;
+  const auto code = Repairing(command)(words);
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace unflake

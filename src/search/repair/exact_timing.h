@@ -1,0 +1,27 @@
+#pragma once
+
+#include "search/repair/points.h"
+
+namespace unflake {
+
+// What is asked before a test is called one of how long something takes.
+struct TimingQuestion {
+  const Trace& passing;
+  const Trace& failing;
+  const RepairLines& lines;
+  Duration late{};             // that makes it fail
+  std::optional<Slack> slack;  // if it was measured
+};
+
+// Whether the outcome follows a duration, by experiment. The thread that fails is made late itself,
+// before the check, with nobody else late: a test that waits for somebody passes then, more surely
+// than before, and one that bounds a time fails. It must also have read a clock, or have waited
+// for a time that ran out. Measures how long the time that it bounds really is, and proposes a bound.
+std::optional<ExactTiming> recognise_exact_timing(RepairRuns& runs, const TimingQuestion& question);
+
+// Where a thread reads a clock, or waits for a time that runs out in the failing run only; in the
+// order in which it comes there.
+std::vector<ThreadStep> timing_steps(const Trace& passing, const Trace& failing,
+                                     const std::string& thread, const RepairLines& lines);
+
+}  // namespace unflake

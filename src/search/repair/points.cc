@@ -1,0 +1,293 @@
+#include "search/repair/points.h"
+
+#include <algorithm>
+#include <set>
+
+#include "trace/happens_before.h"
+#include "trace/lowering.h"
+#include "trace/names.h"
+#include "util/paths.h"
+
+namespace unflake {
+namespace {
+
+using Action = Intervention::Action;
+using Visits = Intervention::Visits;
+
+constexpr size_t most_barriers = 60;
+constexpr int runs_to_be_sure = 2;
+
+// When the plan's failure was captured; without one, the end.
+Duration failed_at_time(const Trace& trace) {
+  const TracedFailure* failure = main_failure(trace);
+  return failure ? failure->at : Duration::max();
+}
+
+bool is_of(const Intervention& one, const Trace& trace, const TracedCall& late) {
+  if (one.action != Action::delay && one.action != Action::hold) return false;
+  return late.site < trace.sites.size() && trace.sites[late.site].name == one.site;
+}
+
+// A thread that is delayed before a line has come to it.
+bool is_line_of(const Trace& trace, const TracedCall& call, const TracedCall& delay) {
+  return &call + 1 == &delay && call.site == delay.site && call.site < trace.sites.size() &&
+         trace.sites[call.site].name.api.empty();
+}
+
+}  // namespace
+
+Intervention late_before(const Intervention& how, const ThreadStep& step) {
+  Intervention late = how;
+  late.action = Action::delay;
+  late.until.reset();
+  late.anchor.reset();
+  late.site = step.site;
+  late.executable = step.executable;
+  late.position = Intervention::Position::before;
+  late.visits = Visits::only_nth;
+  late.nth = step.visit;
+  if (late.threads != Intervention::Threads::in_class) {
+    late.threads = Intervention::Threads::named;
+    late.thread = step.thread;
+  }
+  return late;
+}
+
+namespace {
+
+class Boundary {
+ public:
+  Boundary(RepairRuns& runs, const CriticalSearch& search) : runs_(runs), search_(search) {}
+
+  // Being late before the first step must fail, or the steps are not those that matter.
+  std::optional<CriticalPoint> operator()() {
+    if (search_.from >= search_.steps.size() || !fails(search_.from)) return std::nullopt;
+    size_t last = search_.from, end = search_.steps.size();
+    while (end - last > 1 && !runs_.is_over()) {
+      const size_t middle = last + (end - last) / 2;
+      (fails(middle) ? last : end) = middle;
+    }
+    if (!is_sure(last)) return std::nullopt;
+    return point(last);
+  }
+
+ private:
+  Trial late_at(size_t number) const {
+    Trial trial = runs_.test().failing;
+    trial.plan.interventions = search_.others;
+    trial.plan.interventions.push_back(late_before(search_.late, search_.steps[number]));
+    trial.why = search_.steps[number].thread.text + " late at " +
+                to_string(search_.steps[number].site);
+    return trial;
+  }
+
+  bool fails(size_t number) { return runs_.most_of(late_at(number)) == RepairRuns::End::failed; }
+
+  bool is_sure(size_t number) {
+    for (int i = 0; i < runs_to_be_sure; ++i)
+      if (!fails(number)) return false;
+    return !runs_.is_over();
+  }
+
+  CriticalPoint point(size_t number) const {
+    CriticalPoint found;
+    found.step = search_.steps[number];
+    if (number + 1 < search_.steps.size()) found.next = search_.steps[number + 1];
+    found.late = late_at(number).plan.interventions.back();
+    found.whole_class = search_.whole_class;
+    return found;
+  }
+
+  RepairRuns& runs_;
+  const CriticalSearch& search_;
+};
+
+}  // namespace
+
+std::vector<LateThread> late_threads(const Plan& plan, const Trace& with_plan) {
+  std::vector<LateThread> found;
+  const Duration failed = failed_at_time(with_plan);
+  std::vector<const TracedCall*> delays;
+  for (const TracedCall& call : with_plan.calls)
+    if (call.is_intervention && call.enter <= failed && call.thread < with_plan.threads.size())
+      delays.push_back(&call);
+  std::ranges::stable_sort(delays, {}, [](const TracedCall* call) { return call->enter; });
+  for (const TracedCall* delay : delays) {
+    const std::string& name = with_plan.threads[delay->thread].name.text;
+    auto known = std::ranges::find(found, name, &LateThread::name);
+    if (known == found.end()) {
+      LateThread late{name, {}, 0, {}};
+      for (const TracedCall& call : with_plan.calls)
+        late.behind += call.thread == delay->thread && !call.is_intervention &&
+                       call.enter < delay->enter && !is_line_of(with_plan, call, *delay);
+      known = found.insert(found.end(), std::move(late));
+    }
+    const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(delay->value));
+    known->by += std::max(asked, delay->exit - delay->enter);
+    for (size_t i = 0; i < plan.interventions.size(); ++i)
+      if (is_of(plan.interventions[i], with_plan, *delay) &&
+          !std::ranges::count(known->interventions, i))
+        known->interventions.push_back(i);
+  }
+  return found;
+}
+
+std::optional<CriticalPoint> find_critical(RepairRuns& runs, const CriticalSearch& search) {
+  return Boundary(runs, search)();
+}
+
+namespace {
+
+void watch_thread(Intervention& watch, const CriticalPoint& critical) {
+  watch.action = Action::watch;
+  watch.executable = critical.step.executable;
+  watch.thread = critical.step.thread;
+  watch.threads = critical.step.thread.text.empty() ? Intervention::Threads::any
+                  : critical.whole_class            ? Intervention::Threads::in_class
+                                                    : Intervention::Threads::named;
+}
+
+}  // namespace
+
+namespace {
+
+// The line must have been reached: a later one may be reached without it.
+void watch_critical(std::vector<Intervention>& all, const CriticalPoint& critical) {
+  Intervention reached;
+  watch_thread(reached, critical);
+  reached.site = critical.step.site;
+  reached.visits = Visits::from_nth;
+  reached.nth = critical.step.visit;
+  const bool comes_again = critical.next && critical.next->site == critical.step.site;
+  if (comes_again) ++reached.nth;
+  all.push_back(reached);
+  if (comes_again || critical.when_reached) return;
+  Intervention passed;
+  watch_thread(passed, critical);
+  passed.site = critical.next ? critical.next->site : end_of_thread();
+  passed.anchor = all.size() - 1;
+  all.push_back(passed);
+}
+
+}  // namespace
+
+Plan with_order(Plan plan, const std::vector<HandOverPoints>& order, Duration bound) {
+  for (const HandOverPoints& points : order) {
+    watch_critical(plan.interventions, points.critical);
+    const ThreadStep& barrier = points.barrier;
+    Intervention hold;
+    hold.action = Action::hold;
+    hold.site = barrier.site;
+    hold.executable = barrier.executable;
+    hold.threads = Intervention::Threads::named;
+    hold.thread = barrier.thread;
+    hold.visits = barrier.visit > 1 ? Visits::from_nth : Visits::every;
+    hold.nth = barrier.visit;
+    hold.until = plan.interventions.size() - 1;
+    hold.duration = bound;
+    plan.interventions.push_back(hold);
+  }
+  return plan;
+}
+
+HandOver hand_over_of(const HandOverPoints& points) {
+  return {place_of(points.critical.step), place_of(points.barrier), points.critical.count};
+}
+
+namespace {
+
+// The project's functions on the stack of a failure, innermost first.
+std::vector<std::string> failing_functions(const Trace& trace) {
+  std::vector<std::string> functions;
+  const TracedFailure* failure = main_failure(trace);
+  if (failure == nullptr) return functions;
+  for (const TracedFrame& frame : failure->stack.frames)
+    for (const Frame& source : frame.source)
+      if (is_own(frame, source) && !std::ranges::count(functions, source.function))
+        functions.push_back(source.function);
+  return functions;
+}
+
+class BarrierOrder {
+ public:
+  BarrierOrder(const Trace& failing, const RepairLines& lines, const BarrierHints& hints)
+      : trace_(failing), hints_(hints), functions_(failing_functions(failing)) {
+    const Duration end = failed_at_time(failing);
+    const TracedFailure* failure = main_failure(failing);
+    for (uint32_t thread = 0; thread < failing.threads.size(); ++thread) {
+      const std::string& name = failing.threads[thread].name.text;
+      if (std::ranges::count(hints.late, name)) continue;
+      for (ThreadStep& step : steps_of(failing, thread, lines))
+        if (step.at <= end) steps_.push_back(std::move(step));
+      if (failure && failure->thread == thread) failing_thread_ = name;
+    }
+    std::ranges::stable_sort(steps_, std::greater(), &ThreadStep::at);
+  }
+
+  // Each list is from late to early. A step that several lists have is tried once.
+  std::vector<ThreadStep> operator()() {
+    for (size_t depth = 0; depth < functions_.size(); ++depth) {
+      add([&](const ThreadStep& step) {
+        return is_failing(step) && step.spot.function == functions_[depth];
+      });
+      if (depth == 0) add([&](const ThreadStep& step) { return is_named(step); });
+    }
+    add([&](const ThreadStep& step) { return is_named(step); });
+    add([&](const ThreadStep& step) { return is_failing(step); });
+    add([&](const ThreadStep& step) { return wakes(step); });
+    add([&](const ThreadStep&) { return true; });
+    if (chosen_.size() > most_barriers) chosen_.resize(most_barriers);
+    return std::move(chosen_);
+  }
+
+ private:
+  bool is_failing(const ThreadStep& step) const { return step.thread.text == failing_thread_; }
+  bool is_named(const ThreadStep& step) const {
+    return std::ranges::any_of(hints_.named, [&](const SiteName& site) {
+      return site == step.site || (step.is_line() && site.line > 0 && site.line == step.site.line &&
+                                   base_name(site.file) == base_name(step.site.file));
+    });
+  }
+  bool wakes(const ThreadStep& step) const {
+    return can_wake(trace_.sites[trace_.calls[step.call].site]);
+  }
+
+  template <class Accepts>
+  void add(Accepts accepts) {
+    for (const ThreadStep& step : steps_)
+      if (accepts(step) && taken_.insert(step.call).second) chosen_.push_back(step);
+  }
+
+  const Trace& trace_;
+  const BarrierHints& hints_;
+  const std::vector<std::string> functions_;
+  std::string failing_thread_;
+  std::vector<ThreadStep> steps_;
+  std::vector<ThreadStep> chosen_;
+  std::set<size_t> taken_;
+};
+
+}  // namespace
+
+std::vector<ThreadStep> barrier_candidates(const Trace& failing, const RepairLines& lines,
+                                           const BarrierHints& hints) {
+  return BarrierOrder(failing, lines, hints)();
+}
+
+std::optional<GuessedWait> guessed_wait(const Trace& failing, const ThreadStep& barrier,
+                                        const RepairLines& lines) {
+  const uint32_t thread = thread_named(failing, barrier.thread.text);
+  std::optional<GuessedWait> longest;
+  for (const ThreadStep& step : steps_of(failing, thread, lines)) {
+    const TracedCall& call = failing.calls[step.call];
+    const TracedSite& site = failing.sites[call.site];
+    if (step.at > barrier.at || !may_wait(site) || !takes_time(site) || call.value < 0) continue;
+    const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(call.value));
+    if (!is_sleep(site) && !call.timed_out) continue;  // it got what it waited for
+    if (longest && longest->asked > asked) continue;
+    longest = GuessedWait{place_of(step), asked, is_sleep(site)};
+  }
+  return longest;
+}
+
+}  // namespace unflake

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search/repair/repair_runs.h"
+
+namespace unflake {
+
+// A thread that the plan makes late, as the runs with and without it show.
+struct LateThread {
+  std::string name;
+  std::vector<size_t> interventions;  // of the plan: what makes it late
+  size_t behind = 0;                  // so many of its steps come before it is late
+  Duration by{};                      // in all, until the failure
+};
+
+// In the order in which they become late.
+std::vector<LateThread> late_threads(const Plan& plan, const Trace& with_plan);
+
+// Where the last thing happens that must not come late.
+struct CriticalPoint {
+  ThreadStep step;                 // the last one before which being late makes the test fail
+  std::optional<ThreadStep> next;  // that shows when it is over; none: the end of the thread
+  Intervention late;               // before `step`, which is enough to fail
+  bool whole_class = false;        // any thread of its class
+  bool when_reached = false;       // it is over as soon as it is reached: the thread waits there
+  uint64_t count = 1;              // how often the step is passed until then, by any thread
+};
+
+// The boundary of the region in which being late makes the test fail, by halving: after the last
+// step of the region the thread may be as late as it likes. `others` are what else makes it fail.
+struct CriticalSearch {
+  std::vector<ThreadStep> steps;  // of a passing run
+  size_t from = 0;                // the first one that may be it
+  Intervention late;              // as it was; its place and visit are exchanged
+  std::vector<Intervention> others;
+  bool whole_class = false;
+};
+std::optional<CriticalPoint> find_critical(RepairRuns& runs, const CriticalSearch& search);
+
+// One that has to wait, and what for.
+struct HandOverPoints {
+  CriticalPoint critical;
+  ThreadStep barrier;
+};
+HandOver hand_over_of(const HandOverPoints& points);
+
+// The plan, and behind it what keeps the order: watches, then a hold with this bound.
+Plan with_order(Plan plan, const std::vector<HandOverPoints>& order, Duration bound);
+
+// The same delay before another step.
+Intervention late_before(const Intervention& how, const ThreadStep& step);
+
+// Where a thread could wait, the most promising first: from the failing line upwards through the
+// function that failed, what a comparison of two runs named, its callers, then all else that others
+// did before.
+struct BarrierHints {
+  std::vector<std::string> late;  // threads that nobody needs to hold: they are waited for
+  std::vector<SiteName> named;    // by whoever compared a passing and a failing run
+};
+std::vector<ThreadStep> barrier_candidates(const Trace& failing, const RepairLines& lines,
+                                           const BarrierHints& hints);
+
+// The sleep or timed wait that was all that kept the two in order, if any.
+std::optional<GuessedWait> guessed_wait(const Trace& failing, const ThreadStep& barrier,
+                                        const RepairLines& lines);
+
+}  // namespace unflake

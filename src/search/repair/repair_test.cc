@@ -1,0 +1,337 @@
+#include "search/repair/repair.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/simulated_test.h"
+#include "support/trace_builder.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using simulated::is_set;
+using simulated::Program;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+// All lines of the program's scripts, whatever their file.
+LinesOf lines_of(const Program& program) {
+  return [&program](const std::string&, const std::string& file) {
+    std::map<int, std::string> lines;
+    for (const simulated::Script& script : program.scripts)
+      for (const simulated::Step& step : script.steps())
+        if (step.site.line > 0 && step.site.file == file) lines[step.site.line] = step.function;
+    std::vector<CodeLine> all;
+    for (const auto& [line, function] : lines) all.push_back({line, function});
+    return all;
+  };
+}
+
+Intervention late_at(const std::string& site, const std::string& thread, Duration delay) {
+  Intervention late;
+  late.site = *parse_site(site);
+  late.threads = Intervention::Threads::named;
+  late.thread = simulated::thread_named(thread);
+  late.duration = delay;
+  return late;
+}
+
+// The search for a repair of a program that fails at this line when these threads are late.
+struct Search {
+  Search(const Program& program, std::vector<Intervention> late, int failing_line)
+      : executor(executor_of(program)),
+        runner(executor, test_of(program), events, 10min),
+        runs(runner, failing_test(program, std::move(late), failing_line)) {}
+
+  static FailingTest failing_test(const Program& program, std::vector<Intervention> late,
+                                  int failing_line) {
+    FailingTest test;
+    test.failing.plan.agent = test.passing.plan.agent = true;
+    test.failing.plan.interventions = std::move(late);
+    test.is_same = [failing_line](const Outcome& outcome) {
+      return !outcome.failures.empty() && outcome.failures.front().line == failing_line;
+    };
+    test.timeout = 10s;
+    test.lines = lines_of(program);
+    return test;
+  }
+
+  RepairReport operator()() { return find_repair(runs, {}); }
+
+  MockExecutor executor;
+  EventStream events;
+  TrialRunner runner;
+  RepairRuns runs;
+};
+
+// The test sleeps instead of waiting for the worker's second line.
+Program sleeping_test() {
+  Program program;
+  simulated::Script& worker = program.thread();
+  worker.enter("work")
+      .sleep("work.cc:20", 5ms)
+      .line("work.cc:21")
+      .set("half")
+      .line("work.cc:22")
+      .set("done")
+      .line("work.cc:23")
+      .work(1ms)
+      .line("work.cc:24");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 50ms)
+      .line("work.cc:12")
+      .check("work.cc:13", is_set("done"))
+      .join("work.cc:14", worker);
+  return program;
+}
+
+TEST(Repair, Finds_the_last_step_that_must_not_be_late_and_who_waits_for_it) {
+  const Program program = sleeping_test();
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1)) << (report.dropped.empty() ? "" : report.dropped[0].why);
+  const HandOver& found = report.repairs[0].hand_overs.at(0);
+  EXPECT_EQ(to_string(found.critical.site), "work.cc:22");
+  EXPECT_EQ(found.critical.thread, "work.cc:10#1");
+  EXPECT_EQ(to_string(found.barrier.site), "work.cc:13");
+  EXPECT_EQ(found.barrier.thread, "main");
+  EXPECT_EQ(found.count, 1u);
+}
+
+TEST(Repair, Comes_with_its_evidence) {
+  const Program program = sleeping_test();
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  const EnforcedRuns& runs = report.repairs[0].runs;
+  EXPECT_EQ(runs.under_plan.runs, 20);
+  EXPECT_EQ(runs.under_plan.hits, 0);
+  EXPECT_EQ(runs.late_after.runs, 5);
+  EXPECT_EQ(runs.plain.runs, 20);
+  EXPECT_GE(runs.waits, 20u);
+  EXPECT_THAT(runs.why_no_schedules, Not(IsEmpty()));  // this program cannot be controlled
+}
+
+TEST(Repair, Names_the_sleep_that_keeps_the_order_now) {
+  const Program program = sleeping_test();
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
+  const RepairReport report = search();
+  ASSERT_TRUE(report.wait);
+  EXPECT_TRUE(report.wait->is_sleep);
+  EXPECT_EQ(report.wait->asked, 50ms);
+  EXPECT_EQ(report.wait->place.site.line, 11);
+}
+
+TEST(Repair, Waits_for_the_end_of_a_thread_whose_last_step_it_is) {
+  Program program;
+  simulated::Script& worker = program.thread();
+  worker.enter("work").sleep("work.cc:20", 5ms).line("work.cc:21").set("done");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 50ms)
+      .check("work.cc:12", is_set("done"))
+      .join("work.cc:13", worker);
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 12);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).critical.site), "work.cc:21");
+  const auto& plan = report.repairs[0].plan.interventions;
+  ASSERT_THAT(plan, SizeIs(3));
+  EXPECT_EQ(to_string(plan[1].site), "thread end()");
+  EXPECT_EQ(plan[2].until, 1u);
+}
+
+TEST(Repair, Goes_up_from_the_failure_to_where_the_wrong_value_was_read) {
+  Program program;
+  simulated::Script& worker = program.thread();
+  worker.enter("work").sleep("work.cc:20", 5ms).line("work.cc:21").set("done").line("work.cc:22");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 50ms)
+      .line("work.cc:12")
+      .change([](auto& state) { state["seen"] = state["done"]; })
+      .line("work.cc:13")
+      .work(1ms)
+      .line("work.cc:14")
+      .check("work.cc:15", is_set("seen"))
+      .join("work.cc:16", worker);
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 15);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).barrier.site), "work.cc:12");
+  ASSERT_THAT(report.dropped, Not(IsEmpty()));
+  EXPECT_EQ(report.dropped[0].why, "it still fails");
+}
+
+TEST(Repair, Waits_for_as_many_rounds_as_matter) {
+  Program program;
+  simulated::Script& worker = program.thread();
+  worker.enter("work").sleep("work.cc:20", 1ms);
+  worker.repeat(3, [](simulated::Script& script) {
+    script.line("work.cc:21").change([](auto& state) { ++state["items"]; }).work(1ms);
+  });
+  worker.line("work.cc:23").work(1ms);
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 50ms)
+      .check("work.cc:12", [](const auto& state) { return state.values.at("items") == 3; })
+      .join("work.cc:13", worker);
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 12);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).critical.site), "work.cc:21");
+  EXPECT_EQ(report.repairs[0].hand_overs.at(0).count, 3u);
+}
+
+TEST(Repair, Of_several_late_threads_has_a_hand_over_for_each) {
+  Program program;
+  simulated::Script& first = program.thread();
+  simulated::Script& second = program.thread();
+  first.enter("left").sleep("work.cc:20", 1ms).line("work.cc:21").set("left").line("work.cc:22");
+  second.enter("right").sleep("work.cc:30", 1ms).line("work.cc:31").set("right").line("work.cc:32");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", first)
+      .create("work.cc:11", second)
+      .sleep("work.cc:12", 50ms)
+      .line("work.cc:13")
+      .check("work.cc:14",
+             [](const auto& state) { return state.is_set("left") || state.is_set("right"); })
+      .line("work.cc:15")
+      .check("work.cc:14",
+             [](const auto& state) { return state.is_set("left") && state.is_set("right"); });
+  Search search(program,
+                {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms),
+                 late_at("work.cc:30:nanosleep", "work.cc:11#1", 200ms)},
+                14);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  ASSERT_THAT(report.repairs[0].hand_overs, SizeIs(2));
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs[0].critical.site), "work.cc:21");
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs[1].critical.site), "work.cc:31");
+}
+
+TEST(Repair, Of_a_test_that_fails_by_itself_is_found_by_holding_alone) {
+  Program program;
+  simulated::Script& worker = program.thread();
+  worker.enter("work").sleep("work.cc:20", 20ms).line("work.cc:21").set("done").line("work.cc:22");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 5ms)
+      .check("work.cc:12", is_set("done"))
+      .join("work.cc:13", worker);
+  Search search(program, {}, 12);
+  search.runs.test().by_itself = {9, 10};
+  search.runs.test().passing.plan.interventions = {late_at("work.cc:11:nanosleep", "main", 100ms)};
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).critical.site), "work.cc:21");
+  EXPECT_EQ(report.repairs[0].hand_overs.at(0).barrier.site.line, 12);
+}
+
+TEST(Repair, Of_an_order_is_tried_against_delays_in_its_place) {
+  const Program program = sleeping_test();
+  Intervention watch = late_at("work.cc:14:pthread_join", "main", {});
+  watch.action = Intervention::Action::watch;
+  Intervention hold = late_at("work.cc:20:nanosleep", "work.cc:10#1", 5s);
+  hold.action = Intervention::Action::hold;
+  hold.until = 0;
+  Search search(program, {watch, hold}, 13);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).critical.site), "work.cc:22");
+}
+
+TEST(Repair, Is_not_found_where_waiting_does_not_help) {
+  Program program;  // the deadline is missed by whoever is late, whatever the others do
+  simulated::Script& worker = program.thread();
+  worker.enter("work").sleep("work.cc:20", 1ms).line("work.cc:21").change([](auto& state) {
+    state["late"] = state.now > 40ms;
+  });
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .join("work.cc:11", worker)
+      .check("work.cc:12", [](const auto& state) { return !state.is_set("late"); });
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 12);
+  EXPECT_THAT(search().repairs, IsEmpty());
+}
+
+TEST(Repair, Keeps_what_was_found_when_somebody_stops_it) {
+  const Program program = sleeping_test();
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
+  search.executor.interrupt_after(3, Stopped{});
+  const RepairReport report = search();
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_THAT(report.repairs, IsEmpty());
+}
+
+// It bounds the time between two looks at the clock.
+Program timed_test() {
+  Program program;
+  program.main()
+      .enter("test")
+      .call("work.cc:10", "clock_gettime")
+      .change([](auto& state) { state["start"] = static_cast<int>(state.now.count()); })
+      .sleep("work.cc:11", 5ms)
+      .line("work.cc:12")
+      .work(1ms)
+      .call("work.cc:13", "clock_gettime")
+      .check("work.cc:14", [](const auto& state) {
+        return state.now.count() - state.values.at("start") < 40'000;
+      });
+  return program;
+}
+
+TEST(ExactTiming, Is_recognised_by_making_the_failing_thread_itself_late) {
+  const Program program = timed_test();
+  Search search(program, {late_at("work.cc:11:nanosleep", "main", 100ms)}, 14);
+  const RepairReport report = search();
+  EXPECT_THAT(report.repairs, IsEmpty());
+  ASSERT_TRUE(report.exact_timing);
+  EXPECT_EQ(report.exact_timing->measured, 15);
+  EXPECT_GE(report.exact_timing->median, 6ms);
+  ASSERT_TRUE(report.exact_timing->proposed);
+  EXPECT_GT(*report.exact_timing->proposed, 6ms);
+}
+
+TEST(ExactTiming, Is_not_a_test_that_waits_for_somebody) {
+  Program program;  // nobody can be waited for: the worker is late for good
+  simulated::Script& worker = program.thread();
+  worker.enter("work").sleep("work.cc:20", 1ms).line("work.cc:21").change([](auto& state) {
+    if (state.now < 40ms) state["done"] = 1;
+  });
+  program.main()
+      .enter("test")
+      .call("work.cc:9", "clock_gettime")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 50ms)
+      .call("work.cc:12", "clock_gettime")
+      .check("work.cc:13", is_set("done"));
+  Search search(program, {late_at("work.cc:20:nanosleep", "work.cc:10#1", 100ms)}, 13);
+  const RepairReport report = search();
+  EXPECT_THAT(report.repairs, IsEmpty());
+  EXPECT_FALSE(report.exact_timing);
+}
+
+TEST(LockCycle, Is_told_from_a_wait_that_nobody_ends) {
+  TraceBuilder builder;
+  Trace trace = builder.thread("main").thread("work.cc:10#1", "main").trace();
+  trace.sites.push_back({*parse_site("work.cc:20:pthread_mutex_lock"), "lock", "", 0, 0, 0});
+  trace.deadlock = {{0, 0, 1, 1}, {1, 0, 2, 0}};
+  EXPECT_THAT(lock_cycle(trace), HasSubstr("work.cc:20:pthread_mutex_lock"));
+  trace.deadlock[1].held_by.reset();
+  EXPECT_THAT(lock_cycle(trace), IsEmpty());
+}
+
+}  // namespace
+}  // namespace unflake

@@ -1,0 +1,174 @@
+#include "search/repair/steps.h"
+
+#include <algorithm>
+
+#include "trace/happens_before.h"
+#include "trace/names.h"
+#include "util/paths.h"
+
+namespace unflake {
+namespace {
+
+constexpr size_t most_watched_lines = 400;  // in one run: every visit costs some microseconds
+
+bool names_end_of(const std::string& path, const std::string& end) {
+  return path == end || path.ends_with("/" + end);
+}
+
+// As sites name it: what is short for one of them is short for a line.
+std::string short_file(const Trace& trace, const std::string& path) {
+  for (const TracedSite& site : trace.sites)
+    if (!site.name.file.empty() && names_end_of(path, site.name.file)) return site.name.file;
+  for (const TracedFunction& function : trace.functions)
+    if (!function.file.empty() && names_end_of(path, function.file)) return function.file;
+  return base_name(path);
+}
+
+std::string image_name(const Trace& trace, uint32_t image) {
+  const uint32_t own = trace.processes.empty() ? no_index : trace.processes.front().executable;
+  if (image == own || image >= trace.images.size()) return "";
+  return base_name(trace.images[image].path);
+}
+
+// Functions by file of an image, from stacks.
+struct CodeSeen {
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> functions;
+
+  void add(const Trace& trace, const TracedStack& stack) {
+    for (const TracedFrame& frame : stack.frames)
+      for (const Frame& source : frame.source)
+        if (is_own(frame, source) && !source.file.empty())
+          functions[{image_name(trace, frame.image), short_file(trace, source.file)}].insert(
+              source.function);
+  }
+  void add_executed(const Trace& trace) {
+    for (const TracedFunction& function : trace.functions)
+      if (!function.file.empty())
+        functions[{image_name(trace, function.image), function.file}].insert(function.name);
+  }
+};
+
+bool is_late(const Trace& trace, uint32_t thread) {
+  return std::ranges::any_of(trace.calls, [&](const TracedCall& call) {
+    return call.is_intervention && call.thread == thread;
+  });
+}
+
+}  // namespace
+
+RepairLines::RepairLines(const std::vector<const Trace*>& seen, const LinesOf& lines) {
+  CodeSeen first, others;
+  for (const Trace* trace : seen) {
+    for (const TracedFailure& failure : trace->failures) first.add(*trace, failure.stack);
+    for (const TracedCall& call : trace->calls)
+      if (call.stack < trace->stacks.size())
+        (is_late(*trace, call.thread) ? first : others).add(*trace, trace->stacks[call.stack]);
+    others.add_executed(*trace);
+  }
+  for (const CodeSeen* part : {&first, &others})
+    for (const auto& [place, functions] : part->functions)
+      add_file(place.first, place.second, lines, functions);
+}
+
+void RepairLines::add_file(const std::string& image, const std::string& file, const LinesOf& lines,
+                           const std::set<std::string>& functions) {
+  for (const CodeLine& line : lines(image, file)) {
+    if (lines_.size() >= most_watched_lines) return;
+    if (!functions.contains(line.function)) continue;
+    SiteName site;
+    site.image = image;
+    site.file = file;
+    site.line = line.line;
+    lines_.try_emplace(site, line.function);
+  }
+}
+
+void RepairLines::watch_in(Plan& plan) const {
+  std::set<std::string> entered;  // an entry is the same instruction as some line
+  std::set<SiteName> named;
+  for (const Intervention& one : plan.interventions) {
+    if (one.site.file.empty() && one.site.api.empty()) entered.insert(one.site.function);
+    SiteName plain = one.site;
+    plain.function.clear();
+    named.insert(plain);
+  }
+  for (const auto& [site, function] : lines_) {
+    if (named.contains(site) || entered.contains(function)) continue;
+    Intervention watch;
+    watch.action = Intervention::Action::watch;
+    watch.site = site;
+    plan.interventions.push_back(watch);
+  }
+}
+
+bool RepairLines::leave_out(const std::string& complaint) {
+  return std::erase_if(lines_, [&](const auto& line) {
+           const std::string name = to_string(line.first);
+           const size_t at = complaint.find(name);
+           if (at == std::string::npos) return false;
+           const size_t end = at + name.size();
+           return end == complaint.size() || complaint[end] < '0' || complaint[end] > '9';
+         }) > 0;
+}
+
+const std::string& RepairLines::function_at(const SiteName& line) const {
+  static const std::string unknown;
+  SiteName plain = line;
+  plain.function.clear();
+  plain.api.clear();
+  plain.nth = 1;
+  const auto found = lines_.find(plain);
+  return found == lines_.end() ? unknown : found->second;
+}
+
+std::vector<SiteName> RepairLines::of_function(const std::string& function) const {
+  std::vector<SiteName> all;
+  for (const auto& [site, name] : lines_)
+    if (name == function) all.push_back(site);
+  return all;
+}
+
+uint32_t thread_named(const Trace& trace, const std::string& name) {
+  for (uint32_t i = 0; i < trace.threads.size(); ++i)
+    if (trace.threads[i].name.text == name) return i;
+  return no_index;
+}
+
+std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const RepairLines& lines,
+                                 bool whole_class) {
+  std::vector<ThreadStep> steps;
+  if (thread >= trace.threads.size()) return steps;
+  const TracedThread& self = trace.threads[thread];
+  const auto is_meant = [&](const TracedCall& call) {
+    if (call.thread >= trace.threads.size() || call.site >= trace.sites.size()) return false;
+    if (call.is_intervention) return false;
+    return whole_class ? trace.threads[call.thread].name.thread_class == self.name.thread_class
+                       : call.thread == thread;
+  };
+  std::vector<size_t> order;
+  for (size_t i = 0; i < trace.calls.size(); ++i)
+    if (is_meant(trace.calls[i])) order.push_back(i);
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return trace.calls[i].enter; });
+  std::map<uint32_t, uint64_t> visits;
+  for (const size_t i : order) {
+    const TracedCall& call = trace.calls[i];
+    const uint64_t visit = ++visits[call.site];
+    if (call.thread != thread) continue;
+    const SiteName& site = trace.sites[call.site].name;
+    ThreadStep step{site, self.name, executable_of(trace, self), place_of(trace, site), visit,
+                    call.enter, i};
+    if (call.stack < trace.stacks.size())
+      if (const Frame* frame = frame_at(trace.stacks[call.stack], site))
+        step.spot = {frame->file, frame->line, frame->function};
+    if (const std::string& function = lines.function_at(site); !function.empty())
+      step.spot.function = function;
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+RepairPlace place_of(const ThreadStep& step) {
+  return {step.site, step.spot, step.thread.text};
+}
+
+}  // namespace unflake

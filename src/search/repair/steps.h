@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/plan.h"
+#include "model/repair.h"
+#include "model/trace.h"
+#include "trace/program_code.h"
+
+namespace unflake {
+
+// What a thread comes to, one after the other: calls, and lines that were watched.
+struct ThreadStep {
+  SiteName site;
+  ThreadName thread;
+  std::string executable;
+  CodeSpot spot;
+  uint64_t visit = 1;  // of the site, by the threads that are meant: this one, or all of its class
+  Duration at{};
+  size_t call = 0;  // of the trace
+
+  bool is_line() const { return site.api.empty(); }
+};
+
+// Lines with code of one file of an image, as CodeView tells them.
+using LinesOf =
+    std::function<std::vector<CodeLine>(const std::string& image, const std::string& file)>;
+
+// The lines of the project that a test may be at when its order is decided, and whose they are.
+class RepairLines {
+ public:
+  // From runs with stacks: the functions on them, and others that were executed. Those on the stacks
+  // of the failure and of late threads come first; no more than a run can watch.
+  RepairLines(const std::vector<const Trace*>& seen, const LinesOf& lines);
+
+  // A watch at each of them, but for those that the plan names in another way.
+  void watch_in(Plan& plan) const;
+  // A line that cannot be watched is left out from now on. False: none of them is named.
+  bool leave_out(const std::string& complaint);
+
+  const std::string& function_at(const SiteName& line) const;
+  // Lines with code of the same function, ascending.
+  std::vector<SiteName> of_function(const std::string& function) const;
+  size_t size() const { return lines_.size(); }
+
+ private:
+  void add_file(const std::string& image, const std::string& file, const LinesOf& lines,
+                const std::set<std::string>& functions);
+
+  std::map<SiteName, std::string> lines_;  // the function of each
+};
+
+// All steps of a thread, by when it came there. With `whole_class`, visits are counted for all
+// threads that were started where it was.
+std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const RepairLines& lines,
+                                 bool whole_class = false);
+
+// The thread of this name; no_index: none.
+uint32_t thread_named(const Trace& trace, const std::string& name);
+
+// The step as reports and patches name it.
+RepairPlace place_of(const ThreadStep& step);
+
+}  // namespace unflake
