@@ -235,12 +235,29 @@ class Repairing {
     auto result = find(runs, options);
     if (!result) return result.error();
     RepairReport& found = *result;
+    for (EnforcedRepair& repair : found.repairs)
+      for (HandOver& one : repair.hand_overs) end_with_last_statement(one);
     found.test = report_.test;
     found.signature = report_.signature;
     found.failure = report_.failure;
     report_ = std::move(found);
     if (runner.error()) return *runner.error();
     return {};
+  }
+
+  // A line without code of its own, such as one that was inlined as a whole, was no step: what is
+  // over at the next step is the last statement before it.
+  void end_with_last_statement(HandOver& hand_over) const {
+    CodeSpot& spot = hand_over.critical.spot;
+    if (hand_over.over_at.line == 0 || !located_.code.source) return;
+    const CodeView::Lines& source = located_.code.source(spot.file);
+    for (int line = hand_over.over_at.line - 1; line > spot.line; --line) {
+      if (static_cast<size_t>(line) > source.size()) return;
+      const std::string_view text = trim(source[static_cast<size_t>(line) - 1]);
+      if (text.find_first_not_of("{}();, ") == text.npos || text.starts_with("//")) continue;
+      spot.line = line;
+      return;
+    }
   }
 
   Result<RepairReport> find(RepairRuns& runs, const RepairOptions& options) {

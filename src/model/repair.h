@@ -28,6 +28,9 @@ struct HandOver {
   RepairPlace critical;  // passed when the statement there is over
   RepairPlace barrier;   // waits before the statement there
   uint64_t count = 1;
+  // What the critical thread comes to next, straight on: whatever lies between the two is over
+  // there. Empty: the thread ends, branches, or it is not known.
+  CodeSpot over_at{};
 };
 
 // What runs with hand-overs enforced have shown: the order was kept in the running binary, and no
@@ -38,8 +41,8 @@ struct EnforcedRuns {
   Count plain;       // and when nobody is late
   Count schedules;   // that were sampled
   std::string why_no_schedules;      // empty: they were made
-  uint64_t waits = 0;                // of all holds in all of these runs
-  Duration longest_wait{};           // of the runs under the plan, on average
+  uint64_t waits = 0;                // runs, of those without a schedule, in which somebody waited
+  Duration longest_wait{};
   Spread time_with, time_without{};  // of plain runs, in ms
 };
 

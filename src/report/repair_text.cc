@@ -52,9 +52,9 @@ std::string evidence_lines(const EnforcedRuns& runs) {
                                   of_runs(runs.plain), runs.time_with.median,
                                   runs.time_without.median));
   text += detail_line(schedule_words(runs));
-  text += detail_line(fmt::format("it had to wait {}, at most {}",
-                                  counted(static_cast<long long>(runs.waits), "time"),
-                                  format_duration(runs.longest_wait)));
+  const int all = runs.under_plan.runs + runs.late_after.runs + runs.plain.runs;
+  text += detail_line(fmt::format("somebody had to wait in {} of {}, at most {}", runs.waits,
+                                  counted(all, "run"), format_duration(runs.longest_wait)));
   return text;
 }
 
