@@ -299,21 +299,22 @@ constexpr int most_profile_runs = 5;
 
 }  // namespace
 
-Result<RecordedPlan> find_recorded_plan(OneTest& one, const Repro& repro, const OnTrace& on_trace) {
+Result<RecordedPlan> find_recorded_plan(const Repro& repro, const ProjectCodeRules& rules,
+                                        const MakeRun& make_run, const OnTrace& on_trace) {
   RecordedPlan found;
-  Trace seen;
   for (int i = 0; i < most_profile_runs; ++i) {
-    const auto result =
-        one.run({profile_plan(repro), {}, "without interventions"}, TrialEnded::Purpose::profile);
-    if (one.stop_signal() != 0) return found;
+    const auto result = make_run(profile_plan(repro));
     if (!result) return result.error();
+    if (!*result) return found;
+    const ExperimentResult& run = **result;
+    if (!run.trace) return usage_error(run.process.error);
     if (i == 0) {
-      seen = *result->trace;
-      found.code = program_code(seen, one.project_code());
-      if (on_trace) on_trace(*result->trace);
+      found.seen = *run.trace;
+      found.code = program_code(found.seen, rules);
+      if (on_trace) on_trace(*run.trace);
     }
-    add_names(seen, *result->trace);
-    found.relocation = relocate(repro, seen, found.code);
+    add_names(found.seen, *run.trace);
+    found.relocation = relocate(repro, found.seen, found.code);
     if (found.relocation.is_complete()) break;
   }
   Plan& plan = found.relocation.plan;
@@ -321,6 +322,16 @@ Result<RecordedPlan> find_recorded_plan(OneTest& one, const Repro& repro, const 
   plan.calls = plan.stacks = false;
   plan.extra_functions.clear();  // they would only be counted
   return found;
+}
+
+Result<RecordedPlan> find_recorded_plan(OneTest& one, const Repro& repro, const OnTrace& on_trace) {
+  const auto make_run = [&](const Plan& plan) -> Result<std::optional<ExperimentResult>> {
+    auto run = one.run({plan, {}, "without interventions"}, TrialEnded::Purpose::profile);
+    if (one.stop_signal() != 0) return std::optional<ExperimentResult>();
+    if (!run) return run.error();
+    return std::optional(std::move(*run));
+  };
+  return find_recorded_plan(repro, one.project_code(), make_run, on_trace);
 }
 
 std::string gone_from(const Relocation& relocation) {

@@ -188,10 +188,16 @@ Plan profile_plan(const Repro& repro);
 struct RecordedPlan {
   Relocation relocation;
   CodeView code;
+  Trace seen{};  // what runs without interventions have shown
 };
 using OnTrace = std::function<void(const Trace& first)>;
 Result<RecordedPlan> find_recorded_plan(OneTest& one, const Repro& repro,
                                         const OnTrace& on_trace = {});
+// The same for whoever makes the runs in another way. Nothing from `make_run`: somebody asked to
+// stop.
+using MakeRun = std::function<Result<std::optional<ExperimentResult>>(const Plan& plan)>;
+Result<RecordedPlan> find_recorded_plan(const Repro& repro, const ProjectCodeRules& rules,
+                                        const MakeRun& make_run, const OnTrace& on_trace = {});
 // What of it is gone, in words.
 std::string gone_from(const Relocation& relocation);
 

@@ -32,7 +32,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t longest_name = 120;
 constexpr const char* ending = ".json";
-constexpr int most_locating_runs = 5;
 
 // A name without special meaning to any shell, file system or archive.
 std::string safe_name(const TestId& test) {
@@ -209,51 +208,6 @@ Result<Fix> load_fix(const Project& project, const std::string& word) {
       if (const std::string path = project.path("fixes/" + name); !word.empty() && exists(path))
         return read_fix(path);
   return read_fix(word);
-}
-
-Result<LocatedPlan> locate_plan(const Repro& repro, const ProjectCodeRules& rules,
-                                const MakeRun& make_run) {
-  LocatedPlan located;
-  Plan plan;
-  plan.agent = plan.calls = plan.stacks = true;  // the names of sites come from stacks
-  plan.system_calls = repro.plan.system_calls;
-  plan.groups_off = repro.plan.groups_off;
-  for (int i = 0; i < most_locating_runs; ++i) {
-    const auto result = make_run(plan);
-    if (!result) return result.error();
-    if (!result->trace) return usage_error(result->process.error);
-    if (i == 0) {
-      located.seen = *result->trace;
-      located.code = program_code(located.seen, rules);
-    }
-    add_names(located.seen, *result->trace);
-    located.relocation = relocate(repro, located.seen, located.code);
-    if (located.relocation.is_complete()) break;
-  }
-  located.relocation.plan.agent = true;
-  located.relocation.plan.calls = located.relocation.plan.stacks = false;
-  located.relocation.plan.extra_functions.clear();  // they would only be counted
-  return located;
-}
-
-std::optional<Error> why_plan_is_gone(const LocatedPlan& located, const std::string& path) {
-  if (located.relocation.is_complete()) return std::nullopt;
-  std::vector<std::string> gone;
-  for (const Relocated& note : located.relocation.notes)
-    if (note.kind == Relocated::Kind::gone) gone.push_back(note.text);
-  return usage_error("the plan cannot be used with this program: " + join(gone, "; "), path,
-                     "where the code was rewritten, look for the failure again with `unflake "
-                     "reproduce`");
-}
-
-Result<FoundRepro> find_named_repro(const std::string& word) {
-  auto project = find_project();
-  if (!project) return project.error();
-  auto path = find_repro(*project, word);
-  if (!path) return path.error();
-  auto repro = load_repro(*path);
-  if (!repro) return repro.error();
-  return FoundRepro{std::move(*project), std::move(*path), std::move(*repro)};
 }
 
 std::vector<Repro> load_all_repros(const Project& project) {

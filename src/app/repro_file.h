@@ -1,14 +1,11 @@
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/project.h"
 #include "model/repair.h"
 #include "model/repro.h"
-#include "repro/relocation.h"
 #include "store/store.h"
 #include "suite/adapter.h"
 
@@ -48,21 +45,6 @@ Result<FoundRepro> find_named_repro(const std::string& word);
 // signature is replaced.
 Result<std::string> save_fix(const Project& project, const Fix& fix);
 Result<Fix> load_fix(const Project& project, const std::string& word);
-
-// The plan of a repro in the program as it is now.
-struct LocatedPlan {
-  Relocation relocation;
-  CodeView code;
-  Trace seen;  // what runs without interventions have shown
-};
-
-// Not every run comes to every call, so a few are made before something counts as gone. `make_run`
-// may have an error, and then so does this.
-using MakeRun = std::function<Result<ExperimentResult>(const Plan& plan)>;
-Result<LocatedPlan> locate_plan(const Repro& repro, const ProjectCodeRules& rules,
-                                const MakeRun& make_run);
-// Empty: nothing is. Else what is, and what to do about it.
-std::optional<Error> why_plan_is_gone(const LocatedPlan& located, const std::string& path);
 
 // Those in `.unflake/repro/`; files that cannot be read are left out.
 std::vector<Repro> load_all_repros(const Project& project);

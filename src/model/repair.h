@@ -78,25 +78,6 @@ struct ExactTiming {
   std::optional<Duration> proposed;     // instead
 };
 
-// All that a search for a repair has found in the running binary.
-struct RepairReport {
-  TestId test;
-  std::string signature;
-  Failure failure;
-  std::string method;  // "short cut" or "flakesync"
-  std::string failing_plan;
-  std::vector<EnforcedRepair> repairs;  // best first
-  std::vector<DroppedRepair> dropped;
-  std::optional<GuessedWait> wait;
-  std::optional<ExactTiming> exact_timing;
-  std::string deadlock;       // a cycle of locks, in words: a defect of the product
-  std::string stop_gap;       // a delay under which it passes, as a last resort
-  std::vector<std::string> notes;
-  int runs = 0;
-  Duration elapsed{};
-  bool interrupted = false, out_of_budget = false;
-};
-
 // A repair as a file keeps it: `unflake run --enforce` takes it.
 struct Fix {
   // The failure that it prevents. Its plan has the holds, and the test passes under it.
@@ -125,6 +106,34 @@ struct RepairPatch {
   std::string diff;  // `git apply` takes it
   std::vector<std::string> cautions;
   bool is_in_project = true;
+};
+
+// A patch, and what became of it.
+struct TriedPatch {
+  RepairPatch patch;
+  std::string file;  // empty: it was not written
+  std::optional<ProofReport> proof;
+  std::string why_not;  // proven; empty: it was tried, or another one was proven before
+};
+
+// All that a search for a repair has found in the running binary.
+struct RepairReport {
+  TestId test;
+  std::string signature;
+  Failure failure;
+  std::string method;  // "short cut" or "flakesync"
+  std::string failing_plan;
+  std::vector<EnforcedRepair> repairs;  // best first
+  std::vector<DroppedRepair> dropped;
+  std::optional<GuessedWait> wait;
+  std::optional<ExactTiming> exact_timing;
+  std::string deadlock;       // a cycle of locks, in words: a defect of the product
+  std::string stop_gap;       // a delay under which it passes, as a last resort
+  std::vector<TriedPatch> patches;
+  std::vector<std::string> notes;
+  int runs = 0;
+  Duration elapsed{};
+  bool interrupted = false, out_of_budget = false;
 };
 
 }  // namespace unflake
