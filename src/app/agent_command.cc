@@ -299,39 +299,38 @@ constexpr int most_profile_runs = 5;
 
 }  // namespace
 
-Result<RecordedPlan> find_recorded_plan(const Repro& repro, const ProjectCodeRules& rules,
-                                        const MakeRun& make_run, const OnTrace& on_trace) {
-  RecordedPlan found;
+Result<LocatedPlan> locate_plan(const Repro& repro, const ProjectCodeRules& rules,
+                                const MakeRun& make_run) {
+  LocatedPlan located;
   for (int i = 0; i < most_profile_runs; ++i) {
     const auto result = make_run(profile_plan(repro));
     if (!result) return result.error();
-    if (!*result) return found;
-    const ExperimentResult& run = **result;
-    if (!run.trace) return usage_error(run.process.error);
+    if (!result->trace) return usage_error(result->process.error);
     if (i == 0) {
-      found.seen = *run.trace;
-      found.code = program_code(found.seen, rules);
-      if (on_trace) on_trace(*run.trace);
+      located.seen = *result->trace;
+      located.code = program_code(located.seen, rules);
     }
-    add_names(found.seen, *run.trace);
-    found.relocation = relocate(repro, found.seen, found.code);
-    if (found.relocation.is_complete()) break;
+    add_names(located.seen, *result->trace);
+    located.relocation = relocate(repro, located.seen, located.code);
+    if (located.relocation.is_complete()) break;
   }
-  Plan& plan = found.relocation.plan;
+  Plan& plan = located.relocation.plan;
   plan.agent = true;
   plan.calls = plan.stacks = false;
   plan.extra_functions.clear();  // they would only be counted
-  return found;
+  return located;
 }
 
-Result<RecordedPlan> find_recorded_plan(OneTest& one, const Repro& repro, const OnTrace& on_trace) {
-  const auto make_run = [&](const Plan& plan) -> Result<std::optional<ExperimentResult>> {
-    auto run = one.run({plan, {}, "without interventions"}, TrialEnded::Purpose::profile);
-    if (one.stop_signal() != 0) return std::optional<ExperimentResult>();
-    if (!run) return run.error();
-    return std::optional(std::move(*run));
-  };
-  return find_recorded_plan(repro, one.project_code(), make_run, on_trace);
+Result<LocatedPlan> locate_plan(OneTest& one, const Repro& repro, const OnTrace& on_trace) {
+  bool is_first = true;
+  auto located = locate_plan(repro, one.project_code(), [&](const Plan& plan) {
+    auto result = one.run({plan, {}, "without interventions"}, TrialEnded::Purpose::profile);
+    if (result && result->trace && std::exchange(is_first, false) && on_trace)
+      on_trace(*result->trace);
+    return result;
+  });
+  if (one.stop_signal() != 0) return LocatedPlan{};
+  return located;
 }
 
 std::string gone_from(const Relocation& relocation) {
@@ -339,6 +338,13 @@ std::string gone_from(const Relocation& relocation) {
   for (const Relocated& note : relocation.notes)
     if (note.kind == Relocated::Kind::gone) gone.push_back(note.text);
   return join(gone, "; ");
+}
+
+std::optional<Error> why_plan_is_gone(const Relocation& relocation, const std::string& path) {
+  if (relocation.is_complete()) return std::nullopt;
+  return usage_error("the plan cannot be used with this program: " + gone_from(relocation), path,
+                     "where the code was rewritten, look for the failure again with `unflake "
+                     "reproduce`");
 }
 
 void InterventionTotals::add(const ExperimentResult& result) {

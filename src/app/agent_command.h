@@ -183,23 +183,26 @@ std::string recorded_target(const Project& project, const Repro& repro,
 // A run without interventions in which everything is recorded that the plan could name.
 Plan profile_plan(const Repro& repro);
 
-// A repro's plan for the program as it is now. Not every run comes to every call, so a few are made
-// before something counts as gone.
-struct RecordedPlan {
+// A repro's plan for the program as it is now.
+struct LocatedPlan {
   Relocation relocation;
   CodeView code;
-  Trace seen{};  // what runs without interventions have shown
+  Trace seen;  // what runs without interventions have shown
 };
+
+// Not every run comes to every call, so a few are made before something counts as gone. `make_run`
+// may have an error, and then so does this.
+using MakeRun = std::function<Result<ExperimentResult>(const Plan& plan)>;
+Result<LocatedPlan> locate_plan(const Repro& repro, const ProjectCodeRules& rules,
+                                const MakeRun& make_run);
+// The same by runs of the test. When somebody asked to stop, what was found until then.
 using OnTrace = std::function<void(const Trace& first)>;
-Result<RecordedPlan> find_recorded_plan(OneTest& one, const Repro& repro,
-                                        const OnTrace& on_trace = {});
-// The same for whoever makes the runs in another way. Nothing from `make_run`: somebody asked to
-// stop.
-using MakeRun = std::function<Result<std::optional<ExperimentResult>>(const Plan& plan)>;
-Result<RecordedPlan> find_recorded_plan(const Repro& repro, const ProjectCodeRules& rules,
-                                        const MakeRun& make_run, const OnTrace& on_trace = {});
-// What of it is gone, in words.
+Result<LocatedPlan> locate_plan(OneTest& one, const Repro& repro, const OnTrace& on_trace = {});
+
+// What of it is gone, in words; and as an error, with what to do about it: nothing, when all is
+// there.
 std::string gone_from(const Relocation& relocation);
+std::optional<Error> why_plan_is_gone(const Relocation& relocation, const std::string& path);
 
 // What the interventions of a plan did in all runs under it. Texts are how they are shown, one for
 // each intervention.

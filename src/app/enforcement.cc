@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "app/agent_command.h"
 #include "app/repro_file.h"
 #include "report/layout.h"
 #include "report/repair_text.h"
@@ -26,16 +25,12 @@ Result<void> Enforcement::add(const Project& project, const std::string& file,
   if (!planned->plan.interventions.empty())
     return usage_error(fmt::format("{} has two fixes", to_string(fix->repro.test)), file,
                        "enforce one of them");
-  const auto make_run = [&](const Plan& plan) -> Result<std::optional<ExperimentResult>> {
-    auto run = executor.run(Experiment{planned->test, plan, planned->timeout});
-    if (!run) return run.error();
-    return std::optional(std::move(*run));
-  };
-  auto located = find_recorded_plan(fix->repro, rules, make_run);
+  auto located = locate_plan(fix->repro, rules, [&](const Plan& plan) {
+    Experiment experiment{planned->test, plan, planned->timeout};
+    return executor.run(experiment);
+  });
   if (!located) return located.error();
-  if (const std::string gone = gone_from(located->relocation); !gone.empty())
-    return usage_error("the order cannot be kept in this program: " + gone, file,
-                       "where the code was rewritten, `unflake repair` looks again");
+  if (auto gone = why_plan_is_gone(located->relocation, file)) return *gone;
   planned->plan = located->relocation.plan;
   planned->plan.id = "enforced: " + file;
   planned->fork_server = false;

@@ -183,7 +183,7 @@ Result<void> Proving::find_tests() {
 }
 
 Result<void> Proving::find_plan(Side& side, const std::string& what) {
-  auto plan = find_recorded_plan(*side.one, options_.repro);
+  auto plan = locate_plan(*side.one, options_.repro);
   if (!plan) return plan.error();
   side.plan = std::move(*plan);
   for (const Relocated& note : side.plan.relocation.notes)

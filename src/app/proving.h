@@ -46,7 +46,7 @@ class Proving {
   struct Side {
     Built built;
     std::unique_ptr<OneTest> one;
-    RecordedPlan plan;
+    LocatedPlan plan;
   };
 
   Result<void> copy_sources();

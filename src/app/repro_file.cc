@@ -210,6 +210,16 @@ Result<Fix> load_fix(const Project& project, const std::string& word) {
   return read_fix(word);
 }
 
+Result<FoundRepro> find_named_repro(const std::string& word) {
+  auto project = find_project();
+  if (!project) return project.error();
+  auto path = find_repro(*project, word);
+  if (!path) return path.error();
+  auto repro = load_repro(*path);
+  if (!repro) return repro.error();
+  return FoundRepro{std::move(*project), std::move(*path), std::move(*repro)};
+}
+
 std::vector<Repro> load_all_repros(const Project& project) {
   std::vector<Repro> repros;
   const std::string folder = project.path("repro");

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/project.h"
 #include "model/repair.h"
 #include "model/repro.h"
+#include "repro/relocation.h"
 #include "store/store.h"
 #include "suite/adapter.h"
 

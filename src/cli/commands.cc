@@ -20,9 +20,9 @@ constexpr CommandEntry table[] = {
     {"races", "the data races of a test, with both stacks", races_command},
     {"replay", "make a recorded failure happen again, also after an edit", replay_command},
     {"explain", "why a recorded failure happens, and what to do about it", explain_command},
-    {"repair", "what must wait for what so that a test passes, tried and proven", repair_command},
     {"prove", "whether a patch repairs a recorded failure, by a rebuild and the same runs again",
      prove_command},
+    {"repair", "what must wait for what so that a test passes, tried and proven", repair_command},
     {"balance", "the shortest waits and time-outs that a test can afford", balance_command},
     {"doctor", "what this machine can do and what is missing", doctor_command},
 };

@@ -7,6 +7,7 @@
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/reproduce_parts.h"
+#include "cli/reproduction.h"
 #include "explain/explanation.h"
 #include "report/repair_text.h"
 #include "report/search_text.h"
@@ -181,15 +182,12 @@ class Repairing {
   // What was found just now names places as they are; a file may be older than the program.
   Result<void> locate() {
     if (!repro_ || repro_->is_under_control()) return {};
-    auto located = find_recorded_plan(*one_, *repro_);
+    auto located = locate_plan(*one_, *repro_);
     if (one_->stop_signal() != 0) return {};
     if (!located) return located.error();
     located_ = std::move(*located);
     if (path_.empty()) return {};
-    if (const std::string gone = gone_from(located_.relocation); !gone.empty())
-      return usage_error("the plan cannot be used with this program: " + gone, path_,
-                         "where the code was rewritten, look for the failure again with `unflake "
-                         "reproduce`");
+    if (auto gone = why_plan_is_gone(located_.relocation, path_)) return *gone;
     repro_->plan = located_.relocation.plan;
     return {};
   }
@@ -359,7 +357,7 @@ class Repairing {
   std::string path_, fix_path_;
   int stopped_patching_ = 0;
   std::optional<Repro> repro_;
-  RecordedPlan located_;
+  LocatedPlan located_;
   RepairReport report_;
 };
 

@@ -239,7 +239,7 @@ class Replay {
     if (auto found = find_sites(); !found) return found.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     for (const Relocated& note : relocation_.notes) tell(fmt::format("{}\n", printable(note.text)));
-    if (!relocation_.is_complete()) return something_is_gone();
+    if (auto gone = why_plan_is_gone(relocation_, path_)) return *gone;
     return command_.gdb || command_.rr ? debug() : run_all();
   }
 
@@ -257,7 +257,7 @@ class Replay {
   }
 
   Result<void> find_sites() {
-    auto found = find_recorded_plan(*one_, repro_, [this](const Trace& first) {
+    auto found = locate_plan(*one_, repro_, [this](const Trace& first) {
       code_notes_.add(first);
       if (!command_.json) warn(code_notes_.take(), command_.one.colour);
     });
@@ -265,13 +265,6 @@ class Replay {
     code_ = std::move(found->code);
     relocation_ = std::move(found->relocation);
     return {};
-  }
-
-  Error something_is_gone() const {
-    return usage_error("the plan cannot be used with this program: " + gone_from(relocation_),
-                       path_,
-                       "where the code was rewritten, look for the failure again with `unflake "
-                       "reproduce`");
   }
 
   Result<int> run_all() {

@@ -9,6 +9,7 @@
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/reproduce_parts.h"
+#include "cli/reproduction.h"
 #include "output/ci_log/ci_log.h"
 #include "report/json_lines.h"
 #include "report/search_text.h"

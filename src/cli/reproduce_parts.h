@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "app/agent_command.h"
 #include "output/ci_log/ci_log.h"
 #include "search/reproduce/hunt.h"
 #include "store/store.h"
@@ -44,11 +43,5 @@ Result<std::vector<Wanted>> wanted_by_output(const Test& test, const std::string
 // Why nothing was reproduced, in lines of "topic: text": what was reached, tried and not covered,
 // and what to try next. Only what was counted is claimed.
 std::vector<std::string> not_reproduced_lines(const Hunt& hunt);
-
-// What a hunt has found, as the repro of a test, with what its sites look like in the source.
-Repro repro_of(const Found& found, OneTest& one, const Profile& profile, uint64_t seed);
-
-// How late this machine is. What it cannot tell of counts as a quiet one.
-std::optional<MachineLateness> machine_lateness();
 
 }  // namespace unflake

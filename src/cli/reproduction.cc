@@ -1,4 +1,4 @@
-#include "cli/reproduce_parts.h"
+#include "cli/reproduction.h"
 
 #include <algorithm>
 
