@@ -77,14 +77,15 @@ std::vector<Note> Enforcement::after() const {
     if (one.runs == 0) continue;
     const std::string average =
         format_duration(one.waited / static_cast<int64_t>(std::max<size_t>(1, one.waiting_runs)));
-    std::string text = fmt::format(
-        "{} was enforced: the test had to wait in {} of {}, {} on average", one.file,
-        one.waiting_runs, counted(static_cast<long long>(one.runs), "run"), average);
+    std::string text =
+        fmt::format("{} was enforced: the test had to wait in {} of {}, {} on average", one.file,
+                    one.waiting_runs, counted(static_cast<long long>(one.runs), "run"), average);
     const bool in_vain = one.let_go + one.impossible > 0;
     if (in_vain)
-      text += fmt::format("; {} ended in vain ({} at the bound, {} because nobody could come first)",
-                          counted(static_cast<long long>(one.let_go + one.impossible), "wait"),
-                          one.let_go, one.impossible);
+      text +=
+          fmt::format("; {} ended in vain ({} at the bound, {} because nobody could come first)",
+                      counted(static_cast<long long>(one.let_go + one.impossible), "wait"),
+                      one.let_go, one.impossible);
     notes.push_back({in_vain ? Note::Level::warning : Note::Level::info, text,
                      in_vain ? "the code has changed since: `unflake repair` looks again" : ""});
   }

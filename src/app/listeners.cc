@@ -43,8 +43,9 @@ void add_options(CommandLine& line, RunCommand& run) {
   run.target.add_to(line);
   line.flag("--include-disabled", run.target.include_disabled,
             "also run disabled and hidden tests");
-  line.option("--enforce", run.enforced,
-              "keep the order of this file of `unflake repair`; such runs are trials; may be repeated")
+  line.option(
+          "--enforce", run.enforced,
+          "keep the order of this file of `unflake repair`; such runs are trials; may be repeated")
       .takes("FIX")
       .one_at_a_time();
   line.flag("--rerun-failed", run.rerun_failed,

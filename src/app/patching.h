@@ -22,7 +22,8 @@ struct PatchingOptions {
   uint64_t seed = 1;
 };
 
-// What is asked of a patch for what has held in the running binary; none: there is nothing to patch.
+// What is asked of a patch for what has held in the running binary; none: there is nothing to
+// patch.
 std::optional<PatchRequest> patch_request(const RepairReport& report, const Repro& repro,
                                           const Project& project, const std::string& binary);
 

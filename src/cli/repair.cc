@@ -222,7 +222,8 @@ class Repairing {
     report_.test = one_->test().id;
     report_.method = command_.method;
     if (!repro_) {
-      report_.notes.push_back("the failure did not come: `unflake reproduce` says what was covered");
+      report_.notes.push_back(
+          "the failure did not come: `unflake reproduce` says what was covered");
       return {};
     }
     report_.signature = repro_->signature;
@@ -313,9 +314,10 @@ class Repairing {
     options.one = command_.one;
     options.budget = command_.proof_budget.value_or(options.budget);
     options.seed = command_.seed;
-    const auto stopped =
-        write_patches(report_, one_->project(), options, *request, events_,
-                      [this](const std::string& line) { events_.emit(SearchStep{"patch", line}); });
+    const auto stopped = write_patches(report_, one_->project(), options, *request, events_,
+                                       [this](const std::string& line) {
+                                         events_.emit(SearchStep{"patch", line});
+                                       });
     if (!stopped) return stopped.error();
     stopped_patching_ = *stopped;
     return {};

@@ -240,8 +240,8 @@ class RunSession {
     if (run_.quarantine_new) make_folder(project_);
     Enforcement enforcement;
     for (const std::string& file : run_.enforced)
-      if (auto added = enforcement.add(project_, file, config_.code.rules(project_.root), plan,
-                                       executor);
+      if (auto added =
+              enforcement.add(project_, file, config_.code.rules(project_.root), plan, executor);
           !added)
         return added.error();
     for (const Note& note : enforcement.before()) notes_.push_back(note);

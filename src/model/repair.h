@@ -40,8 +40,8 @@ struct EnforcedRuns {
   Count late_after;  // the same, with the thread late as soon as the critical point is passed
   Count plain;       // and when nobody is late
   Count schedules;   // that were sampled
-  std::string why_no_schedules;      // empty: they were made
-  uint64_t waits = 0;                // runs, of those without a schedule, in which somebody waited
+  std::string why_no_schedules;  // empty: they were made
+  uint64_t waits = 0;            // runs, of those without a schedule, in which somebody waited
   Duration longest_wait{};
   Spread time_with, time_without{};  // of plain runs, in ms
 };
@@ -127,8 +127,8 @@ struct RepairReport {
   std::vector<DroppedRepair> dropped;
   std::optional<GuessedWait> wait;
   std::optional<ExactTiming> exact_timing;
-  std::string deadlock;       // a cycle of locks, in words: a defect of the product
-  std::string stop_gap;       // a delay under which it passes, as a last resort
+  std::string deadlock;  // a cycle of locks, in words: a defect of the product
+  std::string stop_gap;  // a delay under which it passes, as a last resort
   std::vector<TriedPatch> patches;
   std::vector<std::string> notes;
   int runs = 0;

@@ -159,8 +159,8 @@ struct PlanSite {
   uint32_t rule_count;
 };
 inline constexpr uint16_t probe_api = 0xffff;
-inline constexpr uint16_t delay_api = 0xfffe;  // of events only: the plan made the thread late
-inline constexpr uint16_t exit_api = 0xfffd;   // the end of main, or exit(): its offset is 0
+inline constexpr uint16_t delay_api = 0xfffe;       // of events only: the plan made the thread late
+inline constexpr uint16_t exit_api = 0xfffd;        // the end of main, or exit(): its offset is 0
 inline constexpr uint16_t thread_end_api = 0xfffc;  // of any thread but a process's first: the same
 
 enum class Action : uint8_t {

@@ -47,8 +47,8 @@ std::string evidence_lines(const EnforcedRuns& runs) {
   text += detail_line(fmt::format("passes in {} under what made it fail, with this order enforced",
                                   of_runs(runs.under_plan)));
   if (runs.late_after.runs > 0)
-    text += detail_line(fmt::format("and in {} with that thread late right behind it",
-                                    of_runs(runs.late_after)));
+    text += detail_line(
+        fmt::format("and in {} with that thread late right behind it", of_runs(runs.late_after)));
   text += detail_line(fmt::format("passes in {} when nobody is late: {:.0f} ms, {:.0f} ms without",
                                   of_runs(runs.plain), runs.time_with.median,
                                   runs.time_without.median));
@@ -62,16 +62,16 @@ std::string evidence_lines(const EnforcedRuns& runs) {
 std::string repairs_text(const RepairReport& report, const Style& style) {
   std::string text;
   for (const EnforcedRepair& repair : report.repairs) {
-    text += status_line(style, Tone::good, "Repair", "",
-                        one_line(hand_overs_words(repair.hand_overs)));
+    text +=
+        status_line(style, Tone::good, "Repair", "", one_line(hand_overs_words(repair.hand_overs)));
     text += evidence_lines(repair.runs);
   }
   if (!report.wait || report.repairs.empty()) return text;
   const GuessedWait& wait = *report.wait;
-  return text + detail_line(one_line(fmt::format(
-                    "what keeps the order now is {} of {} at {}",
-                    wait.is_sleep ? "a sleep" : "a time-out", format_duration(wait.asked),
-                    spot_words(wait.place))));
+  return text +
+         detail_line(one_line(fmt::format("what keeps the order now is {} of {} at {}",
+                                          wait.is_sleep ? "a sleep" : "a time-out",
+                                          format_duration(wait.asked), spot_words(wait.place))));
 }
 
 // Equal reasons together, the most frequent first.
@@ -86,8 +86,7 @@ std::string dropped_text(const RepairReport& report, const Style& style) {
   for (size_t i = 0; i < sorted.size() && i < most_dropped_shown; ++i) {
     const auto& [why, all] = sorted[i];
     const std::string first = hand_overs_words(all.front()->hand_overs);
-    const std::string more =
-        all.size() > 1 ? fmt::format(" (and {} more)", all.size() - 1) : "";
+    const std::string more = all.size() > 1 ? fmt::format(" (and {} more)", all.size() - 1) : "";
     text += status_line(style, Tone::faint, "Dropped", "", one_line(first + more));
     text += detail_line(one_line(why));
   }
@@ -107,12 +106,11 @@ std::string exact_timing_text(const ExactTiming& found, const Style& style) {
         format_duration(found.median), counted(found.measured, "run"),
         format_duration(found.longest), format_duration(found.at_tolerance)));
   if (found.constant)
-    text += detail_line(one_line(fmt::format("the time is given at {}: {}",
-                                             spot_words(*found.constant),
-                                             format_duration(found.asked))));
+    text += detail_line(one_line(fmt::format(
+        "the time is given at {}: {}", spot_words(*found.constant), format_duration(found.asked))));
   if (found.proposed)
-    text += detail_line(fmt::format("a bound that would hold here: {}",
-                                    format_duration(*found.proposed)));
+    text += detail_line(
+        fmt::format("a bound that would hold here: {}", format_duration(*found.proposed)));
   return text;
 }
 
@@ -131,9 +129,9 @@ std::string patches_text(const RepairReport& report, const Style& style) {
   std::string text;
   for (const TriedPatch& tried : report.patches) {
     const bool is_good = is_repaired(tried);
-    text += status_line(style, is_good ? Tone::good : Tone::faint, "Patch", "",
-                        one_line(fmt::format("{}: {}", to_string(tried.patch.idiom),
-                                             tried.patch.what)));
+    text += status_line(
+        style, is_good ? Tone::good : Tone::faint, "Patch", "",
+        one_line(fmt::format("{}: {}", to_string(tried.patch.idiom), tried.patch.what)));
     text += detail_line(one_line(fate_of(tried)));
     for (const std::string& caution : tried.patch.cautions)
       text += detail_line("mind: " + one_line(caution));
@@ -227,9 +225,9 @@ std::string repair_text(const RepairReport& report, const Style& style) {
             detail_line(one_line(report.deadlock));
   if (report.exact_timing) text += exact_timing_text(*report.exact_timing, style);
   if (report.repairs.empty() && !report.exact_timing && report.deadlock.empty())
-    text += status_line(style, Tone::bad, "No repair", "",
-                        fmt::format("{} tried", counted(static_cast<long long>(report.dropped.size()),
-                                                        "order")));
+    text += status_line(
+        style, Tone::bad, "No repair", "",
+        fmt::format("{} tried", counted(static_cast<long long>(report.dropped.size()), "order")));
   text += patches_text(report, style) + dropped_text(report, style);
   if (!report.stop_gap.empty())
     text += status_line(style, Tone::doubtful, "Stop-gap", "", one_line(report.stop_gap));
@@ -242,24 +240,24 @@ std::string repair_text(const RepairReport& report, const Style& style) {
 }
 
 std::string repair_json(const RepairReport& report) {
-  Json json = {{"format", 1},
-               {"test", printable(to_string(report.test))},
-               {"signature", report.signature},
-               {"failure", printable(headline(report.failure))},
-               {"method", report.method},
-               {"failing_plan", printable(report.failing_plan)},
-               {"repairs", Json::array()},
-               {"dropped", Json::array()},
-               {"wait", nullptr},
-               {"exact_timing", nullptr},
-               {"deadlock", printable(report.deadlock)},
-               {"stop_gap", printable(report.stop_gap)},
-               {"notes", Json::array()},
-               {"runs", report.runs},
-               {"elapsed_ms", std::chrono::duration_cast<std::chrono::milliseconds>(report.elapsed)
-                                  .count()},
-               {"interrupted", report.interrupted},
-               {"out_of_budget", report.out_of_budget}};
+  Json json = {
+      {"format", 1},
+      {"test", printable(to_string(report.test))},
+      {"signature", report.signature},
+      {"failure", printable(headline(report.failure))},
+      {"method", report.method},
+      {"failing_plan", printable(report.failing_plan)},
+      {"repairs", Json::array()},
+      {"dropped", Json::array()},
+      {"wait", nullptr},
+      {"exact_timing", nullptr},
+      {"deadlock", printable(report.deadlock)},
+      {"stop_gap", printable(report.stop_gap)},
+      {"notes", Json::array()},
+      {"runs", report.runs},
+      {"elapsed_ms", std::chrono::duration_cast<std::chrono::milliseconds>(report.elapsed).count()},
+      {"interrupted", report.interrupted},
+      {"out_of_budget", report.out_of_budget}};
   for (const EnforcedRepair& repair : report.repairs)
     json["repairs"].push_back({{"hand_overs", hand_overs_json(repair.hand_overs)},
                                {"runs", runs_json(repair.runs)},

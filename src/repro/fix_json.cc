@@ -59,11 +59,9 @@ EnforcedRuns runs_in(const JsonField& field) {
 
 // Other things in a plan would do more than keep an order.
 void check_order(const JsonField& field, const Plan& plan) {
-  const bool only_orders =
-      std::ranges::all_of(plan.interventions, [](const Intervention& one) {
-        return one.action == Intervention::Action::watch ||
-               one.action == Intervention::Action::hold;
-      });
+  const bool only_orders = std::ranges::all_of(plan.interventions, [](const Intervention& one) {
+    return one.action == Intervention::Action::watch || one.action == Intervention::Action::hold;
+  });
   if (!only_orders || plan.schedule)
     field["plan"].complain("the plan of a fix has watches and holds alone");
 }

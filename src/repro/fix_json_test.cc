@@ -100,7 +100,8 @@ TEST(FixJson, Does_nothing_but_keep_orders) {
 
 TEST(FixJson, Is_not_confused_by_hostile_text) {
   const std::string good = fix_json(example_fix());
-  for (size_t cut = 0; cut < good.size(); cut += 7) EXPECT_FALSE(parse_fix(good.substr(0, cut), "x"));
+  for (size_t cut = 0; cut < good.size(); cut += 7)
+    EXPECT_FALSE(parse_fix(good.substr(0, cut), "x"));
   EXPECT_FALSE(parse_fix(std::string(100'000, '['), "x"));
   EXPECT_FALSE(parse_fix(std::string(5 << 20, ' '), "x"));
 }

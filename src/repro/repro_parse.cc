@@ -326,9 +326,8 @@ std::string reason_of(const json::exception& error) {
 
 Result<json> document(std::string_view text, const std::string& path, const FileKind& kind) {
   if (text.size() > largest_repro)
-    return usage_error(
-        fmt::format("a {} file has at most {} MiB", kind.name, largest_repro >> 20), path,
-        "is it the right file?");
+    return usage_error(fmt::format("a {} file has at most {} MiB", kind.name, largest_repro >> 20),
+                       path, "is it the right file?");
   try {
     return json::parse(text, [](int depth, json::parse_event_t, json&) {
       if (depth > deepest) throw TooDeep();

@@ -101,8 +101,7 @@ class ExactTimingSearch {
       const TracedCall& call = question_.passing.calls[step.call];
       if (reads_clock(question_.passing.sites[call.site])) continue;
       found_.constant = place_of(step);
-      found_.asked =
-          std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(call.value));
+      found_.asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(call.value));
       found_.evidence.push_back("a timed wait at " + to_string(step.site) +
                                 " runs out when it fails, and not when it passes");
       return;

@@ -19,7 +19,8 @@ struct TimingQuestion {
 // Whether the outcome follows a duration, by experiment. The thread that fails is made late itself,
 // before the check, with nobody else late: a test that waits for somebody passes then, more surely
 // than before, and one that bounds a time fails. It must also have read a clock, or have waited
-// for a time that ran out. Measures how long the time that it bounds really is, and proposes a bound.
+// for a time that ran out. Measures how long the time that it bounds really is, and proposes a
+// bound.
 std::optional<ExactTiming> recognise_exact_timing(RepairRuns& runs, const TimingQuestion& question);
 
 // Where a thread reads a clock, or waits for a time that runs out in the failing run only; in the

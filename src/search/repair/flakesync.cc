@@ -7,8 +7,8 @@
 #include <numeric>
 #include <set>
 
-#include "search/reproduce/strategy.h"
 #include "search/reproduce/shrink.h"
+#include "search/reproduce/strategy.h"
 #include "trace/names.h"
 #include "util/paths.h"
 
@@ -38,8 +38,7 @@ std::vector<std::vector<size_t>> parts_of(const std::vector<size_t>& all, size_t
 
 }  // namespace
 
-LatePlaces minimise_delays(LatePlaces late, const DelayLadder& ladder,
-                           const FailsWhenLate& fails) {
+LatePlaces minimise_delays(LatePlaces late, const DelayLadder& ladder, const FailsWhenLate& fails) {
   for (size_t parts = 2; late.places.size() > 1;) {
     parts = std::min(parts, late.places.size());
     std::optional<LatePlaces> smaller;
@@ -135,7 +134,8 @@ class FlakeSync {
 
   RepairReport operator()() {
     report_.method = "flakesync";
-    runs_.runner().teller().begin("flakesync", "the published search: delays everywhere, then less");
+    runs_.runner().teller().begin("flakesync",
+                                  "the published search: delays everywhere, then less");
     search();
     report_.runs = runs_.runner().runs();
     report_.elapsed = runs_.runner().elapsed();
@@ -239,10 +239,9 @@ class FlakeSync {
     for (const size_t number : late.places)
       for (const auto& stack : stacks_at(places_[number])) {
         if (runs_.is_over()) return roots;
-        auto root = find_root(stack, late.delay, ladder_,
-                              [&](const CallSite& site, Duration delay) {
-                                return fails_at_line(site.line, delay);
-                              });
+        auto root = find_root(
+            stack, late.delay, ladder_,
+            [&](const CallSite& site, Duration delay) { return fails_at_line(site.line, delay); });
         if (!root || !met.insert(root->site.function).second) continue;
         runs_.say(fmt::format("root function: {}, late at {}", root->site.function,
                               to_string(root->site.line)));

@@ -61,8 +61,7 @@ std::vector<CallSite> barrier_lines(const std::vector<CallSite>& stack,
 
 // The whole search. The hunt must have been prepared; it knows how to find functions that run side
 // by side. What is found is verified like any other repair.
-RepairReport find_repair_as_published(
-    Hunt& hunt, RepairRuns& runs, const RepairOptions& options,
-    const std::function<void(const EnforcedRepair&)>& found = {});
+RepairReport find_repair_as_published(Hunt& hunt, RepairRuns& runs, const RepairOptions& options,
+                                      const std::function<void(const EnforcedRepair&)>& found = {});
 
 }  // namespace unflake

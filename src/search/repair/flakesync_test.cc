@@ -38,31 +38,28 @@ TEST(FirstFailingDelay, Gives_up_at_the_longest_one) {
 }
 
 TEST(MinimiseDelays, Finds_the_one_place) {
-  const auto late = minimise_delays({{0, 1, 2, 3, 4, 5, 6}, 100ms}, ladder,
-                                    [](const auto& places, Duration) {
-                                      return std::ranges::count(places, 5) > 0;
-                                    });
+  const auto late = minimise_delays(
+      {{0, 1, 2, 3, 4, 5, 6}, 100ms}, ladder,
+      [](const auto& places, Duration) { return std::ranges::count(places, 5) > 0; });
   EXPECT_THAT(late.places, ElementsAre(5));
   EXPECT_EQ(late.delay, 100ms);
 }
 
 TEST(MinimiseDelays, Makes_fewer_places_later_before_it_splits_finer) {
   // The sum counts: 7 places late by 100 ms, or one by 800.
-  const auto late =
-      minimise_delays({{0, 1, 2, 3, 4, 5, 6}, 100ms}, ladder,
-                      [](const auto& places, Duration delay) {
-                        return delay * static_cast<int64_t>(places.size()) >= 700ms;
-                      });
+  const auto late = minimise_delays({{0, 1, 2, 3, 4, 5, 6}, 100ms}, ladder,
+                                    [](const auto& places, Duration delay) {
+                                      return delay * static_cast<int64_t>(places.size()) >= 700ms;
+                                    });
   EXPECT_THAT(late.places, SizeIs(1));
   EXPECT_EQ(late.delay, 800ms);
 }
 
 TEST(MinimiseDelays, Keeps_what_is_needed_together) {
-  const auto late = minimise_delays({{0, 1, 2, 3}, 100ms}, ladder,
-                                    [](const auto& places, Duration) {
-                                      return std::ranges::count(places, 0) > 0 &&
-                                             std::ranges::count(places, 3) > 0;
-                                    });
+  const auto late =
+      minimise_delays({{0, 1, 2, 3}, 100ms}, ladder, [](const auto& places, Duration) {
+        return std::ranges::count(places, 0) > 0 && std::ranges::count(places, 3) > 0;
+      });
   EXPECT_THAT(late.places, ElementsAre(0, 1, 2, 3));
 }
 

@@ -77,8 +77,8 @@ class Boundary {
     Trial trial = runs_.test().failing;
     trial.plan.interventions = search_.others;
     trial.plan.interventions.push_back(late_before(search_.late, search_.steps[number]));
-    trial.why = search_.steps[number].thread.text + " late at " +
-                to_string(search_.steps[number].site);
+    trial.why =
+        search_.steps[number].thread.text + " late at " + to_string(search_.steps[number].site);
     return trial;
   }
 

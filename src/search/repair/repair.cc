@@ -22,15 +22,15 @@ constexpr Duration least_lateness = 50ms;
 constexpr Duration shortest_bound = 1s, longest_bound = 10s;
 constexpr Duration short_enough = 200ms;
 constexpr int shorter_by = 4;
-constexpr int runs_of_delays = 3;     // that must all fail in place of others
+constexpr int runs_of_delays = 3;  // that must all fail in place of others
 constexpr int runs_of_stop_gap = 5;
 constexpr int quick_runs = 3;         // of an order, before it is verified
 constexpr int noisy_quick_runs = 6;   // where half of the runs would pass anyway
 constexpr int most_visits_tried = 3;  // of one place
 
 bool has_holds(const Plan& plan) {
-  return std::ranges::any_of(
-      plan.interventions, [](const Intervention& one) { return one.action == Action::hold; });
+  return std::ranges::any_of(plan.interventions,
+                             [](const Intervention& one) { return one.action == Action::hold; });
 }
 
 // The same threads late at the same places, whatever the others do.
@@ -169,8 +169,8 @@ class RepairSearch {
   void set_bound() {
     Duration late{};
     for (const LateThread& one : late_) late = std::max(late, one.by);
-    limits_.bound = std::clamp(4 * (late + passing_->outcome.duration), shortest_bound,
-                               longest_bound);
+    limits_.bound =
+        std::clamp(4 * (late + passing_->outcome.duration), shortest_bound, longest_bound);
   }
 
   uint32_t in_passing(const std::string& name) const {
@@ -194,10 +194,10 @@ class RepairSearch {
     for (size_t i = 0; i < plan.interventions.size(); ++i)
       if (!std::ranges::count(late.interventions, i) && !has_holds(plan))
         search.others.push_back(plan.interventions[i]);
-    runs_.say(fmt::format("{} comes to {} steps after it is late: looking for the last one that "
-                          "must not be late",
-                          late.name,
-                          search.steps.size() - std::min(search.steps.size(), search.from)));
+    runs_.say(
+        fmt::format("{} comes to {} steps after it is late: looking for the last one that "
+                    "must not be late",
+                    late.name, search.steps.size() - std::min(search.steps.size(), search.from)));
     keep_critical(search, has_holds(plan) ? std::nullopt : find_critical(runs_, search));
   }
 
@@ -229,8 +229,7 @@ class RepairSearch {
 
   void try_barriers(const std::vector<CriticalPoint>& criticals) {
     BarrierHints hints{{}, named_barriers_};
-    for (const CriticalPoint& critical : criticals)
-      hints.late.push_back(critical.step.thread.text);
+    for (const CriticalPoint& critical : criticals) hints.late.push_back(critical.step.thread.text);
     const auto candidates = barrier_candidates(failing(), *lines_, hints);
     std::map<std::string, int> tried;
     for (size_t i = 0; i < candidates.size() && i < options_.most_barriers && !is_done(); ++i) {
@@ -276,8 +275,8 @@ class RepairSearch {
   static std::string words_of(const std::vector<HandOverPoints>& order) {
     std::vector<std::string> parts;
     for (const HandOverPoints& one : order)
-      parts.push_back(fmt::format("{} waits for {}", short_name(one.barrier),
-                                  short_name(one.critical.step)));
+      parts.push_back(
+          fmt::format("{} waits for {}", short_name(one.barrier), short_name(one.critical.step)));
     return join(parts, "; ");
   }
 
@@ -335,8 +334,7 @@ class RepairSearch {
     };
     const std::string why = objection(steps.size() - 1);
     if (runs_.is_over()) return;
-    if (!why.empty())
-      return (void)drop({{point_at(steps, steps.size() - 1), barrier}}, why);
+    if (!why.empty()) return (void)drop({{point_at(steps, steps.size() - 1), barrier}}, why);
     size_t low = 0, enough = steps.size() - 1;
     while (low < enough && !runs_.is_over()) {
       const size_t middle = (low + enough) / 2;

@@ -169,7 +169,7 @@ std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const Repa
     const uint64_t visit = ++visits[call.site];
     if (call.thread != thread) continue;
     const SiteName& site = trace.sites[call.site].name;
-    ThreadStep step{site, self.name, executable_of(trace, self), place_of(trace, site), visit,
+    ThreadStep step{site,       self.name, executable_of(trace, self), place_of(trace, site), visit,
                     call.enter, i};
     if (call.stack < trace.stacks.size())
       if (const Frame* frame = frame_at(trace.stacks[call.stack], site))

@@ -37,8 +37,8 @@ std::set<std::string> project_files(const Trace& trace);
 // The lines of the project that a test may be at when its order is decided, and whose they are.
 class RepairLines {
  public:
-  // From runs with stacks: the functions on them, and others that were executed. Those on the stacks
-  // of the failure and of late threads come first; no more than a run can watch.
+  // From runs with stacks: the functions on them, and others that were executed. Those on the
+  // stacks of the failure and of late threads come first; no more than a run can watch.
   RepairLines(const std::vector<const Trace*>& seen, const LinesOf& lines);
 
   // A watch at each of them, but for those that the plan names in another way.

@@ -138,9 +138,9 @@ void Verification::run_plain(const std::vector<HandOverPoints>& order, Verdict& 
   verdict.runs.time_with = spread_of(times_with);
   verdict.runs.time_without = spread_of(times_without);
   if (is_slower(verdict.runs.time_with, verdict.runs.time_without))
-    verdict.objection = fmt::format("it makes the test slower: {:.0f} ms instead of {:.0f} ms",
-                                    verdict.runs.time_with.median,
-                                    verdict.runs.time_without.median);
+    verdict.objection =
+        fmt::format("it makes the test slower: {:.0f} ms instead of {:.0f} ms",
+                    verdict.runs.time_with.median, verdict.runs.time_without.median);
 }
 
 void Verification::run_schedules(const std::vector<HandOverPoints>& order, Verdict& verdict) {

@@ -29,7 +29,7 @@ class Verification {
 
   struct Verdict {
     EnforcedRuns runs;
-    std::string objection;  // empty: it is a repair
+    std::string objection;     // empty: it is a repair
     bool is_complete = false;  // else there was no time for all
   };
   Verdict operator()(const std::vector<HandOverPoints>& order);
