@@ -3,6 +3,7 @@
 
 #include "app/agent_command.h"
 #include "app/listeners.h"
+#include "app/patching.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/reproduce_parts.h"
@@ -14,6 +15,7 @@
 #include "search/repair/repair.h"
 #include "search/reproduce/strategy.h"
 #include "util/files.h"
+#include "util/paths.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -30,7 +32,9 @@ nobody is late, and under sampled schedules.
   unflake repair ./server_test Server.Accepts            reproduces the failure first
   unflake repair FILE --method flakesync                 the published search alone, for comparison
 
-What held is written to .unflake/fixes/NAME.json, for `unflake run --enforce`.
+What held is written to .unflake/fixes/NAME.json, for `unflake run --enforce`. Then come source patches,
+the best idiom first: each is rebuilt in a copy and proven as `unflake prove` does, and the first one
+that repairs the failure is written to .unflake/patches/NAME.patch.
 
 Exit code 0: a repair was found and held; 1: none was, or the failure did not come (it says what was
 tried); 2: bad usage, or a site of the plan is gone; 4: unflake itself failed; 5: a test of how long
@@ -40,7 +44,9 @@ N, what was found until then is written.)";
 struct RepairCommand {
   OneTestOptions one;
   std::string target, method = "short-cut";
-  std::optional<Duration> budget;
+  std::optional<Duration> budget, proof_budget;
+  std::string build_command;
+  bool no_patch = false;
   uint64_t seed = 1;
   bool json = false;
 };
@@ -74,7 +80,7 @@ class Repairing {
     if (auto done = one_->set_up(); !done) return done.error();
     one_->events().add(events_);
     for (auto step : {&Repairing::reproduce_first, &Repairing::leave_control, &Repairing::locate,
-                      &Repairing::search}) {
+                      &Repairing::search, &Repairing::patch}) {
       if (auto done = (this->*step)(); !done) return done.error();
       if (one_->stop_signal() != 0 && report_.repairs.empty())
         return exit_code_of_signal(one_->stop_signal());
@@ -173,13 +179,15 @@ class Repairing {
     return {};
   }
 
+  // What was found just now names places as they are; a file may be older than the program.
   Result<void> locate() {
     if (!repro_ || repro_->is_under_control()) return {};
     auto located = locate_plan(*one_, *repro_);
     if (one_->stop_signal() != 0) return {};
     if (!located) return located.error();
-    if (auto gone = why_plan_is_gone(located->relocation, path_)) return *gone;
     located_ = std::move(*located);
+    if (path_.empty()) return {};
+    if (auto gone = why_plan_is_gone(located_.relocation, path_)) return *gone;
     repro_->plan = located_.relocation.plan;
     return {};
   }
@@ -235,12 +243,29 @@ class Repairing {
     auto result = find(runs, options);
     if (!result) return result.error();
     RepairReport& found = *result;
+    for (EnforcedRepair& repair : found.repairs)
+      for (HandOver& one : repair.hand_overs) end_with_last_statement(one);
     found.test = report_.test;
     found.signature = report_.signature;
     found.failure = report_.failure;
     report_ = std::move(found);
     if (runner.error()) return *runner.error();
     return {};
+  }
+
+  // A line without code of its own, such as one that was inlined as a whole, was no step: what is
+  // over at the next step is the last statement before it.
+  void end_with_last_statement(HandOver& hand_over) const {
+    CodeSpot& spot = hand_over.critical.spot;
+    if (hand_over.over_at.line == 0 || !located_.code.source) return;
+    const CodeView::Lines& source = located_.code.source(spot.file);
+    for (int line = hand_over.over_at.line - 1; line > spot.line; --line) {
+      if (static_cast<size_t>(line) > source.size()) return;
+      const std::string_view text = trim(source[static_cast<size_t>(line) - 1]);
+      if (text.find_first_not_of("{}();, ") == text.npos || text.starts_with("//")) continue;
+      spot.line = line;
+      return;
+    }
   }
 
   Result<RepairReport> find(RepairRuns& runs, const RepairOptions& options) {
@@ -273,6 +298,40 @@ class Repairing {
       report_.notes.push_back(to_string(saved.error()));
   }
 
+  // ---- The patch ----
+
+  Result<void> patch() {
+    if (command_.no_patch || !repro_ || stop_signal() != 0) return {};
+    const std::string binary = recorded_target(one_->project(), *repro_, command_.target);
+    const auto request = patch_request(report_, *repro_, one_->project(), binary);
+    if (!request) return {};
+    PatchingOptions options;
+    options.repro = *repro_;
+    options.repro_path = path_;
+    options.name = name_of_files();
+    options.target = command_.target;
+    options.build_command = command_.build_command;
+    options.one = command_.one;
+    options.budget = command_.proof_budget.value_or(options.budget);
+    options.seed = command_.seed;
+    const auto stopped = write_patches(report_, one_->project(), options, *request, events_,
+                                       [this](const std::string& line) {
+                                         events_.emit(SearchStep{"patch", line});
+                                       });
+    if (!stopped) return stopped.error();
+    stopped_patching_ = *stopped;
+    return {};
+  }
+
+  std::string name_of_files() const {
+    const std::string file = base_name(fix_path_.empty() ? path_ : fix_path_);
+    return file.substr(0, file.rfind(".json"));
+  }
+
+  int stop_signal() const {
+    return one_->stop_signal() != 0 ? one_->stop_signal() : stopped_patching_;
+  }
+
   Result<int> tell() {
     Page page;
     page.print("{}", command_.json ? repair_json(report_)
@@ -281,7 +340,7 @@ class Repairing {
       page.print("\n  keep it:  unflake run --enforce {} {}\n", shell_quote(fix_path_),
                  shell_quote(to_string(one_->test().id)));
     if (const int failed = page.write_out(); failed != 0) return failed;
-    if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
+    if (stop_signal() != 0) return exit_code_of_signal(stop_signal());
     if (!report_.repairs.empty()) return static_cast<int>(ExitCode::success);
     const bool is_other = report_.exact_timing || !report_.deadlock.empty();
     return static_cast<int>(is_other ? ExitCode::only_margin : ExitCode::test_failed);
@@ -298,6 +357,7 @@ class Repairing {
   TrialHistory history_;
   std::unique_ptr<OneTest> one_;
   std::string path_, fix_path_;
+  int stopped_patching_ = 0;
   std::optional<Repro> repro_;
   LocatedPlan located_;
   RepairReport report_;
@@ -317,6 +377,11 @@ int repair_command(const Words& words) {
       .takes("PATH");
   line.option("--budget", command.budget, "for everything [5m]");
   line.option("--seed", command.seed, "for what is random");
+  line.flag("--no-patch", command.no_patch, "find the order, and write no patch");
+  line.option("--build", command.build_command,
+              "how the program is built, in a copy of the sources [found for CMake, Meson, make]")
+      .takes("COMMAND");
+  line.option("--proof-budget", command.proof_budget, "for the runs that prove one patch [10m]");
   line.flag("--json", command.json, "JSON instead of text");
   if (const auto done = line.parse(words)) return *done;
   const auto code = Repairing(command)(words);

@@ -28,6 +28,9 @@ struct HandOver {
   RepairPlace critical;  // passed when the statement there is over
   RepairPlace barrier;   // waits before the statement there
   uint64_t count = 1;
+  // What the critical thread comes to next, straight on: whatever lies between the two is over
+  // there. Empty: the thread ends, branches, or it is not known.
+  CodeSpot over_at{};
 };
 
 // What runs with hand-overs enforced have shown: the order was kept in the running binary, and no
@@ -37,9 +40,9 @@ struct EnforcedRuns {
   Count late_after;  // the same, with the thread late as soon as the critical point is passed
   Count plain;       // and when nobody is late
   Count schedules;   // that were sampled
-  std::string why_no_schedules;      // empty: they were made
-  uint64_t waits = 0;                // of all holds in all of these runs
-  Duration longest_wait{};           // of the runs under the plan, on average
+  std::string why_no_schedules;  // empty: they were made
+  uint64_t waits = 0;            // runs, of those without a schedule, in which somebody waited
+  Duration longest_wait{};
   Spread time_with, time_without{};  // of plain runs, in ms
 };
 
@@ -75,25 +78,6 @@ struct ExactTiming {
   std::optional<Duration> proposed;     // instead
 };
 
-// All that a search for a repair has found in the running binary.
-struct RepairReport {
-  TestId test;
-  std::string signature;
-  Failure failure;
-  std::string method;  // "short cut" or "flakesync"
-  std::string failing_plan;
-  std::vector<EnforcedRepair> repairs;  // best first
-  std::vector<DroppedRepair> dropped;
-  std::optional<GuessedWait> wait;
-  std::optional<ExactTiming> exact_timing;
-  std::string deadlock;  // a cycle of locks, in words: a defect of the product
-  std::string stop_gap;  // a delay under which it passes, as a last resort
-  std::vector<std::string> notes;
-  int runs = 0;
-  Duration elapsed{};
-  bool interrupted = false, out_of_budget = false;
-};
-
 // A repair as a file keeps it: `unflake run --enforce` takes it.
 struct Fix {
   // The failure that it prevents. Its plan has the holds, and the test passes under it.
@@ -122,6 +106,34 @@ struct RepairPatch {
   std::string diff;  // `git apply` takes it
   std::vector<std::string> cautions;
   bool is_in_project = true;
+};
+
+// A patch, and what became of it.
+struct TriedPatch {
+  RepairPatch patch;
+  std::string file;  // empty: it was not written
+  std::optional<ProofReport> proof;
+  std::string why_not;  // proven; empty: it was tried, or another one was proven before
+};
+
+// All that a search for a repair has found in the running binary.
+struct RepairReport {
+  TestId test;
+  std::string signature;
+  Failure failure;
+  std::string method;  // "short cut" or "flakesync"
+  std::string failing_plan;
+  std::vector<EnforcedRepair> repairs;  // best first
+  std::vector<DroppedRepair> dropped;
+  std::optional<GuessedWait> wait;
+  std::optional<ExactTiming> exact_timing;
+  std::string deadlock;  // a cycle of locks, in words: a defect of the product
+  std::string stop_gap;  // a delay under which it passes, as a last resort
+  std::vector<TriedPatch> patches;
+  std::vector<std::string> notes;
+  int runs = 0;
+  Duration elapsed{};
+  bool interrupted = false, out_of_budget = false;
 };
 
 }  // namespace unflake

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/proof_text.h"
 #include "util/json.h"
 #include "util/paths.h"
 #include "util/text.h"
@@ -52,9 +53,9 @@ std::string evidence_lines(const EnforcedRuns& runs) {
                                   of_runs(runs.plain), runs.time_with.median,
                                   runs.time_without.median));
   text += detail_line(schedule_words(runs));
-  text += detail_line(fmt::format("it had to wait {}, at most {}",
-                                  counted(static_cast<long long>(runs.waits), "time"),
-                                  format_duration(runs.longest_wait)));
+  const int all = runs.under_plan.runs + runs.late_after.runs + runs.plain.runs;
+  text += detail_line(fmt::format("somebody had to wait in {} of {}, at most {}", runs.waits,
+                                  counted(all, "run"), format_duration(runs.longest_wait)));
   return text;
 }
 
@@ -111,6 +112,51 @@ std::string exact_timing_text(const ExactTiming& found, const Style& style) {
     text += detail_line(
         fmt::format("a bound that would hold here: {}", format_duration(*found.proposed)));
   return text;
+}
+
+bool is_repaired(const TriedPatch& tried) {
+  return tried.proof && tried.proof->proof.verdict == Proof::Verdict::repaired;
+}
+
+std::string fate_of(const TriedPatch& tried) {
+  if (!tried.why_not.empty()) return "not tried: " + tried.why_not;
+  if (!tried.proof) return "offered, and not tried: one before it was proven";
+  const Proof& proof = tried.proof->proof;
+  return fmt::format("{}{}{}", to_string(proof.verdict), proof.why.empty() ? "" : ": ", proof.why);
+}
+
+std::string patches_text(const RepairReport& report, const Style& style) {
+  std::string text;
+  for (const TriedPatch& tried : report.patches) {
+    const bool is_good = is_repaired(tried);
+    text += status_line(
+        style, is_good ? Tone::good : Tone::faint, "Patch", "",
+        one_line(fmt::format("{}: {}", to_string(tried.patch.idiom), tried.patch.what)));
+    text += detail_line(one_line(fate_of(tried)));
+    for (const std::string& caution : tried.patch.cautions)
+      text += detail_line("mind: " + one_line(caution));
+    if (!tried.file.empty()) text += detail_line("git apply " + one_line(tried.file));
+    if (is_good) text += "\n" + proof_text(*tried.proof, style) + "\n";
+  }
+  return text;
+}
+
+Json patches_json(const RepairReport& report) {
+  Json list = Json::array();
+  for (const TriedPatch& tried : report.patches) {
+    Json one = {{"idiom", to_string(tried.patch.idiom)},
+                {"what", printable(tried.patch.what)},
+                {"diff", printable(tried.patch.diff)},
+                {"cautions", Json::array()},
+                {"is_in_project", tried.patch.is_in_project},
+                {"file", printable(tried.file)},
+                {"proof", tried.proof ? Json::parse(proof_json(*tried.proof)) : Json(nullptr)},
+                {"why_not", printable(tried.why_not)}};
+    for (const std::string& caution : tried.patch.cautions)
+      one["cautions"].push_back(printable(caution));
+    list.push_back(std::move(one));
+  }
+  return list;
 }
 
 Json place_json(const RepairPlace& place) {
@@ -182,7 +228,7 @@ std::string repair_text(const RepairReport& report, const Style& style) {
     text += status_line(
         style, Tone::bad, "No repair", "",
         fmt::format("{} tried", counted(static_cast<long long>(report.dropped.size()), "order")));
-  text += dropped_text(report, style);
+  text += patches_text(report, style) + dropped_text(report, style);
   if (!report.stop_gap.empty())
     text += status_line(style, Tone::doubtful, "Stop-gap", "", one_line(report.stop_gap));
   for (const std::string& note : report.notes)
@@ -224,6 +270,7 @@ std::string repair_json(const RepairReport& report) {
                     {"asked_us", report.wait->asked.count()},
                     {"is_sleep", report.wait->is_sleep}};
   if (report.exact_timing) json["exact_timing"] = exact_timing_json(*report.exact_timing);
+  json["patches"] = patches_json(report);
   for (const std::string& note : report.notes) json["notes"].push_back(printable(note));
   return json_text(json, 1) + "\n";
 }

@@ -1,5 +1,6 @@
 #include "trace/program_code.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -71,7 +72,12 @@ class ProgramCode {
         first_address.try_emplace(row.line, row.address);
     for (const auto& [line, address] : first_address) {
       const std::vector<Frame> frames = code->frames_at(address);
-      if (!frames.empty()) found.push_back({line, frames.front().function});
+      if (frames.empty()) continue;
+      // What was inlined there may begin with the line.
+      const auto own = std::ranges::find_if(frames, [&](const Frame& frame) {
+        return frame.line == line && is_end_of(frame.file, file);
+      });
+      found.push_back({line, own == frames.end() ? frames.front().function : own->function});
     }
     return found;
   }

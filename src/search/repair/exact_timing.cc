@@ -44,6 +44,7 @@ class ExactTimingSearch {
     if (timing_.empty()) return std::nullopt;
     runs_.say(fmt::format("no order helps: is it {} itself that must not be late?", thread_));
     if (!fails_when_late_itself()) return std::nullopt;
+    if (question_.is_order && question_.is_order(*itself_)) return std::nullopt;
     tell_times();
     if (question_.slack) {
       found_.passes = question_.slack->passes;
@@ -78,6 +79,7 @@ class ExactTimingSearch {
     trial.why = fmt::format("{} itself late at {}", thread_, to_string(step.site));
     for (int i = 0; i < runs_of_a_place; ++i)
       if (runs_.most_of(trial) != End::failed) return false;
+    if (!itself_) itself_ = trial.plan.interventions.front();
     return true;
   }
 
@@ -159,6 +161,7 @@ class ExactTimingSearch {
   const TimingQuestion& question_;
   const std::string thread_;
   const std::vector<ThreadStep> timing_;
+  std::optional<Intervention> itself_;  // late, and it fails
   ExactTiming found_;
 };
 

@@ -11,6 +11,9 @@ struct TimingQuestion {
   const RepairLines& lines;
   Duration late{};             // that makes it fail
   std::optional<Slack> slack;  // if it was measured
+  // Before the bound is measured: whether an order helps when the failing thread itself is late
+  // there. Then it is not its time that matters, but who comes first.
+  std::function<bool(const Intervention& itself)> is_order;
 };
 
 // Whether the outcome follows a duration, by experiment. The thread that fails is made late itself,

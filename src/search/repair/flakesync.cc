@@ -70,10 +70,11 @@ std::optional<size_t> last_of_failing_region(size_t n, const std::function<bool(
 
 std::vector<CallSite> call_sites_of(const Trace& trace, const TracedStack& stack) {
   std::vector<CallSite> sites;
+  const std::set<std::string> files = project_files(trace);
   const uint32_t own = trace.processes.empty() ? no_index : trace.processes.front().executable;
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source) {
-      if (!is_own(frame, source) || source.file.empty() || source.line == 0) continue;
+      if (!is_own(frame, source) || !files.contains(source.file)) continue;
       CallSite site;
       if (frame.image != own && frame.image < trace.images.size())
         site.line.image = base_name(trace.images[frame.image].path);

@@ -1,6 +1,7 @@
 #include "search/repair/points.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include "trace/happens_before.h"
@@ -190,8 +191,25 @@ Plan with_order(Plan plan, const std::vector<HandOverPoints>& order, Duration bo
   return plan;
 }
 
-HandOver hand_over_of(const HandOverPoints& points) {
-  return {place_of(points.critical.step), place_of(points.barrier), points.critical.count};
+namespace {
+
+// Lines between that were not visited are of another branch.
+bool leads_straight_on(const CriticalPoint& critical, const RepairLines& lines) {
+  const CodeSpot &from = critical.step.spot, &to = critical.next->spot;
+  if (from.file != to.file || from.function != to.function || to.line <= from.line) return false;
+  return std::ranges::none_of(lines.of_function(from.function), [&](const SiteName& line) {
+    return line.line > from.line && line.line < to.line;
+  });
+}
+
+}  // namespace
+
+HandOver hand_over_of(const HandOverPoints& points, const RepairLines* lines) {
+  const CriticalPoint& critical = points.critical;
+  HandOver found{place_of(critical.step), place_of(points.barrier), critical.count};
+  if (lines && critical.next && !critical.when_reached && leads_straight_on(critical, *lines))
+    found.over_at = critical.next->spot;
+  return found;
 }
 
 namespace {
@@ -201,9 +219,11 @@ std::vector<std::string> failing_functions(const Trace& trace) {
   std::vector<std::string> functions;
   const TracedFailure* failure = main_failure(trace);
   if (failure == nullptr) return functions;
+  const std::set<std::string> files = project_files(trace);
   for (const TracedFrame& frame : failure->stack.frames)
     for (const Frame& source : frame.source)
-      if (is_own(frame, source) && !std::ranges::count(functions, source.function))
+      if (is_own(frame, source) && files.contains(source.file) &&
+          !std::ranges::count(functions, source.function))
         functions.push_back(source.function);
   return functions;
 }
@@ -227,9 +247,7 @@ class BarrierOrder {
   // Each list is from late to early. A step that several lists have is tried once.
   std::vector<ThreadStep> operator()() {
     for (size_t depth = 0; depth < functions_.size(); ++depth) {
-      add([&](const ThreadStep& step) {
-        return is_failing(step) && step.spot.function == functions_[depth];
-      });
+      add_statements_of(functions_[depth]);
       if (depth == 0) add([&](const ThreadStep& step) { return is_named(step); });
     }
     add([&](const ThreadStep& step) { return is_named(step); });
@@ -250,6 +268,35 @@ class BarrierOrder {
   }
   bool wakes(const ThreadStep& step) const {
     return can_wake(trace_.sites[trace_.calls[step.call].site]);
+  }
+
+  // Where in the function the step is, or is called from; line 0: in neither.
+  CodeSpot spot_in(const ThreadStep& step, const std::string& function) const {
+    if (step.spot.function == function) return step.spot;
+    const uint32_t stack = trace_.calls[step.call].stack;
+    if (stack >= trace_.stacks.size()) return {};
+    for (const TracedFrame& frame : trace_.stacks[stack].frames)
+      for (const Frame& source : frame.source)
+        if (source.function == function) return {source.file, source.line, source.function};
+    return {};
+  }
+
+  // The first thing that each line of the function does, itself or by what it calls: to wait there
+  // is to wait before the line.
+  void add_statements_of(const std::string& function) {
+    std::vector<ThreadStep> firsts;
+    CodeSpot before;
+    for (const ThreadStep& step : steps_ | std::views::reverse) {
+      if (!is_failing(step)) continue;
+      const CodeSpot spot = spot_in(step, function);
+      if (spot.line > 0 && spot != before) {
+        firsts.push_back(step);
+        firsts.back().spot = spot;
+      }
+      before = spot;
+    }
+    for (const ThreadStep& step : firsts | std::views::reverse)
+      if (taken_.insert(step.call).second) chosen_.push_back(step);
   }
 
   template <class Accepts>

@@ -45,7 +45,7 @@ struct HandOverPoints {
   CriticalPoint critical;
   ThreadStep barrier;
 };
-HandOver hand_over_of(const HandOverPoints& points);
+HandOver hand_over_of(const HandOverPoints& points, const RepairLines* lines = nullptr);
 
 // The plan, and behind it what keeps the order: watches, then a hold with this bound.
 Plan with_order(Plan plan, const std::vector<HandOverPoints>& order, Duration bound);

@@ -74,8 +74,8 @@ class RepairSearch {
     runs_.runner().teller().begin("repair", "what came too late, and what has to wait for it");
     if (record_runs() && report_.deadlock.empty()) {
       search();
-      if (!is_done()) ask_for_timing();
-      if (!is_done() && !report_.exact_timing) find_stop_gap();
+      if (!is_done() && !is_other_side_) ask_for_timing();
+      if (!is_done() && !is_other_side_ && !report_.exact_timing) find_stop_gap();
     }
     return finished();
   }
@@ -280,9 +280,9 @@ class RepairSearch {
     return join(parts, "; ");
   }
 
-  static std::vector<HandOver> hand_overs_of(const std::vector<HandOverPoints>& order) {
+  std::vector<HandOver> hand_overs_of(const std::vector<HandOverPoints>& order) const {
     std::vector<HandOver> all;
-    for (const HandOverPoints& one : order) all.push_back(hand_over_of(one));
+    for (const HandOverPoints& one : order) all.push_back(hand_over_of(one, &*lines_));
     return all;
   }
 
@@ -357,8 +357,30 @@ class RepairSearch {
   }
 
   void ask_for_timing() {
-    report_.exact_timing =
-        recognise_exact_timing(runs_, {passing(), failing(), *lines_, lateness(), options_.slack});
+    report_.exact_timing = recognise_exact_timing(
+        runs_, {passing(), failing(), *lines_, lateness(), options_.slack,
+                [this](const Intervention& itself) { return repairs_other_side(itself); }});
+  }
+
+  // The same failure may come because either side is late: who waits must be waited for, too.
+  bool repairs_other_side(const Intervention& itself) {
+    if (is_other_side_ || passing().threads.size() < 2) return false;
+    const Trial before = runs_.test().failing;
+    runs_.test().failing = runs_.test().passing;
+    runs_.test().failing.plan.interventions = {itself};
+    runs_.test().failing.why = "the other side late";
+    RepairSearch other(runs_, options_, tell_found_);
+    other.is_other_side_ = true;
+    RepairReport report = other();
+    runs_.test().failing = before;
+    if (report.repairs.empty()) return false;
+    report_.repairs = std::move(report.repairs);
+    report_.wait = report.wait;
+    report_.notes.push_back(fmt::format(
+        "this is for {} being late. The failure also comes when {} is {} late, which no order "
+        "prevents",
+        itself.thread.text, join(late_names(), " or "), format_duration(lateness())));
+    return true;
   }
 
   // The dual of a hand-over: the reading side waits for a time, and hopes.
@@ -398,6 +420,7 @@ class RepairSearch {
   const RepairOptions& options_;
   VerificationLimits limits_;
   const std::function<void(const EnforcedRepair&)>& tell_found_;
+  bool is_other_side_ = false;
   RepairReport report_;
   std::optional<RepairLines> lines_;
   std::optional<ExperimentResult> failing_, passing_;

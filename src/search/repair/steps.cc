@@ -34,10 +34,10 @@ std::string image_name(const Trace& trace, uint32_t image) {
 struct CodeSeen {
   std::map<std::pair<std::string, std::string>, std::set<std::string>> functions;
 
-  void add(const Trace& trace, const TracedStack& stack) {
+  void add(const Trace& trace, const TracedStack& stack, const std::set<std::string>& files) {
     for (const TracedFrame& frame : stack.frames)
       for (const Frame& source : frame.source)
-        if (is_own(frame, source) && !source.file.empty())
+        if (is_own(frame, source) && files.contains(source.file))
           functions[{image_name(trace, frame.image), short_file(trace, source.file)}].insert(
               source.function);
   }
@@ -56,13 +56,27 @@ bool is_late(const Trace& trace, uint32_t thread) {
 
 }  // namespace
 
+std::set<std::string> project_files(const Trace& trace) {
+  std::set<std::string> files;
+  const auto add = [&](const TracedStack& stack) {
+    for (const TracedFrame& frame : stack.frames)
+      if (frame.first_project < frame.source.size())
+        files.insert(frame.source[frame.first_project].file);
+  };
+  for (const TracedStack& stack : trace.stacks) add(stack);
+  for (const TracedFailure& failure : trace.failures) add(failure.stack);
+  return files;
+}
+
 RepairLines::RepairLines(const std::vector<const Trace*>& seen, const LinesOf& lines) {
   CodeSeen first, others;
   for (const Trace* trace : seen) {
-    for (const TracedFailure& failure : trace->failures) first.add(*trace, failure.stack);
+    const std::set<std::string> files = project_files(*trace);
+    for (const TracedFailure& failure : trace->failures) first.add(*trace, failure.stack, files);
     for (const TracedCall& call : trace->calls)
       if (call.stack < trace->stacks.size())
-        (is_late(*trace, call.thread) ? first : others).add(*trace, trace->stacks[call.stack]);
+        (is_late(*trace, call.thread) ? first : others)
+            .add(*trace, trace->stacks[call.stack], files);
     others.add_executed(*trace);
   }
   for (const CodeSeen* part : {&first, &others})

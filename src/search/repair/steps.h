@@ -30,6 +30,10 @@ struct ThreadStep {
 using LinesOf =
     std::function<std::vector<CodeLine>(const std::string& image, const std::string& file)>;
 
+// Files of the project's own code: those that its frames on stacks begin with. Frames further out
+// may be a library's, inlined the other way round.
+std::set<std::string> project_files(const Trace& trace);
+
 // The lines of the project that a test may be at when its order is decided, and whose they are.
 class RepairLines {
  public:

@@ -14,6 +14,7 @@ using namespace std::chrono_literals;
 using End = RepairRuns::End;
 
 constexpr Duration lateness_in_schedules = 100ms;
+constexpr Duration no_wait = 1ms;  // the probe itself takes some time
 constexpr double slower_by = 1.2;  // times the median
 constexpr double slower_by_ms = 10;
 
@@ -76,7 +77,7 @@ bool Verification::make(const Trial& trial, size_t own, int runs, Count& failure
     if (!run.ended()) return false;
     failures.add(run.end == End::failed);
     const HoldsSeen holds = holds_in(trial.plan, own, run.result);
-    verdict.runs.waits += holds.fired;
+    verdict.runs.waits += holds.waited > no_wait;
     verdict.runs.longest_wait = std::max(verdict.runs.longest_wait, holds.waited);
     verdict.objection = objection_to(run, trial.plan, own);
     if (!verdict.objection.empty()) return false;
@@ -126,7 +127,7 @@ void Verification::run_plain(const std::vector<HandOverPoints>& order, Verdict& 
     const RepairRuns::Run other = runs_.run(with, RepairRuns::Purpose::confirm);
     if (!other.ended()) return;
     verdict.runs.plain.add(other.end == End::failed);
-    verdict.runs.waits += holds_in(with.plan, 0, other.result).fired;
+    verdict.runs.waits += holds_in(with.plan, 0, other.result).waited > no_wait;
     verdict.objection = objection_to(other, with.plan, 0);
     if (!verdict.objection.empty()) return;
     times_with.push_back(to_ms(other.result.outcome.duration));
