@@ -103,6 +103,9 @@ struct Plan {
   bool failures = true;       // capture them
   bool system_calls = false;  // sites of calls that system libraries make for themselves
   bool functions = false;     // trace which functions of project code are executed
+  bool callees = false;       // and which functions of other libraries it calls
+  // And which of these (globs over names) that other libraries have put into the program.
+  std::vector<std::string> library_functions{};
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;  // names whose entries are sites too
   std::vector<Intervention> interventions;
