@@ -46,4 +46,12 @@ struct FunctionTraces {
   std::vector<OfTest> tests;
 };
 
+// A root cause that a test is exposed to, by functions that it executed.
+struct Exposure {
+  std::string cause;
+  std::vector<std::string> functions;  // in order
+
+  bool operator==(const Exposure&) const = default;
+};
+
 }  // namespace unflake

@@ -116,6 +116,9 @@ struct Plan {
 // plain run.
 std::string to_string(const Plan& plan, const Conditions& conditions);
 
+// Tells what a test executes, and nothing else.
+bool is_function_trace(const Plan& plan);
+
 // Zero when it has none.
 Duration longest_delay(const Plan& plan);
 

@@ -25,14 +25,6 @@ using CharacteristicSet = std::vector<CharacteristicFunction>;
 // set names of libraries' own code. Nothing else is recorded, so that it costs next to nothing.
 Plan tracing_plan(const CharacteristicSet& set);
 
-// A root cause that a test is exposed to, by functions that it executed.
-struct Exposure {
-  std::string cause;
-  std::vector<std::string> functions;  // in order
-
-  bool operator==(const Exposure&) const = default;
-};
-
 // By cause, in order.
 std::vector<Exposure> exposures(const CharacteristicSet& set, std::span<const FunctionId> executed);
 

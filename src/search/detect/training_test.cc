@@ -198,6 +198,41 @@ TEST(Training, Learns_for_a_root_cause_without_the_tests_that_are_flaky_for_othe
   EXPECT_EQ(report.causes[0].shares, (ExposedShares{8, 8, 28, 88}));
 }
 
+// The 16 functions that the published optimisation on root causes has selected, with the causes
+// that its author could assign to them: 7 have none.
+TEST(Training, Calls_cryptic_what_the_published_study_does) {
+  const std::pair<const char*, const char*> published[] = {
+      {"AveragedFunction.diffse", ""},
+      {"ForkContext.SimpleQueue", "concurrency"},
+      {"MediaWiki._load_page", "network"},
+      {"PosixPath._init", "io"},
+      {"Random.random", "randomness"},
+      {"RandomParser.get", "randomness"},
+      {"SelectSubjectRawDatasetReader._assert_input_dict", ""},
+      {"str.replace", ""},
+      {"_diag_dispatcher", "floating point"},
+      {"_report_hook", "network"},
+      {"generate_alias", "io"},
+      {"get_titles", ""},
+      {"int", ""},
+      {"search", ""},
+      {"sleep", "async wait"},
+      {"test_forward", ""}};
+  Sketch sketch(std::size(published));
+  CharacteristicSet assigned;
+  for (uint32_t i = 0; i < std::size(published); ++i) {
+    const auto& [name, cause] = published[i];
+    sketch.set.functions[i].name = name;
+    if (*cause != '\0') assigned.push_back({cause, FunctionKind::call, name});
+    sketch.add(true, {i}, "a").add(true, {i}, "b");
+  }
+  sketch.add(false, {}, "c", "", 200);
+  const TrainingReport report = train(sketch.set, assigned, {});
+  EXPECT_THAT(report.global.functions, SizeIs(16));
+  EXPECT_EQ(report.global.count(&LearnedFunction::is_cryptic), 7);
+  EXPECT_EQ(report.global.count(&LearnedFunction::is_solo), 0);
+}
+
 TEST(Training, What_is_left_becomes_a_set_with_its_evidence) {
   const CharacteristicSet learned = learned_set(train(two_groups().set, known, {}));
   ASSERT_THAT(learned, SizeIs(1));
