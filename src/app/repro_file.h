@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,9 @@ Result<Repro> load_repro(const std::string& path);
 
 // Those in `.unflake/repro/`; files that cannot be read are left out.
 std::vector<Repro> load_all_repros(const Project& project);
+
+// Their root causes, as far as repros tell them by themselves, without the runs that `unflake
+// explain` makes. Empty: the repro does not tell.
+std::map<TestId, std::string> categories_of_repros(const Project& project);
 
 }  // namespace unflake
