@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "markdown.h"
+#include "search/detect/rerun_simulation.h"
 
 namespace unflake::eval {
 namespace {
@@ -29,55 +29,12 @@ RerunPrior learned_without(size_t left_out, const std::vector<ReplayedProject>& 
   return RerunPrior::learned(others);
 }
 
-RerunScheduler scheduler_of(const ReplayedProject& project, const RerunOptions& options) {
-  std::vector<RerunCandidate> tests;
-  for (const RatedRuns& test : project.tests) tests.push_back({test.test});
-  return RerunScheduler(tests, project.prior, options);
+SimulatedProject simulated(const ReplayedProject& project) {
+  SimulatedProject result{{}, project.prior};
+  for (const RatedRuns& test : project.tests)
+    result.tests.push_back({test.test, test.rate(), test.seconds});
+  return result;
 }
-
-// One repetition. Which outcome a test's n-th run has does not depend on when it is made.
-class Replaying {
- public:
-  Replaying(const std::vector<const ReplayedProject*>& projects, const RerunOptions& options,
-            uint64_t seed)
-      : projects_(projects), random_(seed) {
-    for (const ReplayedProject* project : projects)
-      schedulers_.push_back(scheduler_of(*project, options));
-  }
-
-  std::vector<double> until(double end) {
-    std::vector<double> found;
-    for (double now = 0; now < end;) {
-      const Choice best = choose();
-      if (best.worth < 0) break;
-      const RatedRuns& test = projects_[best.project]->tests[best.test];
-      const bool fails = std::uniform_real_distribution<double>(0, 1)(random_) < test.rate();
-      now += test.seconds;
-      schedulers_[best.project].add(best.test, fails, test.seconds);
-      if (schedulers_[best.project].is_unveiled(best.test)) found.push_back(now);
-    }
-    return found;
-  }
-
- private:
-  struct Choice {
-    size_t project = 0, test = 0;
-    double worth = -1;
-  };
-
-  Choice choose() {
-    Choice best;
-    for (size_t i = 0; i < schedulers_.size(); ++i)
-      if (const auto test = schedulers_[i].next())
-        if (const double worth = schedulers_[i].worth_of(*test); worth > best.worth)
-          best = {i, *test, worth};
-    return best;
-  }
-
-  const std::vector<const ReplayedProject*>& projects_;
-  std::vector<RerunScheduler> schedulers_;
-  std::mt19937_64 random_;
-};
 
 RerunOutlook sum_of(const std::vector<const ReplayedProject*>& projects) {
   RerunOutlook all;
@@ -138,10 +95,14 @@ std::vector<ReplayedProject> projects_of(const std::vector<RatedRuns>& rates,
 Detections replay(const std::vector<const ReplayedProject*>& projects, const RerunOptions& options,
                   const ReplaySettings& settings) {
   const double end = settings.patience * sum_of(projects).seconds;
+  std::vector<SimulatedProject> all;
+  for (const ReplayedProject* project : projects) all.push_back(simulated(*project));
+  std::vector<const SimulatedProject*> on_one_clock;
+  for (const SimulatedProject& project : all) on_one_clock.push_back(&project);
   Detections found;
   for (int i = 0; i < settings.repetitions; ++i)
     found.push_back(
-        Replaying(projects, options, settings.seed + static_cast<uint64_t>(i)).until(end));
+        simulate_reruns(on_one_clock, options, end, settings.seed + static_cast<uint64_t>(i)));
   return found;
 }
 

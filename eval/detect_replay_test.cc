@@ -1,5 +1,6 @@
 #include "detect_replay.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace unflake::eval {

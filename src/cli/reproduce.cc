@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "app/agent_command.h"
+#include "app/found_repro.h"
 #include "app/listeners.h"
 #include "app/project.h"
 #include "app/repro_file.h"
@@ -12,11 +13,8 @@
 #include "output/ci_log/ci_log.h"
 #include "report/json_lines.h"
 #include "report/search_text.h"
-#include "repro/relocation.h"
 #include "repro/repro_json.h"
-#include "run/scarcity.h"
 #include "search/reproduce/strategy.h"
-#include "trace/program_code.h"
 #include "util/files.h"
 #include "util/text.h"
 
@@ -43,7 +41,6 @@ always fails or is skipped; 2: bad usage; 4: unflake itself failed; 5: only a ma
 stopped by signal N, what was confirmed until then is written.)";
 
 constexpr size_t most_named = 5;
-constexpr Duration probe_time = 60ms;  // under each of the conditions
 constexpr Duration time_to_write = 300ms;
 
 struct ReproduceCommand {
@@ -203,17 +200,6 @@ class Reproduction {
     return options;
   }
 
-  // What it cannot tell of counts as a quiet machine.
-  static std::optional<MachineLateness> machine_lateness() {
-    const auto plain = probe_lateness({}, probe_time);
-    if (!plain) return std::nullopt;
-    MachineLateness seen{*plain, *plain};
-    for (const Conditions& conditions : scarce_conditions())
-      if (const auto late = probe_lateness(conditions, probe_time))
-        seen.scarce = std::max(seen.scarce, *late);
-    return seen;
-  }
-
   // The budget is for all failures together, from the moment on in which the command was given.
   Duration share_of_budget(Duration budget, size_t failures) const {
     const auto spent = std::chrono::duration_cast<Duration>(Clock::now() - began_) + time_to_write;
@@ -267,8 +253,8 @@ class Reproduction {
   Result<void> keep_all(Hunt& hunt, bool is_final) {
     Result<void> all_kept;
     for (size_t i = 0; i < hunt.found().size(); ++i) {
-      Repro repro = repro_of(hunt.found()[i]);
-      describe(repro, hunt.profile());
+      Repro repro = repro_of(hunt.found()[i], *one_, command_.seed);
+      describe(repro, hunt.profile(), *one_);
       auto file = save(repro, i);
       if (is_final) events_.emit(FailureReproduced{std::move(repro), file ? file->path : ""});
       if (is_final && file && file->kept_older) events_.emit(older_is_kept(file->path));
@@ -281,14 +267,6 @@ class Reproduction {
     return {Note::Level::info,
             fmt::format("{} was found before, with its slack, and is kept", printable(file)),
             "remove it to have this one written"};
-  }
-
-  void describe(Repro& repro, const Profile& profile) const {
-    if (profile.model() == nullptr) return;
-    Trace seen = *profile.model()->trace;
-    for (const ExperimentResult& run : profile.runs)
-      if (run.trace) add_names(seen, *run.trace);
-    describe_sites(repro, seen, program_code(seen, one_->project_code()));
   }
 
   Result<SavedRepro> save(const Repro& repro, size_t number) const {
@@ -326,47 +304,6 @@ class Reproduction {
   void tell_nothing_found(const Hunt& hunt) {
     for (const std::string& line : not_reproduced_lines(hunt))
       events_.emit(Note{Note::Level::info, line, ""});
-  }
-
-  Repro repro_of(const Found& found) {
-    Repro repro;
-    repro.test = one_->test().id;
-    const TargetRecord target = record_of(one_->target(), one_->test(), one_->project());
-    repro.framework = target.framework;
-    repro.target_path = target.path;
-    repro.target_argv = target.argv;
-    repro.outcome = found.outcome.kind;
-    if (!found.outcome.failures.empty()) repro.failure = found.outcome.failures.front();
-    repro.signature = found.outcome.signature;
-    repro.plan = found.trial.plan;
-    repro.digest = found.digest;
-    repro.conditions = found.trial.conditions;
-    repro.passes_under_plan = found.passes_under_plan;
-    repro.with_plan = failures_of(found, found.with_plan);
-    repro.without_plan = failures_of(found, found.without_plan);
-    repro.candidates = found.candidates;
-    repro.slack = found.slack;
-    repro.doses = found.doses;
-    for (Dose& dose : repro.doses) dose.failures = failures_of(found, dose.failures);
-    repro.plausibility = found.plausibility;
-    repro.machine_lateness = found.machine_lateness;
-    repro.was_seen = found.was_seen;
-    repro.timeout = found.timeout;
-    repro.strategy = found.strategy;
-    repro.reason = found.trial.why;
-    repro.seed = command_.seed;
-    repro.search_runs = found.search_runs;
-    const Surroundings surroundings = survey(one_->project(), one_->launcher());
-    repro.commit = surroundings.commit;
-    repro.machine = surroundings.machine;
-    repro.unflake_version = surroundings.unflake_version;
-    repro.found = std::chrono::system_clock::now();
-    return repro;
-  }
-
-  // A hunt counts hits; a repro counts failures.
-  static Count failures_of(const Found& found, const Count& hits) {
-    return found.passes_under_plan ? Count{hits.runs - hits.hits, hits.runs} : hits;
   }
 
   using Clock = std::chrono::steady_clock;

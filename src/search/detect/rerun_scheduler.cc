@@ -285,6 +285,12 @@ void RerunScheduler::leave(size_t test) {
   tests_[test].left = true;
 }
 
+void RerunScheduler::suspect(size_t number, double times) {
+  tests_[number].suspicion *= times;
+  learn(number);
+  rank(number);
+}
+
 void RerunScheduler::add(size_t number, bool failed, double seconds) {
   Known& test = tests_[number];
   const bool is_news = failed ? test.failures == 0 : test.passes == 0 && test.failures > 0;

@@ -91,6 +91,8 @@ class RerunScheduler {
   double worth_of(size_t test) const { return index_of(test); }
 
   void add(size_t test, bool failed, double seconds);
+  // So many times as likely to be flaky as was believed.
+  void suspect(size_t test, double times);
   // It cannot be run, or need not be.
   void leave(size_t test);
 

@@ -1,5 +1,6 @@
 #include "search/detect/rerun_scheduler.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <numeric>
