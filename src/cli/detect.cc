@@ -10,7 +10,6 @@
 #include "app/project.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "cli/wanted.h"
 #include "report/detect_text.h"
 #include "search/detect/detection.h"
 #include "store/values.h"
