@@ -7,9 +7,9 @@
 
 #include "report/detect_text.h"
 #include "report/detect_words.h"
+#include "report/explanation_pages.h"
 #include "report/junit.h"
 #include "report/search_text.h"
-#include "report/explanation_pages.h"
 #include "stats/intervals.h"
 #include "util/text.h"
 

@@ -22,9 +22,9 @@ using simulated::Program;
 // Tests whose truths are known, run by one executor in simulated time.
 class SimulatedWorld : public Consumer {
  public:
-  SimulatedWorld() : executor(MockExecutor::FullTruth([this](const Experiment& experiment, int nth) {
-                       return run(experiment, nth);
-                     })) {
+  SimulatedWorld()
+      : executor(MockExecutor::FullTruth(
+            [this](const Experiment& experiment, int nth) { return run(experiment, nth); })) {
     events.add(*this);
   }
 
@@ -70,7 +70,7 @@ class SimulatedWorld : public Consumer {
   std::vector<DetectInput> inputs;
   int plain_runs = 0, trials = 0;
   bool all_plain = true;  // runs, and no trial
-  std::string broken;  // a test that cannot be started
+  std::string broken;     // a test that cannot be started
 
  private:
   ExperimentResult run(const Experiment& experiment, int nth) {
