@@ -157,6 +157,16 @@ function(unflake_embed_sync_header stage)
   target_sources(unflake_${stage} PRIVATE ${generated})
 endfunction()
 
+# The shipped characteristic functions, so that unflake has them wherever it is.
+function(unflake_embed_functions stage)
+  set(data ${CMAKE_SOURCE_DIR}/data/characteristic-functions.toml)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${data})
+  file(READ ${data} SHIPPED_FUNCTIONS)
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${stage}/shipped_functions.cc)
+  configure_file(${stage}/shipped_functions.cc.in ${generated} @ONLY)
+  target_sources(unflake_${stage} PRIVATE ${generated})
+endfunction()
+
 # What is preloaded into tests must bring nothing along and depend on nothing but libc, so it is
 # built apart from everything else, and never with sanitizers.
 function(unflake_agent_library name)

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "markdown.h"
+#include "stats/intervals.h"
 #include "util/json.h"
 #include "util/text.h"
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "explain/explanation.h"
 #include "repro/fix_json.h"
 #include "repro/repro_json.h"
 #include "util/files.h"
@@ -226,6 +227,16 @@ std::vector<Repro> load_all_repros(const Project& project) {
   for (const std::string& name : names_in(folder))
     if (auto repro = load_repro(folder + "/" + name + ending)) repros.push_back(std::move(*repro));
   return repros;
+}
+
+std::map<TestId, std::string> categories_of_repros(const Project& project) {
+  std::map<TestId, std::string> categories;
+  for (const Repro& repro : load_all_repros(project)) {
+    const RootCauseKind kind = explain(repro, nullptr, nullptr).causes.front().kind;
+    std::string& category = categories[repro.test];
+    if (kind != RootCauseKind::unknown) category = to_string(kind);
+  }
+  return categories;
 }
 
 }  // namespace unflake

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,5 +52,9 @@ Result<Fix> load_fix(const Project& project, const std::string& word);
 
 // Those in `.unflake/repro/`; files that cannot be read are left out.
 std::vector<Repro> load_all_repros(const Project& project);
+
+// Their root causes, as far as repros tell them by themselves, without the runs that `unflake
+// explain` makes. Empty: the repro does not tell.
+std::map<TestId, std::string> categories_of_repros(const Project& project);
 
 }  // namespace unflake

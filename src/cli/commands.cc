@@ -12,6 +12,7 @@ constexpr CommandEntry table[] = {
     {"stats", "a study of flaky tests on your own data", stats_command},
     {"ingest", "add test reports of other tools to the history", ingest_command},
     {"serve", "receive reports from other machines into a history", serve_command},
+    {"train", "which functions set your flaky tests apart from the others", train_command},
     {"trace", "which threads and timing calls a test has", trace_command},
     {"inject", "make a thread of a test late, on purpose, and see what happens", inject_command},
     {"reproduce", "make a failure happen on demand, and measure how late is too late",

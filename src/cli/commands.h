@@ -21,6 +21,7 @@ int stats_command(const Words& words);
 int ingest_command(const Words& words);
 int serve_command(const Words& words);
 int trace_command(const Words& words);
+int train_command(const Words& words);
 int inject_command(const Words& words);
 int reproduce_command(const Words& words);
 int explore_command(const Words& words);

@@ -69,8 +69,9 @@ void TransferProgress::show(int64_t runs, int64_t done, int64_t all) {
 
 constexpr const char* help =
     R"(Forgets single runs that are older than is worth keeping: first trials, the runs that `reproduce`,
-`balance`, `inject` and other searches made, then plain runs and outputs. The sums over all plain runs
-stay: rates, durations, signatures, and which builds were hit by flaky failures.
+`balance`, `inject` and other searches made, and which functions tests executed, except for the newest trace
+of each; then plain runs and outputs. The sums over all plain runs stay: rates, durations, signatures, and
+which builds were hit by flaky failures.
 
   unflake history prune              trials, and what [history] of the configuration says
   unflake history prune --keep-passing-runs 90d --keep-failing-runs 365d --keep-outputs 30d
@@ -169,7 +170,9 @@ std::string policy_text(const Retention& retention) {
 }
 
 std::string text_of(const RetentionCount& count) {
-  return fmt::format("{}, {} and {}", counted(count.trials, "trial"), counted(count.runs, "run"),
+  std::string text = counted(count.trials, "trial");
+  if (count.traces > 0) text += ", " + counted(count.traces, "trace") + " of functions";
+  return fmt::format("{}, {} and {}", text, counted(count.runs, "run"),
                      counted(count.outputs, "output"));
 }
 

@@ -1,18 +1,15 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "app/command_line.h"
-#include "app/listeners.h"
 #include "app/project.h"
 #include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "report/proof_text.h"
-#include "report/search_text.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -85,16 +82,11 @@ Result<void> read_revisions(const std::string& word, ProvingOptions& options) {
 class Prove {
  public:
   explicit Prove(ProveCommand& command)
-      : command_(command),
-        style_(style_for(command.proving.one.colour)),
-        sink_(STDOUT_FILENO),
-        progress_(sink_, wants_colour(command.proving.one.colour, STDOUT_FILENO),
-                  can_be_live(STDOUT_FILENO)) {}
+      : command_(command), style_(style_for(command.proving.one.colour)), steps_(*this) {}
 
   Result<int> operator()() {
     if (auto ready = read_options(); !ready) return ready.error();
-    Consumer& events = command_.json ? static_cast<Consumer&>(silence_) : progress_;
-    Proving proving(project_, command_.proving, events,
+    Proving proving(project_, command_.proving, steps_,
                     [this](const std::string& line) { tell(line); });
     const auto report = proving();
     if (proving.stop_signal() != 0) return exit_code_of_signal(proving.stop_signal());
@@ -106,9 +98,17 @@ class Prove {
   }
 
  private:
-  class Silence : public Consumer {
+  // What is being done, a line for each step: a proof makes thousands of runs.
+  class Steps : public Consumer {
    public:
-    void on(const Event&) override {}
+    explicit Steps(const Prove& prove) : prove_(prove) {}
+    void on(const Event& event) override {
+      const auto* step = std::get_if<SearchStep>(&event);
+      if (step != nullptr && step->strategy == proof_strategy) prove_.tell(printable(step->text));
+    }
+
+   private:
+    const Prove& prove_;
   };
 
   Result<void> read_options() {
@@ -155,9 +155,7 @@ class Prove {
 
   ProveCommand& command_;
   const Style style_;
-  FdSink sink_;
-  SearchReport progress_;
-  Silence silence_;
+  Steps steps_;
   Project project_;
 };
 

@@ -8,7 +8,6 @@
 #include "app/options.h"
 #include "app/project.h"
 #include "app/repro_file.h"
-#include "explain/explanation.h"
 #include "report/study_pages.h"
 #include "run/interrupts.h"
 #include "run/local_executor.h"
@@ -94,17 +93,6 @@ Result<std::vector<std::string>> projects_of(const StatsCommand& command,
   for (const Prevalence& row : *rows)
     if (row.runs > 0) names.push_back(row.project);
   return names;
-}
-
-// What repros say by themselves, without making the runs that `unflake explain` makes.
-std::map<TestId, std::string> categories_of_repros(const Project& project) {
-  std::map<TestId, std::string> categories;
-  for (const Repro& repro : load_all_repros(project)) {
-    const RootCauseKind kind = explain(repro, nullptr, nullptr).causes.front().kind;
-    std::string& category = categories[repro.test];
-    if (kind != RootCauseKind::unknown) category = to_string(kind);
-  }
-  return categories;
 }
 
 bool wants(const StatsCommand& command, std::initializer_list<std::string_view> tables) {

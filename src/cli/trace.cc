@@ -1,4 +1,5 @@
 #include "app/agent_command.h"
+#include "app/characteristic_file.h"
 #include "app/command_line.h"
 #include "app/listeners.h"
 #include "cli/commands.h"
@@ -15,7 +16,8 @@ called timing APIs, how long they waited there, and where it failed.
 
   unflake trace ./server_test Server.Accepts               threads and sites, ready to copy
   unflake trace ./server_test Server.Accepts --out t.json  every call, for ui.perfetto.dev
-  unflake trace ./server_test Server.Accepts --functions   which functions were executed
+  unflake trace ./server_test Server.Accepts --functions   which functions were executed, and
+                                                           what they hint at
   unflake trace -- ./script.sh --fast                      any command, and what it starts
 
 Exit code 0: the test passed or was skipped; 1: it failed; 2: bad usage; 4: unflake itself
@@ -40,7 +42,7 @@ Result<Plan> plan_of(const TraceCommand& command) {
   plan.agent = true;
   plan.calls = true;
   plan.stacks = !command.no_stacks;
-  plan.functions = command.functions;
+  plan.functions = plan.callees = command.functions;
   plan.system_calls = command.one.system_calls;
   plan.groups_off = std::move(*off);
   return plan;
@@ -54,14 +56,16 @@ Result<void> write_out(const TraceCommand& command, const Trace& trace) {
 }
 
 void print(Page& page, const TraceCommand& command, const Test& test,
-           const ExperimentResult& result) {
+           const ExperimentResult& result, const CharacteristicSet& known) {
+  const auto exposed = exposures(known, executed_functions(*result.trace));
   if (command.json) {
-    page.print("{}", trace_json(test, result));
+    page.print("{}", trace_json(test, result, exposed));
     return;
   }
   const Style style = style_for(command.one.colour);
   TraceTextOptions options;
   options.functions = command.functions;
+  options.exposed = exposed;
   options.stacks = command.full ? StackDetail::full : StackDetail::project;
   page.print("{}{}", outcome_text(test, result, style, options.stacks),
              trace_text(*result.trace, style, options));
@@ -79,12 +83,15 @@ Result<int> trace(const TraceCommand& command, const Words& words) {
   if (!one) return one.error();
   history.open(command.one, **one, command_line_of("trace", words));
   plan->extra_functions = (*one)->functions();
+  const auto known = command.functions ? load_functions((*one)->project()) : CharacteristicSet{};
+  if (!known) return known.error();
+  plan->library_functions = tracing_plan(*known).library_functions;
   const auto result = (*one)->run({*plan, {}, ""}, TrialEnded::Purpose::trace);
   if ((*one)->stop_signal() != 0) return exit_code_of_signal((*one)->stop_signal());
   if (!result) return result.error();
   if (const auto written = write_out(command, *result->trace); !written) return written.error();
   Page page;
-  print(page, command, (*one)->test(), *result);
+  print(page, command, (*one)->test(), *result, *known);
   const int written = page.write_out();
   if (written != 0) return written;
   CodeNotes notes;

@@ -103,6 +103,11 @@ std::string to_string(const Plan& plan, const Conditions& conditions) {
   return join(words, "; ");
 }
 
+bool is_function_trace(const Plan& plan) {
+  return plan.functions && plan.callees && !plan.calls && plan.interventions.empty() &&
+         !plan.schedule;
+}
+
 Duration longest_delay(const Plan& plan) {
   Duration longest{};
   for (const Intervention& intervention : plan.interventions)

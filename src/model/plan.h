@@ -103,6 +103,9 @@ struct Plan {
   bool failures = true;       // capture them
   bool system_calls = false;  // sites of calls that system libraries make for themselves
   bool functions = false;     // trace which functions of project code are executed
+  bool callees = false;       // and which functions of other libraries it calls
+  // And which of these (globs over names) that other libraries have put into the program.
+  std::vector<std::string> library_functions{};
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;  // names whose entries are sites too
   std::vector<Intervention> interventions;
@@ -112,6 +115,9 @@ struct Plan {
 // What is done to a test in a run, in words: "queue.cc:57:read@main=200ms; one core". Empty for a
 // plain run.
 std::string to_string(const Plan& plan, const Conditions& conditions);
+
+// Tells what a test executes, and nothing else.
+bool is_function_trace(const Plan& plan);
 
 // Zero when it has none.
 Duration longest_delay(const Plan& plan);

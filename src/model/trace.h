@@ -165,13 +165,21 @@ struct TracedFailure {
   TracedStack stack;
 };
 
-// An index into functions of an image that a one-shot probe saw executed.
+// Whose code a traced function is.
+enum class FunctionKind {
+  project,  // the user's own
+  call,     // of another library, and the user's own code calls it
+  library,  // of another library, and compiled into the user's program: templates, archives
+};
+
+// A function of an image that a one-shot probe saw executed.
 struct TracedFunction {
   uint32_t image = no_index;
   uint64_t address = 0;
   std::string name;
   std::string file{};        // as sites name it; empty without debug information
   std::vector<int> lines{};  // with code of it, ascending; the first ones of a very long function
+  FunctionKind kind = FunctionKind::project;
 };
 
 struct Drops {

@@ -33,6 +33,8 @@ inline constexpr uint64_t layout_of_version = 0x8a0b2159974b1d22;
 inline constexpr char memory_variable[] = "UNFLAKE_AGENT";
 
 // The number of the socket on which the agent of a fork server talks to its supervisor.
+// Of a fork server: the memory of a run, whose probes all runs will have.
+inline constexpr char probes_variable[] = "UNFLAKE_AGENT_PROBES";
 inline constexpr char fork_server_variable[] = "UNFLAKE_FORK_SERVER";
 
 inline constexpr uint32_t none = 0xffffffff;
@@ -233,6 +235,9 @@ struct Probe {
 inline constexpr uint8_t probe_one_shot = 1;
 inline constexpr uint8_t probe_reports_failure = 2;  // a framework's assertion reporter
 inline constexpr uint8_t probe_accesses = 4;         // memory: `target` is a number in `accesses`
+// Where another library's function is entered: counted, and taken out, when project code calls it
+// or what works on its behalf. It stays when a test framework does.
+inline constexpr uint8_t probe_of_call = 8;
 
 enum PlanFlags : uint32_t {
   record_events = 1,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "model/executed.h"
 #include "util/json.h"
 #include "util/text.h"
 
@@ -135,7 +136,17 @@ Json functions(const Trace& trace) {
   for (const TracedFunction& function : trace.functions)
     all.push_back({{"image", number_or_null(function.image)},
                    {"address", fmt::format("{:#x}", function.address)},
-                   {"name", printable(function.name)}});
+                   {"kind", to_string(function.kind)},
+                   {"name", printable(function.name)},
+                   {"file", printable(function.file)}});
+  return all;
+}
+
+Json exposures(const std::vector<Exposure>& exposed) {
+  Json all = Json::object();
+  for (const Exposure& one : exposed)
+    for (const std::string& function : one.functions)
+      all[printable(one.cause)].push_back(printable(function));
   return all;
 }
 
@@ -156,7 +167,8 @@ nlohmann::ordered_json code_notes_json(const std::vector<CodeNote>& notes) {
   return all;
 }
 
-std::string trace_json(const Test& test, const ExperimentResult& result) {
+std::string trace_json(const Test& test, const ExperimentResult& result,
+                       const std::vector<Exposure>& exposed) {
   const Trace nothing;
   const Trace& trace = result.trace ? *result.trace : nothing;
   Json json = {{"format", 1},
@@ -173,6 +185,7 @@ std::string trace_json(const Test& test, const ExperimentResult& result) {
   json["events"] = calls(trace);
   json["failures"] = failures(trace);
   json["functions"] = functions(trace);
+  json["exposed"] = exposures(exposed);
   json.update(losses(trace));
   return json_text(json, 1) + "\n";
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "model/executed.h"
 #include "model/plan.h"
 #include "model/trace.h"
 #include "report/explanation_pages.h"
@@ -12,7 +13,8 @@
 namespace unflake {
 
 // A run's outcome and its trace as one JSON object, described in docs/formats.md.
-std::string trace_json(const Test& test, const ExperimentResult& result);
+std::string trace_json(const Test& test, const ExperimentResult& result,
+                       const std::vector<Exposure>& exposed = {});
 
 nlohmann::ordered_json code_notes_json(const std::vector<CodeNote>& notes);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "report/layout.h"
@@ -277,15 +278,44 @@ std::string nameless(const Trace& trace, const TracedFunction& function) {
                      function.address);
 }
 
-std::string functions_text(const Trace& trace, const Style& style) {
-  std::vector<std::string> names;
+// Overloads have one name.
+std::set<std::string> names_of_kind(const Trace& trace, FunctionKind kind) {
+  std::set<std::string> names;
   for (const TracedFunction& function : trace.functions)
-    names.push_back("  " +
-                    one_line(function.name.empty() ? nameless(trace, function) : function.name));
-  std::ranges::sort(names);
+    if (function.kind == kind)
+      names.insert(one_line(function.name.empty() ? nameless(trace, function) : function.name));
+  return names;
+}
+
+std::string functions_text(const Trace& trace, const Style& style) {
+  constexpr std::pair<FunctionKind, const char*> kinds[] = {
+      {FunctionKind::project, "executed"},
+      {FunctionKind::call, "of other libraries called"},
+      {FunctionKind::library, "executed that other libraries put into the program"}};
+  std::string text;
+  for (const auto& [kind, what] : kinds) {
+    const std::set<std::string> names = names_of_kind(trace, kind);
+    if (names.empty() && kind != FunctionKind::project) continue;
+    const std::string count = counted(static_cast<long long>(names.size()), "function");
+    text += heading(style, fmt::format("{} {}", count, what));
+    for (const std::string& name : names) text += "  " + name + "\n";
+  }
+  return text;
+}
+
+constexpr size_t most_functions_of_a_cause = 6;
+
+std::string exposures_text(const std::vector<Exposure>& exposed, const Style& style) {
+  if (exposed.empty()) return heading(style, "exposed to no root cause that is known");
   std::string text =
-      heading(style, counted(static_cast<long long>(names.size()), "function") + " executed");
-  for (const std::string& name : names) text += name + "\n";
+      heading(style, "exposed to " + counted(static_cast<long long>(exposed.size()), "root cause"));
+  for (const Exposure& one : exposed) {
+    std::vector<std::string> some = one.functions;
+    some.resize(std::min(some.size(), most_functions_of_a_cause));
+    const size_t more = one.functions.size() - some.size();
+    text += fmt::format("  {}: {}{}\n", one_line(one.cause), one_line(join(some, ", ")),
+                        more > 0 ? fmt::format(" and {} more", more) : "");
+  }
   return text;
 }
 
@@ -393,7 +423,8 @@ std::string trace_text(const Trace& trace, const Style& style, const TraceTextOp
   std::string text = processes_text(trace, style) +
                      threads_text(trace, style, options.most_threads) +
                      sites_text(trace, style, options.most_sites);
-  if (options.functions) text += functions_text(trace, style);
+  if (options.functions)
+    text += functions_text(trace, style) + exposures_text(options.exposed, style);
   return text + failures_text(trace, style, options.stacks) + losses_text(trace, style);
 }
 

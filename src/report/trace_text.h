@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/executed.h"
 #include "model/outcome.h"
 #include "model/trace.h"
 #include "report/layout.h"
@@ -46,6 +47,7 @@ struct TraceTextOptions {
   size_t most_sites = 200;  // per group
   size_t most_threads = 100;
   bool functions = false;
+  std::vector<Exposure> exposed{};  // what the functions hint at
   StackDetail stacks = StackDetail::project;
 };
 

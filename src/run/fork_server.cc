@@ -297,6 +297,7 @@ std::string identity_of(const Launch& launch) {
   add(launch.conditions.one_core ? "one core" : "");
   add(launch.fixed_addresses ? "fixed addresses" : "");
   add(launch.crash_library);
+  add(launch.shared_probes);
   for (const EnvChange& change : launch.command.env)
     if (change.name != protocol::memory_variable)
       add(as_variable(change.name.c_str(), change.value));
@@ -349,6 +350,10 @@ void ForkServers::start_server(Entry& entry, const Launch& launch, Control& cont
   entry.variables = variables_of_runs(environment, loader);
   crashes_.load(environment, launch.crash_library);
   load_agent(environment, loader);
+  if (!launch.shared_probes.empty()) {
+    environment.apply({protocol::probes_variable, launch.agent_memory});
+    entry.variables.push_back(as_variable(protocol::probes_variable, std::nullopt));
+  }
   ServerStart start{launch.command, environment, launch.timeout,
                     control,        crashes_,    launch.fixed_addresses};
   auto server = ForkServer::start(start);

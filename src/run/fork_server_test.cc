@@ -59,6 +59,25 @@ class ForkServerTest : public testing::Test {
     return result ? result->trace : nullptr;
   }
 
+  // Of project code and of what it calls, in a run that a search would make of each test.
+  std::set<std::string> functions_of(const std::string& test_name, bool callees = true) {
+    auto test = std::make_shared<unflake::Test>();
+    test->id = {"handover", test_name};
+    test->command.argv = {UNFLAKE_FIXTURES "/handover", "--gtest_filter=Handover." + test_name};
+    Plan plan;
+    plan.agent = plan.functions = true;
+    plan.callees = callees;
+    const auto result = executor_->run(Experiment{test, plan, 1min, false, true});
+    EXPECT_TRUE(result && result->process.no_fork_server.empty());
+    EXPECT_EQ(result->process.code, 0) << result->process.output.text();
+    std::set<std::string> names;
+    for (const TracedFunction& function : result->trace->functions) names.insert(function.name);
+    EXPECT_TRUE(result->trace->problems.empty()) << result->trace->problems.front();
+    for (const TracedProcess& process : result->trace->processes)
+      EXPECT_TRUE(process.degraded.empty()) << process.degraded.front();
+    return names;
+  }
+
   std::string refusal_of(const std::string& choice) {
     choose(choice);
     const ProcessResult result = run({constructor});
@@ -341,6 +360,32 @@ TEST_F(ForkServerTest, A_refusal_is_told_once) {
   EXPECT_NE(refusal_of("thread"), "");
   EXPECT_EQ(run({constructor}).no_fork_server, "");
   EXPECT_THAT(processes(), IsEmpty());
+}
+
+TEST_F(ForkServerTest, Traces_what_each_test_executes_with_the_probes_of_its_server) {
+  for (int round = 0; round < 3; ++round) {
+    const auto pool = functions_of("Uses_a_pool"), waits = functions_of("Waits_for_it");
+    EXPECT_TRUE(pool.contains("(anonymous namespace)::Box::look"));
+    EXPECT_FALSE(pool.contains("(anonymous namespace)::Box::wait"));
+    EXPECT_TRUE(waits.contains("(anonymous namespace)::Box::wait"));
+    EXPECT_FALSE(waits.contains("(anonymous namespace)::Box::look"));
+    EXPECT_TRUE(waits.contains("std::thread::join"));
+  }
+}
+
+// The framework asks for the time and the environment in every test, and these do not.
+TEST_F(ForkServerTest, What_only_the_framework_calls_is_not_the_tests) {
+  const auto names = functions_of("Waits_for_it");
+  EXPECT_FALSE(names.contains("getenv"));
+  EXPECT_FALSE(names.contains("std::chrono::_V2::system_clock::now"));
+  EXPECT_FALSE(names.contains("std::chrono::_V2::steady_clock::now"));
+}
+
+TEST_F(ForkServerTest, Another_plan_has_its_own_probes) {
+  EXPECT_TRUE(functions_of("Waits_for_it").contains("std::thread::join"));
+  EXPECT_FALSE(functions_of("Waits_for_it", false).contains("std::thread::join"));
+  EXPECT_TRUE(functions_of("Waits_for_it").contains("std::thread::join"));
+  EXPECT_THAT(run({UNFLAKE_FIXTURES "/handover", "--gtest_filter=Handover.Waits_for_it"}).code, 0);
 }
 
 }  // namespace

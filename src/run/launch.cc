@@ -93,6 +93,7 @@ std::string encode(const Launch& launch) {
   out.add(launch.project_code.project);
   out.add(launch.project_code.system);
   out.add(std::string_view(launch.fork_server));
+  out.add(std::string_view(launch.shared_probes));
   out.add(std::string_view(launch.crash_library));
   for_each_field(launch.conditions, [&](const ConditionField&, auto value) { out.add(value); });
   out.add(launch.fixed_addresses);
@@ -126,6 +127,7 @@ Launch decode_launch(std::string_view bytes) {
   launch.project_code.project = in.texts();
   launch.project_code.system = in.texts();
   launch.fork_server = in.text();
+  launch.shared_probes = in.text();
   launch.crash_library = in.text();
   for_each_field(launch.conditions, [&](const ConditionField&, auto& value) {
     value = in.number<std::remove_reference_t<decltype(value)>>();

@@ -32,7 +32,10 @@ struct Launch {
   bool core_dumps = false;
   bool keep_leftovers = false;
   ProjectCodeRules project_code;  // whose code is the user's own, in stacks
-  std::string fork_server;    // the agent's library when it may come from a fork server; else empty
+  std::string fork_server;  // the agent's library when it may come from a fork server; else empty
+  // What the probes of its plan are, in a word: runs that have the same come from a fork server
+  // that has them. Empty: each run puts its own in.
+  std::string shared_probes{};
   std::string crash_library;  // what reports where it crashes; empty: nothing does
   Conditions conditions{};
   bool fixed_addresses = false;  // the same in every run

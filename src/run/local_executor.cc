@@ -14,6 +14,7 @@
 #include "run/launch.h"
 #include "run/process_tree.h"
 #include "symbols/loadable.h"
+#include "util/text.h"
 #include "util/unique_fd.h"
 
 namespace unflake {
@@ -122,6 +123,12 @@ void name_deadlock(ExperimentResult& result) {
     result.outcome.failures.front().message = deadlock_text(*result.trace);
 }
 
+// Tens of thousands of them, the same for every test of a program.
+std::string digest_of(const std::vector<protocol::Probe>& probes) {
+  const auto* bytes = reinterpret_cast<const char*>(probes.data());
+  return std::to_string(fnv1a({bytes, probes.size() * sizeof(protocol::Probe)}));
+}
+
 // Looked for when the test is to run: an earlier one, such as a fixture's set-up, may have made it.
 std::string what_is_missing(const Test& test) {
   if (!test.obstacle.empty()) return test.obstacle;
@@ -217,6 +224,8 @@ Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
       return what.action == Intervention::Action::hold;
     });
   }
+  if (ordered.agent && is_function_trace(experiment.plan))
+    launch.shared_probes = digest_of(ordered.agent->plan.probes);
   launch.slot = slot.number;
   if (ordered.experiment.fork_server && !experiment.keep_leftovers)
     if (const auto library = agents_.library()) launch.fork_server = *library;

@@ -313,6 +313,14 @@ RunRecord record_of(const TrialEnded& ended) {
   return run;
 }
 
+// Only a whole trace: a search may look at some of the functions. Nor does a run that was cut
+// short, by a crash or its time, show all that the test executes.
+bool tells_functions(const TrialEnded& ended) {
+  return ended.plan.functions && ended.plan.callees && ended.result.trace &&
+         ended.result.process.end == ProcessResult::End::exited &&
+         !ended.result.trace->processes.empty();
+}
+
 TimePoint end_of(const ExperimentResult& result) {
   return result.started + result.outcome.duration;
 }
@@ -369,6 +377,9 @@ void HistoryRecorder::take(const TrialEnded& ended) {
   if (search_) begin(*std::exchange(search_, std::nullopt));
   trials_.push_back(record_of(ended));
   trials_.back().attempt = ++trial_;
+  if (tells_functions(ended))
+    traces_.push_back(
+        {ended.test->id, ended.result.started, executed_functions(*ended.result.trace)});
   const TimePoint now = end_of(ended.result);
   const bool is_time = now >= write_trials_at_ || trials_.size() >= trials_at_once;
   if (is_time && now >= retry_at_) {
@@ -434,13 +445,21 @@ Result<void> HistoryRecorder::write_waiting() {
     waiting_bytes_ -= waiting_.front().output.size();
     waiting_.pop_front();
   }
-  return write_trials();
+  const Result<void> written = write_trials();
+  return written ? write_functions() : written;
 }
 
 Result<void> HistoryRecorder::write_trials() {
   if (trials_.empty()) return {};
   const Result<void> recorded = store_->record_all(*session_, trials_);
   if (recorded) trials_.clear();
+  return recorded;
+}
+
+Result<void> HistoryRecorder::write_functions() {
+  if (traces_.empty()) return {};
+  const Result<void> recorded = store_->record_functions(*session_, traces_);
+  if (recorded) traces_.clear();
   return recorded;
 }
 
@@ -458,6 +477,7 @@ void HistoryRecorder::spill_waiting() {
   for (const RunRecord& run : trials_) ++(spill_.append(record_, run) ? spilled_ : lost_);
   waiting_.clear();
   trials_.clear();
+  traces_.clear();  // not worth a file: one run of the test tells it again
   waiting_bytes_ = 0;
 }
 

@@ -105,6 +105,7 @@ class HistoryRecorder : public Consumer {
   void spill_when_much_waits();
   Result<void> write_waiting();
   Result<void> write_trials();
+  Result<void> write_functions();
   Result<void> write_suppressed();
   void spill_waiting();
   void report_problem(const Error& error);
@@ -117,7 +118,8 @@ class HistoryRecorder : public Consumer {
   std::optional<SessionId> session_;
   std::optional<SessionStarted> search_;
   std::deque<RunRecord> waiting_;
-  std::vector<RunRecord> trials_;  // that wait to be written together
+  std::vector<RunRecord> trials_;        // that wait to be written together
+  std::vector<FunctionsRecord> traces_;  // what trials executed, the same way
   int trial_ = 0;
   size_t waiting_bytes_ = 0;
   std::deque<std::pair<TestId, std::string>> suppressed_;  // failures that failed no build

@@ -62,6 +62,12 @@ class FailingStore : public Store {
     if (broken) return full();
     return real_.record_all(session, runs);
   }
+  Result<void> record_functions(SessionId session,
+                                std::span<const FunctionsRecord> traces) override {
+    if (broken) return full();
+    return real_.record_functions(session, traces);
+  }
+  Result<FunctionTraces> latest_functions(const std::string&) override { return full(); }
   Result<void> suppress(SessionId session, const TestId& test,
                         const std::string& signature) override {
     if (broken) return full();

@@ -57,6 +57,13 @@ struct SessionRecord {
   std::string uuid;  // beginning a session again gives the same one; empty: the store makes one up
 };
 
+// What a run of a test executed: the session tells the commit.
+struct FunctionsRecord {
+  TestId test;
+  TimePoint started;
+  std::vector<FunctionId> functions;  // in order
+};
+
 // How a target is found again when only its name is given.
 struct TargetRecord {
   std::string name;
@@ -163,6 +170,9 @@ class Store {
   virtual Result<void> record(SessionId session, const RunRecord& run) = 0;
   // All or nothing, and much faster than one by one.
   virtual Result<void> record_all(SessionId session, std::span<const RunRecord> runs) = 0;
+  // All or nothing; the same trace again changes nothing.
+  virtual Result<void> record_functions(SessionId session,
+                                        std::span<const FunctionsRecord> traces) = 0;
   // This failure of this test did not fail the session's build.
   virtual Result<void> suppress(SessionId session, const TestId& test,
                                 const std::string& signature) = 0;
@@ -183,6 +193,8 @@ class Store {
   // Newest first as well; of one purpose, or of all when it is empty.
   virtual Result<std::vector<RecentRun>> recent_trials(const TestId& test,
                                                        const std::string& purpose, size_t most) = 0;
+  // The newest trace of each test whose `target:name` matches the glob, by name.
+  virtual Result<FunctionTraces> latest_functions(const std::string& pattern) = 0;
   // Tests whose `target:name` matches the glob, by name, also those of which there are only trials.
   virtual Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) = 0;
   virtual Result<std::optional<std::string>> latest_output(const TestId& test,

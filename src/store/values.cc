@@ -116,6 +116,12 @@ constexpr std::array<std::pair<Step, int64_t>, 6> steps{{
     {Step::report_reopened, 5},
 }};
 
+constexpr std::array<std::pair<FunctionKind, int64_t>, 3> function_kinds{{
+    {FunctionKind::project, 0},
+    {FunctionKind::call, 1},
+    {FunctionKind::library, 2},
+}};
+
 template <class Table, class Kind>
 int64_t find_code(const Table& table, Kind kind, int64_t otherwise) {
   for (const auto& [known, code] : table)
@@ -162,6 +168,14 @@ int64_t code_of(CauseRecord::State state) {
 
 CauseRecord::State cause_state_from_code(int64_t code) {
   return code == 1 ? CauseRecord::State::closed : CauseRecord::State::open;
+}
+
+int64_t code_of(FunctionKind kind) {
+  return find_code(function_kinds, kind, 0);
+}
+
+FunctionKind function_kind_from_code(int64_t code) {
+  return find_kind(function_kinds, code, FunctionKind::project);
 }
 
 }  // namespace unflake

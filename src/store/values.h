@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/executed.h"
 #include "model/outcome.h"
 #include "model/test.h"
 #include "util/result.h"
@@ -92,7 +93,7 @@ struct CauseRecord {
 };
 
 // What is kept for how long; none: for ever. The sums over all runs stay in any case. Trials are in
-// no sum, and go first.
+// no sum, and go first; with them go traces of functions, but for the newest one of each test.
 struct Retention {
   std::optional<Duration> trials = {};
   std::optional<int> most_trials = {};  // of each test, the newest
@@ -105,6 +106,7 @@ struct RetentionCount {
   int64_t trials = 0;
   int64_t runs = 0;
   int64_t outputs = 0;
+  int64_t traces = 0;  // of the functions that a test executed
 };
 
 // The forms in which a history keeps what it is given.
@@ -153,6 +155,9 @@ LifecycleStep::Kind lifecycle_from_code(int64_t code);
 
 int64_t code_of(CauseRecord::State state);
 CauseRecord::State cause_state_from_code(int64_t code);
+
+int64_t code_of(FunctionKind kind);
+FunctionKind function_kind_from_code(int64_t code);
 
 // Thrown inside a store's folder only: its methods turn it into their Result.
 struct StoreFailure : std::exception {

@@ -30,6 +30,7 @@ void ask_everything(const std::string& path) {
     (*image)->frames_at(function.start + function.size / 2);
   }
   (*image)->lines();
+  for (const Import& import : (*image)->imports()) (*image)->code_at(import.entry, 8);
   skip_ranges(**image, ProjectCode({"/", {}, {}}));
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "symbols/elf_file.h"
+#include "symbols/imports.h"
 #include "symbols/lines.h"
 #include "symbols/lookup.h"
 #include "symbols/names.h"
@@ -60,6 +61,7 @@ class ElfImage : public Image {
   std::vector<Extent> code_from(const FileFilter& filter) const override {
     return collect_code_from(filter, debug().units, debug().lines);
   }
+  std::vector<Import> imports() const override { return imports_of(*file_); }
   std::span<const BareUnit> bare_units() const override;
   std::optional<Variable> variable_at(uint64_t address) const override;
 

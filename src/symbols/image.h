@@ -51,6 +51,12 @@ struct BareUnit {
   std::vector<uint32_t> perhaps;    // its own, or of a file that was linked next to it
 };
 
+// A function of another library, and where this image enters it.
+struct Import {
+  std::string name;  // mangled
+  uint64_t entry = 0;
+};
+
 // What an executable or library says about its code. All addresses are those of the ELF file:
 // address in memory - load bias. Each part is read when first asked for, and kept:
 // not for several threads at once.
@@ -77,6 +83,8 @@ class Image {
   using FileFilter = std::function<bool(const std::string& file)>;
   virtual std::vector<Extent> code_from(const FileFilter&) const { return {}; }
   virtual std::optional<Variable> variable_at(uint64_t) const { return std::nullopt; }
+  // Ordered by entry.
+  virtual std::vector<Import> imports() const { return {}; }
   // Empty when the image has no debug information at all.
   virtual std::span<const BareUnit> bare_units() const { return {}; }
 };

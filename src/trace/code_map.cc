@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "model/executed.h"
 #include "symbols/lookup.h"
+#include "symbols/names.h"
 #include "symbols/probe_plan.h"
 #include "util/paths.h"
 #include "util/text.h"
@@ -168,14 +170,98 @@ const protocol::SkipRange* range_around(const std::vector<protocol::SkipRange>& 
 
 }  // namespace
 
-std::vector<Function> CodeMap::project_functions(const TracedImage& image) {
-  std::vector<Function> functions;
+namespace {
+
+// What nearly every program calls all the time says nothing about a test, and costs a hit.
+bool is_everywhere(std::string_view mangled) {
+  constexpr std::array beginnings = {"__cxa_",  "_Znw",   "_Zna",   "_Zdl",    "_Zda",
+                                     "_Unwind", "mem",    "str",    "__mem",   "__str",
+                                     "__stack", "_ZSt9t", "malloc", "realloc", "calloc"};
+  return mangled == "free" || std::ranges::any_of(beginnings, [&](std::string_view beginning) {
+           return mangled.starts_with(beginning);
+         });
+}
+
+bool matches_any(const std::vector<std::string>& globs, const std::string& name) {
+  return std::ranges::any_of(globs,
+                             [&](const std::string& glob) { return names_function(glob, name); });
+}
+
+}  // namespace
+
+namespace {
+
+std::vector<Function> called_functions(const std::vector<Import>& imports) {
+  std::vector<Function> called;
+  for (const Import& import : imports)
+    if (!is_everywhere(import.name)) called.push_back({"", import.name, import.entry, 0, "", 0});
+  return called;
+}
+
+void add_entries(TracedEntries& entries, const Image& image, std::span<const Function> functions,
+                 uint8_t flags) {
+  const ProbePlan planned = plan_entries(image, functions, {0, flags});
+  entries.probes.insert(entries.probes.end(), planned.probes.begin(), planned.probes.end());
+  for (const Unprobeable& place : planned.unprobeable)
+    ++entries.unprobeable[std::string(place.reason)];
+}
+
+}  // namespace
+
+// Of other code those whose names were asked for: what the standard library's templates became is
+// most of many programs.
+std::vector<Function> CodeMap::functions(const TracedImage& image, const FunctionsWanted& wanted) {
+  std::vector<Function> found;
   const auto& skips = skip_ranges(image);
   const Known& code = known(image);
-  if (!code.image) return functions;
-  for (const Function& function : code.image->functions())
-    if (range_around(skips, function.start) == nullptr) functions.push_back(function);
-  return functions;
+  if (!code.image) return found;
+  for (const Function& function : code.image->functions()) {
+    const bool is_own = range_around(skips, function.start) == nullptr;
+    if (is_own ? wanted.project
+               : !wanted.library.empty() && !is_split_off(function) &&
+                     matches_any(wanted.library, qualified_name(function.name)))
+      found.push_back(function);
+  }
+  return found;
+}
+
+const TracedEntries& CodeMap::entries(const TracedImage& image, const FunctionsWanted& wanted) {
+  Known& code = known(image);
+  if (code.entries && code.entries->first == wanted) return code.entries->second;
+  TracedEntries entries;
+  if (code.image && why_never_probed(image.path).empty()) {
+    add_entries(entries, *code.image, functions(image, wanted), protocol::probe_one_shot);
+    if (wanted.callees)
+      add_entries(entries, *code.image, called_functions(imports(image)), protocol::probe_of_call);
+    std::ranges::stable_sort(entries.probes, {}, &protocol::Probe::address);
+  }
+  code.entries.emplace(wanted, std::move(entries));
+  return code.entries->second;
+}
+
+const std::vector<Import>& CodeMap::imports(const TracedImage& image) {
+  Known& code = known(image);
+  if (!code.imports) code.imports = code.image ? code.image->imports() : std::vector<Import>();
+  return *code.imports;
+}
+
+const Import* CodeMap::import_at(const TracedImage& image, uint64_t entry) {
+  const auto& all = imports(image);
+  const auto found = std::ranges::lower_bound(all, entry, {}, &Import::entry);
+  return found != all.end() && found->entry == entry ? &*found : nullptr;
+}
+
+FunctionKind CodeMap::kind_of(const TracedImage& image, uint64_t entry) {
+  if (import_at(image, entry) != nullptr) return FunctionKind::call;
+  const bool is_own = range_around(skip_ranges(image), entry) == nullptr;
+  return is_own ? FunctionKind::project : FunctionKind::library;
+}
+
+std::string CodeMap::name_of_entry(const TracedImage& image, uint64_t entry) {
+  if (const Import* import = import_at(image, entry))
+    return qualified_name(demangle(import->name.c_str()));
+  const NamedCode& place = at(image, entry);
+  return place.frames.empty() ? "" : place.frames.back().function;
 }
 
 namespace {

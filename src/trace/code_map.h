@@ -49,6 +49,21 @@ struct ProbedAccess {
   std::string text;  // of the name
 };
 
+// Which functions of an image are traced.
+struct FunctionsWanted {
+  bool project = false;
+  bool callees = false;
+  std::vector<std::string> library;  // globs over names
+
+  bool operator==(const FunctionsWanted&) const = default;
+};
+
+// Where they begin, with the probes that tell that one was executed.
+struct TracedEntries {
+  std::vector<protocol::Probe> probes;        // ordered; their image is to be filled in
+  std::map<std::string, size_t> unprobeable;  // how many have none, by reason
+};
+
 // The code of the images that a test's runs have shown. Every address is looked up once.
 class CodeMap {
  public:
@@ -64,7 +79,11 @@ class CodeMap {
   // Null when the file cannot be read or is not the one that ran.
   std::shared_ptr<const Image> image(const TracedImage& image) { return known(image).image; }
   std::vector<std::string> project_files(const TracedImage& image);
-  std::vector<Function> project_functions(const TracedImage& image);
+  // The same for every run that wants the same, and made once: a program may have 100,000.
+  const TracedEntries& entries(const TracedImage& image, const FunctionsWanted& wanted);
+  FunctionKind kind_of(const TracedImage& image, uint64_t entry);
+  // Of an import too.
+  std::string name_of_entry(const TracedImage& image, uint64_t entry);
   // By project code and by what system headers have put into the image: project code may be inlined
   // there.
   const std::vector<ProbedAccess>& accesses(const TracedImage& image);
@@ -84,8 +103,13 @@ class CodeMap {
     std::optional<std::vector<protocol::SkipRange>> skips;
     std::optional<std::vector<AssertionReporter>> reporters;
     std::optional<std::vector<ProbedAccess>> accesses;
+    std::optional<std::vector<Import>> imports;
+    std::optional<std::pair<FunctionsWanted, TracedEntries>> entries;
   };
   Known& known(const TracedImage& image);
+  const std::vector<Import>& imports(const TracedImage& image);
+  const Import* import_at(const TracedImage& image, uint64_t entry);
+  std::vector<Function> functions(const TracedImage& image, const FunctionsWanted& wanted);
   std::vector<ProbedAccess> find_accesses(const TracedImage& image);
   std::vector<CodeNote> notes_about(const std::vector<TracedImage>& images);
   std::optional<CodeNote> missing_debug_information(const TracedImage& image);

@@ -182,7 +182,7 @@ class Lowerer {
     for (const std::string& function : plan_.extra_functions)
       if (auto done = add_extra_function(function); !done) return done.error();
     if (plan_.failures) add_reporters();
-    if (plan_.functions) add_functions();
+    if (plan_.functions || plan_.callees || !plan_.library_functions.empty()) add_functions();
     if (plan_.schedule) add_schedule(*plan_.schedule);
     order();
     return std::move(lowered_);
@@ -391,20 +391,18 @@ class Lowerer {
         ProbePlan planned =
             plan_entries(*image, {&reporter.function, 1}, {i, probe_reports_failure});
         for (Probe& probe : planned.probes) probe.sign = reporter.sign;
-        add_silent_probes(planned);
+        add_silent_probes(planned.probes, i);
       }
     }
   }
 
   void add_functions() {
+    const FunctionsWanted wanted{plan_.functions, plan_.callees, plan_.library_functions};
     for (uint32_t i = 0; i < images_.size(); ++i) {
-      const auto image = images_[i]->is_project ? code_.image(*images_[i]) : nullptr;
-      if (!image || !why_never_probed(images_[i]->path).empty()) continue;
-      const ProbePlan planned =
-          plan_entries(*image, code_.project_functions(*images_[i]), {i, probe_one_shot});
-      add_silent_probes(planned);
-      for (const Unprobeable& place : planned.unprobeable)
-        ++lowered_.unprobeable[std::string(place.reason)];
+      if (!images_[i]->is_project) continue;
+      const TracedEntries& entries = code_.entries(*images_[i], wanted);
+      add_silent_probes(entries.probes, i);
+      for (const auto& [reason, count] : entries.unprobeable) lowered_.unprobeable[reason] += count;
     }
   }
 
@@ -461,10 +459,12 @@ class Lowerer {
   }
 
   // Probes that are no sites. Where there is one already, it does both.
-  void add_silent_probes(const ProbePlan& planned) {
+  void add_silent_probes(const std::vector<Probe>& probes, uint32_t image) {
     std::map<Address, size_t> taken;
-    for (size_t i = 0; i < lowered_.probes.size(); ++i) taken[lowered_.probes[i].address] = i;
-    for (const Probe& probe : planned.probes) {
+    for (size_t i = 0; i < lowered_.probes.size(); ++i)
+      if (image_of(lowered_.probes[i].address) == image) taken[lowered_.probes[i].address] = i;
+    for (Probe probe : probes) {
+      probe.address = make_address(image, offset_of(probe.address));
       const auto same = taken.find(probe.address);
       if (same != taken.end()) {
         lowered_.probes[same->second].flags |= probe.flags & probe_reports_failure;
@@ -495,16 +495,21 @@ class Lowerer {
   }
 
   void order_probes(const std::vector<uint32_t>& new_number) {
-    std::vector<std::pair<Probe, SiteName>> probes;
-    for (size_t i = 0; i < lowered_.probes.size(); ++i)
-      probes.emplace_back(lowered_.probes[i], std::move(lowered_.probe_names[i]));
-    std::ranges::sort(probes, {}, [](const auto& probe) { return probe.first.address; });
-    for (size_t i = 0; i < probes.size(); ++i) {
-      Probe& probe = probes[i].first;
+    for (Probe& probe : lowered_.probes)
       if (probe.site != none) probe.site = new_number[probe.site];
-      lowered_.probes[i] = probe;
-      lowered_.probe_names[i] = std::move(probes[i].second);
+    const auto address = [&](uint32_t i) { return lowered_.probes[i].address; };
+    std::vector<uint32_t> order(lowered_.probes.size());
+    std::iota(order.begin(), order.end(), 0u);
+    if (std::ranges::is_sorted(order, {}, address)) return;
+    std::ranges::sort(order, {}, address);
+    std::vector<Probe> probes;
+    std::vector<SiteName> names;
+    for (const uint32_t i : order) {
+      probes.push_back(lowered_.probes[i]);
+      names.push_back(std::move(lowered_.probe_names[i]));
     }
+    lowered_.probes = std::move(probes);
+    lowered_.probe_names = std::move(names);
   }
 
   const unflake::Plan& plan_;

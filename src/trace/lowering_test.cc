@@ -215,5 +215,32 @@ TEST_F(LoweringTest, Every_function_gets_a_probe_for_one_hit) {
   EXPECT_LT(plan->probes[0].address, plan->probes[1].address);
 }
 
+TEST_F(LoweringTest, Calls_of_other_libraries_get_probes_that_look_at_the_caller) {
+  image_->imports_ = {{"memcpy", 0x300}, {"getenv", 0x310}};
+  for (const Import& import : image_->imports_)
+    image_->code_[import.entry] = {0xff, 0x25, 0xca, 0x2f, 0x00, 0x00};  // jmp *0x2fca(%rip)
+  plan_.functions = plan_.callees = true;
+  const auto plan = lowered();
+  ASSERT_TRUE(plan);
+  ASSERT_EQ(plan->probes.size(), 3u) << "nobody is interested in memcpy";
+  EXPECT_EQ(plan->probes[2].flags, protocol::probe_of_call);
+  EXPECT_EQ(protocol::offset_of(plan->probes[2].address), 0x310u);
+  EXPECT_EQ(code_.kind_of(program_, 0x310), FunctionKind::call);
+  EXPECT_EQ(code_.name_of_entry(program_, 0x310), "getenv");
+}
+
+TEST_F(LoweringTest, Functions_of_libraries_are_traced_by_name_alone) {
+  image_->functions_.push_back({"std::hash<Node*>::operator()(Node*) const",
+                                "_ZNKSt4hashIP4NodeEclES1_", 0x400, 0x40, "", 0});
+  image_->code_[0x400] = image_->code_[0x100];
+  plan_.functions = true;
+  ASSERT_EQ(lowered()->probes.size(), 2u);
+  plan_.library_functions = {"std::hash<*\\*>*"};
+  ASSERT_EQ(lowered()->probes.size(), 3u);
+  EXPECT_EQ(code_.kind_of(program_, 0x400), FunctionKind::library);
+  plan_.library_functions = {"std::less<*\\*>*"};
+  EXPECT_EQ(lowered()->probes.size(), 2u);
+}
+
 }  // namespace
 }  // namespace unflake

@@ -377,15 +377,16 @@ class Raiser {
   void add_functions() {
     for (size_t i = 0; i < std::min(raw_.probe_hits.size(), plan_.probes.size()); ++i) {
       const Probe& probe = plan_.probes[i];
-      if (!(probe.flags & probe_one_shot) || raw_.probe_hits[i] == 0) continue;
+      if (!(probe.flags & (probe_one_shot | probe_of_call)) || raw_.probe_hits[i] == 0) continue;
       const std::string& path = plan_.images[protocol::image_of(probe.address)].path;
       const auto image = std::ranges::find(raw_.images, path, &TracedImage::path);
       if (image == raw_.images.end()) continue;
-      const NamedCode& place = code_.at(*image, offset_of(probe.address));
-      trace_.functions.push_back({static_cast<uint32_t>(image - raw_.images.begin()),
-                                  offset_of(probe.address),
-                                  place.frames.empty() ? "" : place.frames.back().function});
-      add_lines(trace_.functions.back(), *image);
+      const uint64_t entry = offset_of(probe.address);
+      TracedFunction function{static_cast<uint32_t>(image - raw_.images.begin()), entry,
+                              code_.name_of_entry(*image, entry)};
+      function.kind = code_.kind_of(*image, entry);
+      if (function.kind == FunctionKind::project) add_lines(function, *image);
+      trace_.functions.push_back(std::move(function));
     }
   }
 

@@ -269,6 +269,18 @@ TEST_F(Raising, One_shot_probes_that_were_hit_are_executed_functions) {
   EXPECT_EQ(trace.functions[0].name, "called");
 }
 
+TEST_F(Raising, Calls_of_other_libraries_are_told_from_the_projects_own_functions) {
+  image_->imports_ = {{"_ZNSt13random_device9_M_getvalEv", 0x300}};
+  plan_.images = {{"/build/server_test", "", true, {}}};
+  plan_.probes = {{make_address(0, 0x300), 0, none, 6, {}, 0, probe_of_call, 0, {}}};
+  plan_.probe_names.resize(1);
+  memory_.report().probe_hits[0].store(1);
+  const Trace trace = raised();
+  ASSERT_EQ(trace.functions.size(), 1u);
+  EXPECT_EQ(trace.functions[0].kind, FunctionKind::call);
+  EXPECT_EQ(trace.functions[0].name, "std::random_device::_M_getval");
+}
+
 TEST_F(Raising, An_executed_function_has_the_lines_of_its_project_file) {
   image_->set(0x200, {frame("called", "/src/a.cc", 7, 0x200)});
   image_->functions_ = {{"called()", "called", 0x200, 0x40, "/src/a.cc", 7},

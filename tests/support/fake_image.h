@@ -34,6 +34,9 @@ class FakeImage : public Image {
     return std::span(found->second).first(std::min(size, found->second.size()));
   }
 
+  std::vector<Import> imports() const override { return imports_; }
+
+  std::vector<Import> imports_;
   std::vector<Function> functions_;
   std::vector<LineRow> lines_;
   std::vector<std::string> files_;

@@ -33,7 +33,8 @@ class FakeStore : public Store, public LifecycleStore {
   std::set<std::tuple<SessionId, TestId, std::string>> suppressed;
   std::set<SessionId> finished;
   std::optional<TimePoint> horizon;
-  size_t batches = 0;  // calls of record_all
+  std::map<TestId, std::pair<SessionId, FunctionsRecord>> executed;  // the newest of each test
+  size_t batches = 0;                                                // calls of record_all
 
   Result<SessionId> begin_session(const SessionRecord& session) override {
     for (size_t i = 0; i < sessions.size(); ++i)
@@ -131,6 +132,33 @@ class FakeStore : public Store, public LifecycleStore {
           (purpose.empty() || one.run.purpose == purpose))
         recent.push_back(recent_of(one));
     return newest(std::move(recent), most);
+  }
+
+  Result<void> record_functions(SessionId session,
+                                std::span<const FunctionsRecord> traces) override {
+    for (const FunctionsRecord& trace : traces) executed[trace.test] = {session, trace};
+    return {};
+  }
+
+  Result<FunctionTraces> latest_functions(const std::string& pattern) override {
+    FunctionTraces all;
+    std::map<FunctionId, uint32_t> numbers;
+    for (const auto& [test, kept] : executed) {
+      if (!glob_match(pattern, to_string(test))) continue;
+      const auto& [session, trace] = kept;
+      all.tests.push_back({test,
+                           trace.started,
+                           sessions[static_cast<size_t>(session - 1)].surroundings.commit,
+                           {}});
+      for (const FunctionId& function : trace.functions) {
+        const auto [known, is_new] =
+            numbers.try_emplace(function, static_cast<uint32_t>(numbers.size()));
+        if (is_new) all.functions.push_back(function);
+        all.tests.back().functions.push_back(known->second);
+      }
+      std::ranges::sort(all.tests.back().functions);
+    }
+    return all;
   }
 
   Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) override {

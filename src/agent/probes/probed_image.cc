@@ -234,6 +234,15 @@ void forget(ProbedImage& image) {
   release(image);
 }
 
+void remove_probes(ProbedImage& image, const Probe* planned) {
+  for (uint32_t i = 0; i < image.count; ++i) {
+    const Probe& probe = planned[image.first + i];
+    if (image.places[i] != not_installed)
+      write_code(image.bias + protocol::offset_of(probe.address), probe.first_byte);
+  }
+  forget(image);
+}
+
 uint32_t find_probe(const ProbedImage& image, uint64_t address) {
   const uint64_t end = __atomic_load_n(&image.end, __ATOMIC_ACQUIRE);
   if (address < image.start || address >= end) return protocol::none;

@@ -49,6 +49,9 @@ void arm_accesses(ProbedImage& image);
 // After the image was unloaded.
 void forget(ProbedImage& image);
 
+// Takes out the probes, which are those of the plan that is given, and forgets the image.
+void remove_probes(ProbedImage& image, const protocol::Probe* planned);
+
 // The probe at an address, as a number in the plan's probes; none: no probe of this image.
 uint32_t find_probe(const ProbedImage& image, uint64_t address);
 

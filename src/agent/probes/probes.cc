@@ -111,6 +111,7 @@ bool understand_linker_event(const uint8_t* code) {
 }
 
 void watch_linker() {
+  if (linker_event != 0) return;
   const uint64_t event = _r_debug.r_brk;
   if (event == 0 || !understand_linker_event(reinterpret_cast<const uint8_t*>(event)))
     return process_degraded(protocol::no_probe_memory);
@@ -125,11 +126,33 @@ bool only_counts(const Probe& probe) {
          (probe.flags & (protocol::probe_reports_failure | protocol::probe_accesses)) == 0;
 }
 
+// A framework that calls all the time must not make the test slow: then its calls are not told from
+// the test's own any more, and nobody's are counted.
+constexpr uint32_t most_calls_of_others = 1000;
+protocol::Shared<uint32_t> calls_of_others;
+
+// The return address is on top of the stack.
+bool is_call_of_project(const ucontext_t* context) {
+  const auto* stack = reinterpret_cast<const uint64_t*>(context->uc_mcontext.gregs[REG_RSP]);
+  Guard guard;
+  return !guard || owner_of(*stack, image_at(*stack)) != CodeOwner::system;
+}
+
+// False: the probe is needed no longer, and gone.
+bool counts_and_stays(const Hit& hit, uint64_t address, const ucontext_t* context) {
+  const Probe& probe = memory().probes[hit.probe];
+  const bool is_call = (probe.flags & protocol::probe_of_call) != 0;
+  const bool counts = attached() && (!is_call || is_call_of_project(context));
+  if (counts) memory().probe_hits[hit.probe].add(1);
+  const bool stays = is_call ? !counts && calls_of_others.add(1) < most_calls_of_others
+                             : (probe.flags & protocol::probe_one_shot) == 0;
+  if (!stays) write_code(address, probe.first_byte);
+  return stays;
+}
+
 void take(const Hit& hit, uint64_t address, ucontext_t* context) {
   const Probe& probe = memory().probes[hit.probe];
-  const bool stays = (probe.flags & protocol::probe_one_shot) == 0;
-  memory().probe_hits[hit.probe].add(1);
-  if (!stays) write_code(address, probe.first_byte);
+  const bool stays = counts_and_stays(hit, address, context);
   if (!only_counts(probe) && !on_probe(hit.probe, context)) write_code(address, probe.first_byte);
   if (!stays) return;
   const Slot* slot = slot_of(hit);
@@ -166,20 +189,49 @@ void on_trap(int signal, siginfo_t* info, void* raw) {
 bool plans_one_shots() {
   const auto* probes = memory().probes.first;
   for (uint32_t i = 0; i < memory().probes.count; ++i)
-    if ((probes[i].flags & protocol::probe_one_shot) != 0) return true;
+    if ((probes[i].flags & (protocol::probe_one_shot | protocol::probe_of_call)) != 0) return true;
   return false;
+}
+
+// Of the plan by which the probes were put in before this process was part of a run.
+struct Ahead {
+  const Probe* probes = nullptr;
+  uint32_t count = 0;
+} ahead;
+
+void put_probes_in() {
+  if (!trap_is_taken() && !take_trap(on_trap)) return process_degraded(protocol::sigtrap_taken);
+  const uint32_t count = memory().plan_images.count;
+  image_count = count < most_images ? count : most_images;
+  add_new_images();
+  watch_linker();
+}
+
+bool is_planned_ahead() {
+  const auto& probes = memory().probes;
+  return probes.count == ahead.count &&
+         __builtin_memcmp(probes.first, ahead.probes, ahead.count * sizeof(Probe)) == 0;
 }
 
 }  // namespace
 
 void install_probes() {
-  if (!attached() || memory().probes.count == 0) return;
-  if (!take_trap(on_trap)) return process_degraded(protocol::sigtrap_taken);
-  const uint32_t count = memory().plan_images.count;
-  image_count = count < most_images ? count : most_images;
+  if (!attached()) return;
+  if (ahead.probes != nullptr && !is_planned_ahead())
+    for (uint32_t i = 0; i < image_count; ++i)
+      if (is_loaded(images[i])) remove_probes(images[i], ahead.probes);
+  if (memory().probes.count == 0) return;
   if (plans_one_shots()) prepare_to_write_code();
-  add_new_images();
-  watch_linker();
+  put_probes_in();
+}
+
+void install_probes_ahead(const char* memory_name) {
+  if (!attach(memory_name)) return;
+  if (memory().probes.count > 0) {
+    ahead = {memory().probes.first, memory().probes.count};
+    put_probes_in();
+  }
+  let_go();
 }
 
 // A few times: a test that makes and joins threads in a loop would do little else.

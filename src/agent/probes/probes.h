@@ -9,6 +9,10 @@ namespace unflake::agent {
 // per process, while it has one thread.
 void install_probes();
 
+// The same before the process is part of a run, for runs that will all have the plan in this
+// memory: what they are forked from has the probes already.
+void install_probes_ahead(const char* memory_name);
+
 // Memory accesses have probes from when there are two threads. Whether they may be taken out when
 // one is left: then this is called again before the next thread.
 bool arm_accesses();

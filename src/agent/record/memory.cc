@@ -79,6 +79,12 @@ bool attach(const char* name) {
   return attached();
 }
 
+void let_go() {
+  detail::header = nullptr;
+  detail::scheduled = false;
+  detail::quiescence = nullptr;
+}
+
 bool find_schedule(ScheduleTables& tables) {
   char* base = reinterpret_cast<char*>(const_cast<Header*>(detail::header));
   return attached() && find_tables(base, *detail::header, tables);

@@ -45,6 +45,9 @@ inline const char* plan_text(uint32_t offset) {
   return memory().text.first + offset;
 }
 
+// Nothing is reported any more. The memory stays where it is.
+void let_go();
+
 // Room for one more event of this thread, its oldest overwritten when there is no other; nullptr:
 // the thread has no room at all. Lost events are counted.
 protocol::Event* next_event();

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/probes/probes.h"
 #include "agent/process.h"
 #include "agent/raw.h"
 #include "agent/real.h"
@@ -255,6 +256,7 @@ bool is_to_serve() {
 
 Arguments serve() {
   say_hello();
+  install_probes_ahead(getenv(protocol::probes_variable));
   while (!supervisor_is_gone()) {
     int taken[2];  // at its end when the child has taken a request
     if (failed(raw_syscall(__NR_pipe2, as_word(taken), O_CLOEXEC))) break;

@@ -81,7 +81,7 @@ class Prover {
   }
 
   ProofRuns& begin(ProofKind kind, const std::string& text) {
-    after_.runner.teller().begin(std::string(to_string(kind)));
+    after_.runner.teller().begin(proof_strategy);
     after_.runner.teller().say(text);
     proof_.runs.push_back({});
     proof_.runs.back().kind = kind;
@@ -151,7 +151,7 @@ class Prover {
   }
 
   void under_plan() {
-    ProofRuns& runs = begin(ProofKind::under_plan, "the plan that made it fail");
+    ProofRuns& runs = begin(ProofKind::under_plan, "runs under the plan that made it fail");
     runs.why_not = why_no_plan();
     if (!runs.why_not.empty()) return;
     const int most = repro_.is_under_control() ? runs_of_a_check : options_.under_plan;
@@ -196,7 +196,8 @@ class Prover {
   // what a machine that works can be late.
   void later() {
     if (doses_.of_plan() == Duration{} || !why_no_plan().empty()) return;
-    ProofRuns& runs = begin(ProofKind::later, "other lateness at the same place");
+    ProofRuns& runs =
+        begin(ProofKind::later, "runs in which threads are later, or less late, at the same place");
     std::vector<std::string> tried;
     for (const Duration lateness : doses_.others())
       if (!is_over() && try_dose(runs, lateness, false)) tried.push_back(format_duration(lateness));
@@ -231,7 +232,7 @@ class Prover {
 
   // In turns, so that both see the same machine.
   void plain() {
-    ProofRuns& runs = begin(ProofKind::plain, "plain runs");
+    ProofRuns& runs = begin(ProofKind::plain, "plain runs, in turns");
     now_ = "in plain runs";
     const Trial trial{{}, {}, "plain"};
     std::vector<double> ratios, times_before, times_after;
@@ -315,7 +316,9 @@ class Prover {
     if (added < least_bought || doses_.of_plan() == Duration{} || !why_no_plan().empty()) return;
     const Duration lateness = doses_.needed() + added * 5 / 4 + least_bought;
     if (lateness <= doses_.bound()) return;  // it was tried
-    ProofRuns& runs = begin(ProofKind::later, "as late as the patch has made the test longer");
+    ProofRuns& runs =
+        begin(ProofKind::later,
+              "runs in which a thread is as late as the patch has made the test longer");
     try_dose(runs, lateness, false, false);
     runs.note = fmt::format("{} late: the patch makes the test {} longer",
                             format_duration(lateness), format_duration(added));
@@ -340,7 +343,7 @@ class Prover {
   }
 
   void schedules() {
-    ProofRuns& runs = begin(ProofKind::schedules, "sampled schedules of its threads");
+    ProofRuns& runs = begin(ProofKind::schedules, "runs under sampled schedules");
     now_ = "under sampled schedules";
     const Duration whole = left();
     sample(
@@ -377,7 +380,8 @@ class Prover {
     for (const auto& [kind, load] : {std::pair{ProofKind::busy, LoadLevel::busy},
                                      std::pair{ProofKind::one_core, LoadLevel::one_core}}) {
       if (is_over()) return;
-      ProofRuns& runs = begin(kind, "while processors are scarce");
+      ProofRuns& runs =
+          begin(kind, kind == ProofKind::busy ? "runs on a busy machine" : "runs on one core");
       now_ = fmt::format("on {}", kind == ProofKind::busy ? "a busy machine" : "one core");
       const Trial trial{{}, conditions_for(load, options_.cores), "scarce processors"};
       for (int i = 0; i < options_.loaded && !is_over(); ++i) {
@@ -426,7 +430,7 @@ class Prover {
   }
 
   void whole_binary() {
-    ProofRuns& runs = begin(ProofKind::whole_binary, "all tests of the program");
+    ProofRuns& runs = begin(ProofKind::whole_binary, "all tests of the program, once");
     for (const SideRuns* side : {&before_, &after_})
       if (!side->side.whole) runs.why_not = side->side.why_not_whole;
     if (!runs.why_not.empty()) return;
@@ -494,7 +498,7 @@ class Prover {
   bool count_others_ = true;
   std::string now_;  // what is being tried
   std::string refused_;
-  Evidence seen_;
+  ProofEvidence seen_;
 };
 
 }  // namespace

@@ -41,6 +41,9 @@ struct ProofOptions {
   Failure wanted;
 };
 
+// Under this name the steps of a proof are told, other than those of the searches in it.
+inline constexpr const char* proof_strategy = "proof";
+
 // Runs both in the ways in which the failure came or could come, and says what that shows. Ends
 // early where the answer is clear.
 Result<Proof> prove(ProofSide& before, ProofSide& after, const ProofOptions& options);

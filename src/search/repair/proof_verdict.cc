@@ -25,8 +25,8 @@ bool came_before(const Proof& proof) {
 }
 
 // What speaks against the patch itself; nothing: no run does.
-std::optional<Judgement> against(const Proof& proof, const Evidence& seen, const SideRuns& before,
-                                 const SideRuns& after) {
+std::optional<Judgement> against(const Proof& proof, const ProofEvidence& seen,
+                                 const SideRuns& before, const SideRuns& after) {
   if (seen.recorded_after > 0)
     return Judgement{ProofVerdict::not_repaired, "the failure still comes " + seen.when};
   if (after.skips_alone(before))
@@ -45,7 +45,7 @@ std::optional<Judgement> against(const Proof& proof, const Evidence& seen, const
   return std::nullopt;
 }
 
-Judgement judged(const Proof& proof, const Evidence& seen, const SideRuns& before,
+Judgement judged(const Proof& proof, const ProofEvidence& seen, const SideRuns& before,
                  const SideRuns& after) {
   if (auto bad = against(proof, seen, before, after)) return *bad;
   if (proof.interrupted) return {ProofVerdict::not_shown, "it was stopped"};
@@ -62,7 +62,7 @@ Judgement judged(const Proof& proof, const Evidence& seen, const SideRuns& befor
   return {ProofVerdict::repaired, ""};
 }
 
-std::vector<std::string> limits_of_proof(const Proof& proof, const Evidence& seen,
+std::vector<std::string> limits_of_proof(const Proof& proof, const ProofEvidence& seen,
                                          const SideRuns& before, const SideRuns& after) {
   std::vector<std::string> said;
   for (const ProofRuns& runs : proof.runs)
@@ -95,12 +95,14 @@ bool is_shown(const Proof& proof) {
   });
 }
 
-void conclude(Proof& proof, const Evidence& seen, const SideRuns& before, const SideRuns& after) {
+void conclude(Proof& proof, const ProofEvidence& seen, const SideRuns& before,
+              const SideRuns& after) {
   proof.interrupted = before.runner.stopped() || after.runner.stopped();
   if (seen.recorded_after == 0 && proof.runs_with_patch > 0)
     proof.rate_below = upper_bound_zero_failures(proof.runs_with_patch);
   std::tie(proof.verdict, proof.why) = judged(proof, seen, before, after);
-  proof.not_covered = limits_of_proof(proof, seen, before, after);
+  const bool is_refuted = against(proof, seen, before, after).has_value();
+  if (!is_refuted) proof.not_covered = limits_of_proof(proof, seen, before, after);
 }
 
 }  // namespace unflake

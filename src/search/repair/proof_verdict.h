@@ -7,7 +7,7 @@
 namespace unflake {
 
 // What the runs of a proof have shown besides their counts.
-struct Evidence {
+struct ProofEvidence {
   int recorded_after = 0;   // failures as recorded, with the patch, that a working machine can show
   std::string when;         // the first of them came
   std::string hollow;       // why the check is not made any more
@@ -21,7 +21,8 @@ struct Evidence {
 // Whether the failure comes without the patch, and less often with it.
 bool is_shown(const Proof& proof);
 
-// Sets the verdict and what it is not about.
-void conclude(Proof& proof, const Evidence& seen, const SideRuns& before, const SideRuns& after);
+// Sets the verdict and, unless the patch was refuted, what it is not about.
+void conclude(Proof& proof, const ProofEvidence& seen, const SideRuns& before,
+              const SideRuns& after);
 
 }  // namespace unflake

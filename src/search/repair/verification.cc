@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "search/balance/balance_runs.h"
 #include "search/schedule/portfolio.h"
 #include "search/schedule/schedule_runs.h"
 #include "util/text.h"
@@ -16,10 +17,6 @@ constexpr Duration lateness_in_schedules = 100ms;
 constexpr Duration no_wait = 1ms;  // the probe itself takes some time
 constexpr double slower_by = 1.2;  // times the median
 constexpr double slower_by_ms = 10;
-
-double to_ms(Duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
 
 // By more than what runs differ anyway.
 bool is_slower(const Spread& with, const Spread& without) {

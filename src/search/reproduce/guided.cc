@@ -4,8 +4,8 @@
 #include <set>
 
 #include "search/reproduce/candidates.h"
-#include "search/reproduce/lock_cycles.h"
 #include "search/reproduce/strategy.h"
+#include "trace/lock_cycles.h"
 
 namespace unflake {
 namespace {

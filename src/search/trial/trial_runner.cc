@@ -133,7 +133,8 @@ TrialRunner::TrialRunner(Executor& executor, std::shared_ptr<const Test> test, E
 Ticket TrialRunner::start(const Trial& trial, const TrialLimit& limit) {
   Experiment experiment{test_, trial.plan, limit.timeout, limit.keep_leftovers};
   experiment.conditions = trial.conditions;
-  experiment.fork_server = trial.plan.schedule.has_value();  // thousands of runs of milliseconds
+  // Thousands of runs of milliseconds, or one of each of thousands of tests.
+  experiment.fork_server = trial.plan.schedule.has_value() || is_function_trace(trial.plan);
   teller_.tell_announced();
   ++runs_;
   ++running_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "store/postgres/pg_connection.h"
+#include "store/postgres/pg_executed.h"
 #include "store/postgres/pg_flaky.h"
 #include "store/postgres/pg_lifecycle.h"
 #include "store/store.h"
@@ -235,6 +236,8 @@ RetentionCount forget_runs(PgConnection& connection, int64_t project, const Rete
   RetentionCount count;
   if (retention.trials || retention.most_trials)
     count.trials = forget_trials(connection, tests, trial_bounds(retention, now));
+  if (retention.trials)
+    count.traces = forget_function_traces(connection, project, cut_off(retention.trials, now));
   if (retention.passing_runs || retention.failing_runs) {
     move_horizon(connection, project, passing, failing);
     count.runs = delete_of_tests(connection, tests, R"sql(
@@ -359,6 +362,14 @@ void PgWriter::record_all(SessionId session, std::span<const RunRecord> runs) {
   }
   transaction.commit();
   fold_after(static_cast<int64_t>(rows.size()));
+}
+
+void PgWriter::record_functions(SessionId session, std::span<const FunctionsRecord> traces) {
+  if (traces.empty()) return;
+  require_session(session);
+  std::vector<int64_t> tests;
+  for (const FunctionsRecord& trace : traces) tests.push_back(names_.test_row(trace.test));
+  insert_functions(connection_, project_, session, traces, tests);
 }
 
 void PgWriter::suppress(SessionId session, const TestId& test, const std::string& signature) {

@@ -55,6 +55,7 @@ class PgWriter {
   SessionId begin_session(const SessionRecord& session, const std::string& uuid);
   void record(SessionId session, const RunRecord& run);
   void record_all(SessionId session, std::span<const RunRecord> runs);
+  void record_functions(SessionId session, std::span<const FunctionsRecord> traces);
   void suppress(SessionId session, const TestId& test, const std::string& signature);
   void end_session(SessionId session);
   void stop_session(SessionId session);

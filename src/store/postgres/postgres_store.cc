@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/postgres/pg_executed.h"
 #include "store/postgres/pg_flaky.h"
 #include "store/postgres/pg_lifecycle.h"
 #include "store/postgres/pg_reader.h"
@@ -22,26 +23,12 @@ namespace {
 constexpr int oldest_server = 130000;
 constexpr int64_t schema_lock = 0x756e666c616b6501;  // "unflake", 1
 
-const std::vector<std::string> table_names = {"projects",
-                                              "tests",
-                                              "targets",
-                                              "sessions",
-                                              "plans",
-                                              "signatures",
-                                              "trials",
-                                              "trial_plans",
-                                              "runs",
-                                              "totals",
-                                              "fresh_runs",
-                                              "histograms",
-                                              "outputs",
-                                              "session_totals",
-                                              "causes",
-                                              "incidents",
-                                              "cause_signatures",
-                                              "lifecycle",
-                                              "suppressions",
-                                              "horizons"};
+const std::vector<std::string> table_names = {
+    "projects",        "tests",          "targets",     "sessions",   "plans",
+    "signatures",      "trials",         "trial_plans", "functions",  "function_sets",
+    "function_traces", "runs",           "totals",      "fresh_runs", "histograms",
+    "outputs",         "session_totals", "causes",      "incidents",  "cause_signatures",
+    "lifecycle",       "suppressions",   "horizons"};
 
 [[noreturn]] void refuse(ErrorKind kind, std::string what, const std::string& place,
                          std::string next) {
@@ -264,6 +251,10 @@ class PostgresStore : public Store {
   Result<void> record_all(SessionId session, std::span<const RunRecord> runs) override {
     return permission_.write([&] { writer_.record_all(session, runs); });
   }
+  Result<void> record_functions(SessionId session,
+                                std::span<const FunctionsRecord> traces) override {
+    return write([&] { writer_.record_functions(session, traces); });
+  }
   Result<void> suppress(SessionId session, const TestId& test,
                         const std::string& signature) override {
     return permission_.write([&] { writer_.suppress(session, test, signature); });
@@ -297,6 +288,10 @@ class PostgresStore : public Store {
   Result<std::vector<RecentRun>> recent_trials(const TestId& test, const std::string& purpose,
                                                size_t most) override {
     return attempt_again([&] { return reader_.recent_trials(test, purpose, most); });
+  }
+  Result<FunctionTraces> latest_functions(const std::string& pattern) override {
+    return attempt_again(
+        [&] { return unflake::latest_functions(*connection_, project_, pattern); });
   }
   Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) override {
     return attempt_again([&] { return reader_.find_tests(pattern, most); });

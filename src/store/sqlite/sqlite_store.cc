@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "store/sqlite/database.h"
+#include "store/sqlite/executed.h"
 #include "store/sqlite/flaky_failures.h"
 #include "store/sqlite/reader.h"
 #include "store/sqlite/writer.h"
@@ -202,6 +203,10 @@ class SqliteStore : public Store {
   Result<void> record_all(SessionId session, std::span<const RunRecord> runs) override {
     return attempt([&] { writer_.record_all(session, runs); });
   }
+  Result<void> record_functions(SessionId session,
+                                std::span<const FunctionsRecord> traces) override {
+    return attempt([&] { writer_.record_functions(session, traces); });
+  }
   Result<void> suppress(SessionId session, const TestId& test,
                         const std::string& signature) override {
     return attempt([&] { writer_.suppress(session, test, signature); });
@@ -235,6 +240,9 @@ class SqliteStore : public Store {
   Result<std::vector<RecentRun>> recent_trials(const TestId& test, const std::string& purpose,
                                                size_t most) override {
     return attempt([&] { return reader_.recent_trials(test, purpose, most); });
+  }
+  Result<FunctionTraces> latest_functions(const std::string& pattern) override {
+    return attempt([&] { return unflake::latest_functions(*database_, project_, pattern); });
   }
   Result<std::vector<TestId>> find_tests(const std::string& pattern, size_t most) override {
     return attempt([&] { return reader_.find_tests(pattern, most); });

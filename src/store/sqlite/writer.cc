@@ -143,6 +143,8 @@ RetentionCount forget_runs(Database& database, int64_t project, const Retention&
   RetentionCount count;
   if (retention.trials || retention.most_trials)
     count.trials = forget_trials(database, tests, trial_bounds(retention, now));
+  if (retention.trials)
+    count.traces = forget_function_traces(database, project, cut_off(retention.trials, now));
   if (retention.passing_runs || retention.failing_runs) {
     const Horizon horizon =
         move_horizon(database, project,
@@ -233,7 +235,8 @@ Writer::Writer(Database& database, int64_t project)
       staging_(database, project),
       flakiness_(database),
       placement_(database),
-      trials_(database) {}
+      trials_(database),
+      executed_(database, project) {}
 
 SessionId Writer::begin_session(const SessionRecord& session) {
   const std::string uuid = session.uuid.empty() ? make_session_uuid() : session.uuid;
@@ -276,6 +279,15 @@ void Writer::record_all(SessionId session, std::span<const RunRecord> runs) {
   });
   if (database_.has_moved()) database_.fail(SQLITE_READONLY_DBMOVED);
   place_when_due(static_cast<int64_t>(split.plain().size()), 0);
+}
+
+void Writer::record_functions(SessionId session, std::span<const FunctionsRecord> traces) {
+  in_transaction([&] {
+    require_session(session);
+    for (const FunctionsRecord& trace : traces)
+      executed_.insert(session, test_row(trace.test), trace);
+  });
+  if (database_.has_moved()) database_.fail(SQLITE_READONLY_DBMOVED);
 }
 
 void Writer::suppress(SessionId session, const TestId& test, const std::string& signature) {

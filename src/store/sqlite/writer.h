@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "store/sqlite/database.h"
+#include "store/sqlite/executed.h"
 #include "store/sqlite/flaky_failures.h"
 #include "store/sqlite/placement.h"
 #include "store/sqlite/sums.h"
@@ -60,6 +61,7 @@ class Writer {
   SessionId begin_session(const SessionRecord& session);
   void record(SessionId session, const RunRecord& run);
   void record_all(SessionId session, std::span<const RunRecord> runs);
+  void record_functions(SessionId session, std::span<const FunctionsRecord> traces);
   void suppress(SessionId session, const TestId& test, const std::string& signature);
   void end_session(SessionId session);
   void stop_session(SessionId session);
@@ -99,6 +101,7 @@ class Writer {
   Flakiness flakiness_;
   Placement placement_;
   TrialsTable trials_;
+  ExecutedTable executed_;
   RowCache<TestId> tests_;
   RowCache<std::string> signatures_;
   int64_t fresh_ = 0;  // recorded one by one since the last time that they were staged

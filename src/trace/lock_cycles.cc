@@ -1,4 +1,4 @@
-#include "search/reproduce/lock_cycles.h"
+#include "trace/lock_cycles.h"
 
 #include <fmt/format.h>
 

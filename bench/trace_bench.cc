@@ -1,0 +1,132 @@
+// What it costs to trace which functions each test of a program executes, beside running the tests
+// plainly. Exits with 1 when a bound is missed.
+//
+//   trace_bench [TEST-PROGRAM]   [search_test, which has some 25,000 functions]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+
+#include "run/local_executor.h"
+#include "suite/adapter.h"
+
+namespace unflake {
+namespace {
+
+constexpr size_t most_tests = 60;
+constexpr int rounds = 5;
+
+using Tests = std::vector<std::shared_ptr<const unflake::Test>>;
+using Clock = std::chrono::steady_clock;
+
+double ms(Duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
+
+// Evenly from all over the suite.
+Tests some_tests(const std::string& program, Launcher& launcher) {
+  const auto framework = recognise(program);
+  if (!framework) return {};
+  const Target target{"bench", *framework, program, {}};
+  const auto listed = adapter_for(*framework).list(target, {}, launcher);
+  Tests tests;
+  if (!listed) return tests;
+  const size_t step = std::max<size_t>(1, listed->size() / most_tests);
+  for (size_t i = 0; i < listed->size() && tests.size() < most_tests; i += step)
+    if (!(*listed)[i].disabled) tests.push_back(std::make_shared<unflake::Test>((*listed)[i]));
+  return tests;
+}
+
+struct Way {
+  std::string name;
+  bool traces = false, forks = false;
+  std::map<std::string, double> wall{}, cpu{};  // by test, the least of all rounds
+  double prepared_ms = 0;                       // everything around the runs, in the last round
+  size_t functions = 0;
+};
+
+Plan plan_of(const Way& way) {
+  Plan plan;
+  plan.agent = plan.functions = plan.callees = way.traces;
+  return plan;
+}
+
+void keep_least(std::map<std::string, double>& all, const std::string& test, double value) {
+  const auto [known, is_new] = all.try_emplace(test, value);
+  if (!is_new) known->second = std::min(known->second, value);
+}
+
+bool run_all(LocalExecutor& executor, const Tests& tests, Way& way) {
+  const auto begun = Clock::now();
+  double inside = 0;
+  way.functions = 0;
+  for (const auto& test : tests) {
+    const auto result =
+        executor.run({test, plan_of(way), std::chrono::minutes(5), false, way.forks});
+    if (!result || result->process.end == ProcessResult::End::not_started) {
+      fmt::print("{} could not be run\n", test->id.name);
+      return false;
+    }
+    const ProcessResult& process = result->process;
+    keep_least(way.wall, test->id.name, ms(process.duration));
+    keep_least(way.cpu, test->id.name, ms(process.user_cpu + process.system_cpu));
+    inside += ms(process.duration);
+    if (result->trace) way.functions += result->trace->functions.size();
+  }
+  way.prepared_ms =
+      std::chrono::duration<double, std::milli>(Clock::now() - begun).count() - inside;
+  return true;
+}
+
+double sum(const std::map<std::string, double>& all) {
+  double total = 0;
+  for (const auto& [test, value] : all) total += value;
+  return total;
+}
+
+void describe(const Way& way, size_t tests) {
+  const auto count = static_cast<double>(tests);
+  fmt::print("{:<34} {:8.2f} ms of processor time, {:8.2f} ms, {:6.2f} ms around it, of a test\n",
+             way.name, sum(way.cpu) / count, sum(way.wall) / count, way.prepared_ms / count);
+}
+
+double ratio(const std::string& what, double one, double other, double bound) {
+  const double value = one / other;
+  fmt::print(
+      "{:<60} {:6.2f}{}\n", what, value,
+      bound > 0 ? fmt::format(" (at most {:.2f}){}", bound, value > bound ? "  MISSED" : "") : "");
+  return value;
+}
+
+int bench(const std::string& program) {
+  Interrupts interrupts;
+  auto executor = LocalExecutor::create({}, interrupts);
+  if (!executor) return 1;
+  const Tests tests = some_tests(program, **executor);
+  if (tests.empty()) return fmt::print("no tests in {}\n", program), 1;
+  std::vector<Way> ways = {{"plain", false, false},
+                           {"plain, from a fork server", false, true},
+                           {"traced", true, false},
+                           {"traced, from a fork server", true, true}};
+  for (int round = 0; round < rounds; ++round)  // alternating: a busy machine hits all of them
+    for (Way& way : ways)
+      if (!run_all(**executor, tests, way)) return 1;
+  fmt::print("{} tests, {} functions executed by each on average\n", tests.size(),
+             ways[3].functions / tests.size());
+  for (const Way& way : ways) describe(way, tests.size());
+  ratio("traced / plain, each in a process of its own", sum(ways[2].cpu), sum(ways[0].cpu), 0);
+  ratio("traced / plain, both from a fork server", sum(ways[3].cpu), sum(ways[1].cpu), 0);
+  const double value = ratio("traced as `detect` does / plain as everybody does", sum(ways[3].cpu),
+                             sum(ways[0].cpu), 1.05);
+  return value <= 1.05 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace unflake
+
+int main(int argc, char** argv) {
+  const auto self = std::filesystem::read_symlink("/proc/self/exe");
+  return unflake::bench(argc > 1 ? argv[1] : (self.parent_path() / "search_test").string());
+}
