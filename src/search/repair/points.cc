@@ -105,6 +105,17 @@ class Boundary {
 
 }  // namespace
 
+namespace {
+
+size_t steps_before(const Trace& trace, const TracedCall& delay) {
+  return static_cast<size_t>(std::ranges::count_if(trace.calls, [&](const TracedCall& call) {
+    return call.thread == delay.thread && !call.is_intervention && call.enter < delay.enter &&
+           !is_line_of(trace, call, delay);
+  }));
+}
+
+}  // namespace
+
 std::vector<LateThread> late_threads(const Plan& plan, const Trace& with_plan) {
   std::vector<LateThread> found;
   const Duration failed = failed_at_time(with_plan);
@@ -116,13 +127,8 @@ std::vector<LateThread> late_threads(const Plan& plan, const Trace& with_plan) {
   for (const TracedCall* delay : delays) {
     const std::string& name = with_plan.threads[delay->thread].name.text;
     auto known = std::ranges::find(found, name, &LateThread::name);
-    if (known == found.end()) {
-      LateThread late{name, {}, 0, {}};
-      for (const TracedCall& call : with_plan.calls)
-        late.behind += call.thread == delay->thread && !call.is_intervention &&
-                       call.enter < delay->enter && !is_line_of(with_plan, call, *delay);
-      known = found.insert(found.end(), std::move(late));
-    }
+    if (known == found.end()) known = found.insert(found.end(), LateThread{name, {}, {}, {}});
+    known->behind.push_back(steps_before(with_plan, *delay));
     const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(delay->value));
     known->by += std::max(asked, delay->exit - delay->enter);
     for (size_t i = 0; i < plan.interventions.size(); ++i)

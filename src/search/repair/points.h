@@ -12,7 +12,7 @@ namespace unflake {
 struct LateThread {
   std::string name;
   std::vector<size_t> interventions;  // of the plan: what makes it late
-  size_t behind = 0;                  // so many of its steps come before it is late
+  std::vector<size_t> behind;         // so many of its steps come before it is late, each time
   Duration by{};                      // in all, until the failure
 };
 

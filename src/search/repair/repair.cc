@@ -27,6 +27,7 @@ constexpr int runs_of_stop_gap = 5;
 constexpr int quick_runs = 3;         // of an order, before it is verified
 constexpr int noisy_quick_runs = 6;   // where half of the runs would pass anyway
 constexpr int most_visits_tried = 3;  // of one place
+constexpr size_t most_times_tried = 4;  // at which a thread is late
 
 bool has_holds(const Plan& plan) {
   return std::ranges::any_of(plan.interventions,
@@ -181,6 +182,20 @@ class RepairSearch {
     return no_index;
   }
 
+  // A plan may make a thread late again and again, and only one time matters: most likely the last.
+  static std::vector<size_t> times_to_try(const LateThread& late) {
+    std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
+    times.erase(std::ranges::unique(times).begin(), times.end());
+    if (times.size() > most_times_tried) times.erase(times.begin() + most_times_tried - 1,
+                                                     times.end() - 1);
+    return times;
+  }
+
+  static std::string counted_steps(const CriticalSearch& search) {
+    const size_t steps = search.steps.size() - std::min(search.steps.size(), search.from);
+    return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
+  }
+
   void find_critical_of(const LateThread& late) {
     const uint32_t thread = in_passing(late.name);
     if (thread == no_index || late.interventions.empty()) return;
@@ -190,15 +205,20 @@ class RepairSearch {
     search.late.duration = std::max(late.by, least_lateness);
     search.whole_class = search.late.threads == Intervention::Threads::in_class;
     search.steps = steps_of(passing(), thread, *lines_, search.whole_class);
-    search.from = late.behind;
     for (size_t i = 0; i < plan.interventions.size(); ++i)
       if (!std::ranges::count(late.interventions, i) && !has_holds(plan))
         search.others.push_back(plan.interventions[i]);
-    runs_.say(
-        fmt::format("{} comes to {} steps after it is late: looking for the last one that "
-                    "must not be late",
-                    late.name, search.steps.size() - std::min(search.steps.size(), search.from)));
-    keep_critical(search, has_holds(plan) ? std::nullopt : find_critical(runs_, search));
+    std::optional<CriticalPoint> found;
+    for (const size_t from : times_to_try(late)) {
+      if (has_holds(plan) || found) break;
+      search.from = from;
+      runs_.say(fmt::format(
+          "{} comes to {} after it is late: looking for the last one that must not be late",
+          late.name, counted_steps(search)));
+      found = find_critical(runs_, search);
+    }
+    if (!found) search.from = late.behind.front();
+    keep_critical(search, found);
   }
 
   void keep_critical(const CriticalSearch& search, std::optional<CriticalPoint> found) {
@@ -238,8 +258,41 @@ class RepairSearch {
       for (const CriticalPoint& critical : criticals)
         if (const ThreadStep* barrier = earlier(candidates, i, order.size()))
           order.push_back({critical, *barrier});
-      if (order.size() == criticals.size()) try_order(order);
+      if (order.size() != criticals.size() || try_order(order) || is_done()) continue;
+      if (const auto more = counted_until(order)) try_order(*more);
     }
+  }
+
+  // Once may not be enough: then as often as in a passing run before the barrier, by whichever
+  // thread of its class. Nothing: that is no more often.
+  std::optional<std::vector<HandOverPoints>> counted_until(
+      const std::vector<HandOverPoints>& order) const {
+    std::vector<HandOverPoints> more = order;
+    bool is_more = false;
+    for (HandOverPoints& points : more) {
+      CriticalPoint& critical = points.critical;
+      const uint64_t passes = class_passes_until(critical.step, points.barrier);
+      if (passes <= critical.step.visit) continue;
+      critical.whole_class = is_more = true;
+      critical.step.visit = critical.count = passes;
+    }
+    return is_more ? std::optional(more) : std::nullopt;
+  }
+
+  uint64_t class_passes_until(const ThreadStep& step, const ThreadStep& barrier) const {
+    const auto others =
+        steps_of(passing(), thread_named(passing(), barrier.thread.text), *lines_);
+    const auto there = std::ranges::find_if(others, [&](const ThreadStep& other) {
+      return other.site == barrier.site && other.visit == barrier.visit;
+    });
+    if (there == others.end()) return 0;
+    const std::string name = thread_class_of(step.thread.text);
+    return static_cast<uint64_t>(std::ranges::count_if(passing().calls, [&](const TracedCall& call) {
+      return !call.is_intervention && call.enter < there->at &&
+             call.site < passing().sites.size() && call.thread < passing().threads.size() &&
+             passing().sites[call.site].name == step.site &&
+             thread_class_of(passing().threads[call.thread].name.text) == name;
+    }));
   }
 
   // One place holds a thread for one reason: the next reason has the place before it.

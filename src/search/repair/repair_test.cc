@@ -191,6 +191,56 @@ TEST(Repair, Waits_for_as_many_rounds_as_matter) {
   EXPECT_EQ(report.repairs[0].hand_overs.at(0).count, 3u);
 }
 
+TEST(Repair, Waits_for_all_threads_of_a_class_where_one_is_not_enough) {
+  Program program;
+  simulated::Script& worker = program.thread();
+  worker.enter("work")
+      .sleep("work.cc:20", 1ms)
+      .line("work.cc:21")
+      .change([](auto& state) { ++state["items"]; })
+      .line("work.cc:22")
+      .work(1ms);
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 50ms)
+      .check("work.cc:12", [](const auto& state) { return state.values.at("items") == 2; })
+      .join("work.cc:13", worker);
+  Intervention late = late_at("work.cc:20:nanosleep", "work.cc:10#1", 200ms);
+  late.threads = Intervention::Threads::in_class;
+  late.visits = Intervention::Visits::only_nth;
+  Search search(program, {late}, 12);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).critical.site), "work.cc:21");
+  EXPECT_EQ(report.repairs[0].hand_overs.at(0).count, 2u);
+}
+
+TEST(Repair, Of_a_thread_that_is_late_at_every_visit_finds_the_visit_that_matters) {
+  Program program;
+  simulated::Script& worker = program.thread();
+  worker.enter("work")
+      .sleep("work.cc:20", 30ms)
+      .line("work.cc:21")
+      .change([](auto& state) { state["seen"] = state["items"]; })
+      .line("work.cc:22");
+  program.main().enter("test").create("work.cc:10", worker);
+  program.main().repeat(2, [](simulated::Script& script) {
+    script.lock("work.cc:12", "m")
+        .change([](auto& state) { ++state["items"]; })
+        .unlock("work.cc:13", "m");
+  });
+  program.main()
+      .join("work.cc:15", worker)
+      .check("work.cc:16", [](const auto& state) { return state.values.at("seen") == 2; });
+  Search search(program, {late_at("work.cc:12:pthread_mutex_lock", "main", 20ms)}, 16);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1));
+  EXPECT_EQ(report.repairs[0].hand_overs.at(0).critical.site.line, 12);
+  EXPECT_EQ(report.repairs[0].hand_overs.at(0).barrier.thread, "work.cc:10#1");
+}
+
 TEST(Repair, Of_several_late_threads_has_a_hand_over_for_each) {
   Program program;
   simulated::Script& first = program.thread();
