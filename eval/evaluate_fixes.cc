@@ -122,7 +122,7 @@ class FixEvaluation {
   }
 
   Result<void> shell(const std::string& line, const std::string& folder, Duration at_most) const {
-    const auto result = tool({"sh", "-ec", line}, folder, at_most);
+    const auto result = tool({"/bin/sh", "-ec", line}, folder, at_most);
     if (!result) return result.error();
     if (result->status == 0) return {};
     return internal_error(result->errors, line);

@@ -140,6 +140,15 @@ TEST_F(RebuildTest, What_is_in_no_repository_is_copied_within_bounds) {
   EXPECT_THAT(bounded.error().what, HasSubstr("too many"));
 }
 
+TEST_F(RebuildTest, A_copy_inside_of_its_sources_is_not_copied_again) {
+  Sources tree;
+  tree.root = root();
+  const std::string inside = root() + "/unflake-rebuild-abcdef/before";
+  ASSERT_TRUE(copy_tree(tree, inside, launcher()));
+  EXPECT_EQ(contents(inside + "/src/main.c"), program);
+  EXPECT_FALSE(fs::exists(inside + "/unflake-rebuild-abcdef"));
+}
+
 TEST_F(RebuildTest, A_read_only_tree_can_be_copied) {
   commit();
   shell("chmod -R a-w .");

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "rebuild/work_folder.h"
 #include "util/files.h"
 #include "util/paths.h"
 #include "util/text.h"
@@ -19,8 +20,10 @@ using namespace std::chrono_literals;
 constexpr Duration longest_git = 5min;
 
 std::string last_words(const ProcessResult& result) {
-  const std::string said(trim(result.errors.text()));
-  return printable(shorten(said.empty() ? trim(result.output.text()) : said, 2000));
+  std::string said(trim(result.errors.text()));
+  if (said.empty()) said = trim(result.output.text());
+  replace_all(said, "\n", "; ");
+  return printable(shorten(said, 2000));
 }
 
 bool went_well(const ProcessResult& result) {
@@ -69,10 +72,11 @@ Result<void> write_file(const std::string& path, const std::string& text) {
                         "make room in TMPDIR, or set it to another folder");
 }
 
+// The folder for temporary files may be part of the sources.
 bool is_left_out(const fs::path& path) {
   constexpr std::string_view names[] = {".git", ".hg", ".svn", ".unflake"};
   const std::string name = path.filename().string();
-  return std::ranges::find(names, name) != std::end(names);
+  return name.starts_with(work_folder_prefix) || std::ranges::find(names, name) != std::end(names);
 }
 
 // Copies files one by one, within bounds.

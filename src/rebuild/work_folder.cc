@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* prefix = "unflake-rebuild-";
 constexpr const char* lock_name = "/lock";
 
 std::string temporary_folder() {
@@ -59,7 +58,7 @@ void remove_leftovers(const std::string& parent) {
   std::error_code failed;
   for (fs::directory_iterator at(parent, failed), end; !failed && at != end; at.increment(failed)) {
     const std::string folder = at->path().string();
-    if (at->path().filename().string().starts_with(prefix) && is_ours(folder) &&
+    if (at->path().filename().string().starts_with(work_folder_prefix) && is_ours(folder) &&
         is_left_over(folder))
       remove_tree(folder);
   }
@@ -70,7 +69,7 @@ void remove_leftovers(const std::string& parent) {
 Result<WorkFolder> WorkFolder::make() {
   const std::string parent = temporary_folder();
   remove_leftovers(parent);
-  std::string path = parent + "/" + prefix + "XXXXXX";
+  std::string path = parent + "/" + work_folder_prefix + "XXXXXX";
   if (::mkdtemp(path.data()) == nullptr)
     return internal_error(fmt::format("cannot make a temporary folder: {}", std::strerror(errno)),
                           printable(parent), "set TMPDIR to a folder that can be written to");

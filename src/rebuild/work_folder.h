@@ -7,6 +7,9 @@
 
 namespace unflake {
 
+// The names of work folders begin with it.
+inline constexpr const char* work_folder_prefix = "unflake-rebuild-";
+
 // A temporary folder that is removed with everything in it. A process that was killed leaves its
 // folder behind, unlocked: the next one removes it.
 class WorkFolder {
