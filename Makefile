@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all ready setup test torture check demo bench eval eval-races eval-fixes eval-balance rank format install clean
+.PHONY: all ready setup test torture check demo bench eval eval-races eval-fixes eval-balance eval-detect rank format install clean
 .NOTPARALLEL:
 
 all: ready
@@ -64,6 +64,12 @@ eval-fixes: all
 eval-balance: TARGETS = --target unflake timed_zoo evaluate_balance
 eval-balance: all
 	build/bin/evaluate_balance $(EVAL_BALANCE)
+
+# Replays failure rates that somebody has measured: a CSV file with project,test,passes,failures,seconds.
+RATES ?= ../shared/data/flakeflagger-rates.csv
+eval-detect: TARGETS = --target evaluate_detect
+eval-detect: all
+	build/bin/evaluate_detect --rates $(RATES) $(EVAL_DETECT)
 
 rank: TARGETS = --target unflake zoo interleavings_zoo unsteady_zoo evaluate rank_orders
 rank: all

@@ -47,7 +47,8 @@ extern "C" {
 struct unflake_scope {
   const char* name;
   unsigned long reached;
-  int gave_up; /* a wait was in vain: no other one of this scope waits again */
+  unsigned long number; /* of all that were opened */
+  int gave_up;          /* a wait was in vain: no other one of this scope waits again */
   pthread_t owner;
   struct unflake_scope* next;
 };
@@ -56,7 +57,8 @@ struct unflake_sync {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   struct unflake_scope* scopes; /* that are open, the newest first */
-  long process;                 /* whose they are: a child has none of them */
+  unsigned long opened;
+  long process; /* whose they are: a child has none of them */
 };
 
 extern struct unflake_sync unflake_sync_state;
@@ -69,7 +71,7 @@ void unflake_sync_reached_at_end(const char** name);
 void unflake_sync_await(const char* name, unsigned long times, const char* file, int line);
 
 UNFLAKE_SYNC_SHARED struct unflake_sync unflake_sync_state = {
-    PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
 
 UNFLAKE_SYNC_SHARED struct unflake_scope* unflake_scope_named(const char* name,
                                                               struct unflake_scope* from) {
@@ -86,11 +88,12 @@ UNFLAKE_SYNC_SHARED void unflake_scope_open(struct unflake_scope* scope, const c
   struct unflake_sync* sync = &unflake_sync_state;
   const struct unflake_scope* other;
   struct timespec end = {0, 0};
-  end.tv_sec = time(0) + UNFLAKE_SYNC_SECONDS;
+  unsigned long before = 0;
+  int failed = 0;
   if (__atomic_load_n(&sync->scopes, __ATOMIC_ACQUIRE) != 0 &&
       !unflake_sync_is_used()) { /* the parent's: its threads are not here */
     static const struct unflake_sync nobodys = {PTHREAD_MUTEX_INITIALIZER,
-                                                PTHREAD_COND_INITIALIZER, 0, 0};
+                                                PTHREAD_COND_INITIALIZER, 0, 0, 0};
     memcpy(sync, &nobodys, sizeof nobodys);
   }
   scope->name = name;
@@ -99,12 +102,18 @@ UNFLAKE_SYNC_SHARED void unflake_scope_open(struct unflake_scope* scope, const c
   scope->owner = pthread_self();
   pthread_mutex_lock(&sync->mutex);
   while ((other = unflake_scope_named(name, sync->scopes)) != 0 &&
-         !pthread_equal(other->owner, scope->owner))
-    if (pthread_cond_timedwait(&sync->changed, &sync->mutex, &end) != 0) {
+         !pthread_equal(other->owner, scope->owner)) {
+    if (other->number != before) { /* somebody else's turn: patience begins anew */
+      before = other->number;
+      end.tv_sec = time(0) + UNFLAKE_SYNC_SECONDS;
+    } else if (failed) {
       fprintf(stderr, "unflake_sync: another test of `%s` still runs after %d s\n", name,
               UNFLAKE_SYNC_SECONDS);
       break;
     }
+    failed = pthread_cond_timedwait(&sync->changed, &sync->mutex, &end) != 0;
+  }
+  scope->number = ++sync->opened;
   scope->next = sync->scopes;
   __atomic_store_n(&sync->process, (long)getpid(), __ATOMIC_RELAXED);
   __atomic_store_n(&sync->scopes, scope, __ATOMIC_RELEASE);

@@ -6,6 +6,8 @@ namespace {
 constexpr CommandEntry table[] = {
     {"list", "list the tests of a target", list_command},
     {"run", "run tests, once or many times, and remember every run", run_command},
+    {"detect", "find the flaky tests of a suite in a given time", detect_command},
+    {"plan", "what a time spent on reruns is expected to find", plan_command},
     {"history", "what the recorded runs say about a test", history_command},
     {"report", "what makes tests flaky, cause by cause, and the issues about it", report_command},
     {"quarantine", "known failures that do not fail builds for a while", quarantine_command},

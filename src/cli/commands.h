@@ -14,6 +14,8 @@ struct CommandEntry {
 
 int list_command(const Words& words);
 int run_command(const Words& words);
+int detect_command(const Words& words);
+int plan_command(const Words& words);
 int history_command(const Words& words);
 int report_command(const Words& words);
 int quarantine_command(const Words& words);

@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include "app/agent_command.h"
+#include "app/found_repro.h"
 #include "app/listeners.h"
 #include "app/patching.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/reproduce_parts.h"
-#include "cli/reproduction.h"
 #include "explain/explanation.h"
 #include "report/repair_text.h"
 #include "report/search_text.h"
@@ -150,7 +150,9 @@ class Repairing {
     if (hunt.runner().error()) return *hunt.runner().error();
     for (const Note& note : code_notes_.take()) events_.emit(note);
     if (hunt.found().empty()) return std::optional<Repro>();
-    return std::optional(repro_of(hunt.found().front(), *one_, hunt.profile(), command_.seed));
+    Repro repro = repro_of(hunt.found().front(), *one_, command_.seed);
+    describe(repro, hunt.profile(), *one_);
+    return std::optional(std::move(repro));
   }
 
   Result<void> reproduce_first() {

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "app/agent_command.h"
+#include "app/found_repro.h"
 #include "app/listeners.h"
 #include "app/project.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/reproduce_parts.h"
-#include "cli/reproduction.h"
 #include "output/ci_log/ci_log.h"
 #include "report/json_lines.h"
 #include "report/search_text.h"
@@ -253,7 +253,8 @@ class Reproduction {
   Result<void> keep_all(Hunt& hunt, bool is_final) {
     Result<void> all_kept;
     for (size_t i = 0; i < hunt.found().size(); ++i) {
-      Repro repro = repro_of(hunt.found()[i], *one_, hunt.profile(), command_.seed);
+      Repro repro = repro_of(hunt.found()[i], *one_, command_.seed);
+      describe(repro, hunt.profile(), *one_);
       auto file = save(repro, i);
       if (is_final) events_.emit(FailureReproduced{std::move(repro), file ? file->path : ""});
       if (is_final && file && file->kept_older) events_.emit(older_is_kept(file->path));

@@ -64,7 +64,7 @@ using Labels = std::map<TestId, std::string>;
 
 Result<Labels> labels_of(Store& store, const std::vector<FlakyFailure>& failures,
                          const Labels& of_repros) {
-  const auto causes = store.causes();
+  const auto causes = store.lifecycle().causes();
   if (!causes) return causes.error();
   std::map<std::string, std::string> of_signature;
   for (const CauseRecord& cause : *causes)
@@ -92,7 +92,7 @@ class Gathering {
     if (!store) return store.error();
     const auto traces = (*store)->latest_functions("*");
     if (!traces) return traces.error();
-    const auto failures = (*store)->flaky_failures({}, SIZE_MAX);
+    const auto failures = (*store)->lifecycle().flaky_failures({}, SIZE_MAX);
     if (!failures) return failures.error();
     auto labels = labels_of(**store, *failures, of_repros);
     if (!labels) return labels.error();
@@ -157,7 +157,7 @@ Result<std::vector<std::string>> names_of_projects(const TrainCommand& command,
   if (!command.all_projects) return std::vector<std::string>{address.project};
   auto store = open_store_to_read(address);
   if (!store) return store.error();
-  const auto rows = (*store)->prevalence({});
+  const auto rows = (*store)->lifecycle().prevalence({});
   if (!rows) return rows.error();
   std::vector<std::string> names;
   for (const Prevalence& row : *rows) names.push_back(row.project);

@@ -358,6 +358,7 @@ void HistoryRecorder::on(const Event& event) {
 }
 
 void HistoryRecorder::begin(const SessionStarted& started) {
+  search_.reset();  // trials belong to the session that somebody tells
   record_ = record_of(started);
   session_.reset();
   try_to_write(started.at);
@@ -374,7 +375,7 @@ void HistoryRecorder::take(const RunEnded& ended) {
 
 void HistoryRecorder::take(const TrialEnded& ended) {
   if (ended.result.process.end == ProcessResult::End::cancelled) return;
-  if (search_) begin(*std::exchange(search_, std::nullopt));
+  if (search_) begin(SessionStarted(*search_));
   trials_.push_back(record_of(ended));
   trials_.back().attempt = ++trial_;
   if (tells_functions(ended))

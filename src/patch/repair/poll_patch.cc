@@ -4,6 +4,7 @@
 
 #include "patch/repair/assertions.h"
 #include "patch/repair/repair_sources.h"
+#include "patch/repair/syntax.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -153,7 +154,7 @@ class PollDraft {
   // With the compiler: the condition must mean something there, and only look.
   Result<void> check(DraftPatch& draft) {
     if (auto tried = sources_.try_edits(draft.edits, {}); !tried) return tried.error();
-    const auto condition = tried_condition(place_.unit->top_level(place_.file), 0);
+    const auto condition = tried_condition();
     if (!condition) return usage_error("the new wait was not found again");
     std::string doubt;
     const std::string why = side_effect_of(*condition, doubt);
@@ -166,17 +167,17 @@ class PollDraft {
     return {};
   }
 
-  // The lambda or loop that was put in.
-  std::optional<CXCursor> tried_condition(const std::vector<CXCursor>& among, int level) const {
-    if (level > deepest_syntax) return std::nullopt;
+  // The lambda or loop that was put in. Extents of what a macro makes of it mean nothing.
+  std::optional<CXCursor> tried_condition() const {
     const CXCursorKind wanted = is_c_source(*place_.unit) ? CXCursor_ForStmt : CXCursor_LambdaExpr;
-    for (const CXCursor child : among) {
-      const SourceExtent extent = extent_of(child);
-      if (extent.begin.file != place_.file || extent.end.offset < tried_at()) continue;
-      if (clang().getCursorKind(child) == wanted && extent.begin.offset == tried_at())
-        return wanted == CXCursor_ForStmt ? children(child)[1] : child;
-      if (extent.begin.offset > tried_at()) continue;
-      if (auto found = tried_condition(children(child), level + 1)) return found;
+    const size_t at = tried_at();
+    for (const CXCursor declaration : place_.unit->top_level(place_.file)) {
+      if (extent_of(declaration).end.offset < at) continue;
+      const auto found = first_below(declaration, [&](CXCursor each) {
+        return clang().getCursorKind(each) == wanted && extent_of(each).begin.offset == at &&
+               extent_of(each).begin.file == place_.file;
+      });
+      if (found) return wanted == CXCursor_ForStmt ? children(*found)[1] : *found;
     }
     return std::nullopt;
   }

@@ -43,16 +43,15 @@ bool is_wanted(const PatchRequest& request, RepairIdiom idiom) {
 
 Result<std::vector<RepairPatch>> patches_for(const PatchRequest& request,
                                              std::vector<std::string>* why_not) {
-  auto sources = RepairSources::open(request);
-  if (!sources) return sources.error();
+  RepairSources sources(request);
   std::vector<RepairPatch> patches;
   std::optional<Error> last;
   for (const Idiom& each : idioms) {
     if (!is_wanted(request, each.idiom)) continue;
-    sources->restore();
-    auto draft = each.draft(request, *sources);
+    sources.restore();
+    auto draft = each.draft(request, sources);
     auto patch =
-        draft ? finished(request, *sources, std::move(*draft)) : Result<RepairPatch>(draft.error());
+        draft ? finished(request, sources, std::move(*draft)) : Result<RepairPatch>(draft.error());
     if (patch) {
       patches.push_back(std::move(*patch));
       continue;

@@ -54,23 +54,27 @@ std::string short_place(const CodeSpot& spot) {
   return short_place(spot.file, spot.line);
 }
 
-Result<RepairSources> RepairSources::open(const PatchRequest& request) {
-  RepairSources sources(request);
-  std::vector<CodeSpot> spots;
+// Headers last, so that they are read where they are included.
+RepairSources::RepairSources(const PatchRequest& request) : request_(request) {
+  std::vector<std::string> files = {request.failure.file};
   for (const HandOver& each : request.hand_overs) {
-    spots.push_back(each.barrier.spot);
-    spots.push_back(each.critical.spot);
+    files.push_back(each.barrier.spot.file);
+    files.push_back(each.critical.spot.file);
   }
-  if (!request.failure.file.empty())
-    spots.insert(spots.begin(), {request.failure.file, request.failure.line, ""});
-  for (const std::string& source : request.sources) spots.push_back({source, 1, ""});
+  files.insert(files.end(), request.sources.begin(), request.sources.end());
   for (const bool headers : {false, true})
-    for (const CodeSpot& spot : spots)
-      if (is_header(spot.file) == headers && !find_source(spot.file, request.root).empty())
-        if (const auto opened = sources.place(spot);
-            !opened && opened.error().next.find("compile_commands") != std::string::npos)
-          return opened.error();
-  return sources;
+    for (const std::string& file : files)
+      if (!file.empty() && is_header(file) == headers) (void)place(file, 1);
+}
+
+std::vector<std::string> RepairSources::files_with(const std::string& word) const {
+  std::vector<std::string> found;
+  for (const std::string& file : compiled_files(commands_folder_of(request_.root + "/source"))) {
+    if (!is_below(real_path(file), real_path(request_.root)) || word.empty()) continue;
+    const auto text = read_source(file);
+    if (text && text->find(word) != std::string::npos) found.push_back(real_path(file));
+  }
+  return found;
 }
 
 // From the source upward, else from the project's root.
@@ -137,14 +141,52 @@ Result<PatchPlace> RepairSources::place(const std::string& file, int line) {
   return place(CodeSpot{file, line, ""});
 }
 
+namespace {
+
+// New files as they can be read while edits are tried: how a compiler spells the path of a file
+// that is not there cannot be known.
+class TrialFiles {
+ public:
+  explicit TrialFiles(const std::vector<NewSource>& files) {
+    if (files.empty()) return;
+    folder_ = (fs::temp_directory_path() / "unflake-trial-XXXXXX").string();
+    if (::mkdtemp(folder_.data()) == nullptr) folder_.clear();
+    for (const NewSource& source : files) {
+      const std::string path = folder_ + "/" + base_name(source.file);
+      if (!folder_.empty() && replace_file(path, source.text)) paths_.push_back(path);
+    }
+  }
+  TrialFiles(const TrialFiles&) = delete;
+  TrialFiles& operator=(const TrialFiles&) = delete;
+  ~TrialFiles() {
+    std::error_code ignored;
+    if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  }
+
+  SourceEdit with_their_path(SourceEdit edit) const {
+    for (const std::string& path : paths_)
+      if (trim(edit.new_text).starts_with("#include \"") &&
+          edit.new_text.find(base_name(path)) != std::string::npos)
+        edit.new_text = "#include \"" + path + "\"\n";
+    return edit;
+  }
+
+ private:
+  std::string folder_;
+  std::vector<std::string> paths_;
+};
+
+}  // namespace
+
 Result<void> RepairSources::try_edits(const std::vector<SourceEdit>& edits,
                                       const std::vector<NewSource>& new_files) {
+  const TrialFiles files(new_files);
   for (const auto& unit : units_) {
     std::vector<SourceEdit> own;
     for (const SourceEdit& edit : edits)
-      if (reads_file(*unit, edit.file)) own.push_back(edit);
+      if (reads_file(*unit, edit.file)) own.push_back(files.with_their_path(edit));
     if (own.empty()) continue;
-    if (auto tried = unit->try_edits(own, new_files); !tried) return tried.error();
+    if (auto tried = unit->try_edits(own); !tried) return tried.error();
   }
   return {};
 }
@@ -262,6 +304,9 @@ std::vector<SourceEdit> include_edits(const SourceUnit& unit, const std::string&
   edit.line = 1 + static_cast<int>(std::count(text.begin(),
                                               text.begin() + static_cast<long>(edit.offset), '\n'));
   edit.new_text = "#include " + name + line_end_of(text);
+  const bool is_first_of_ours = std::none_of(
+      lines.begin(), lines.end(), [&](const IncludeLine& line) { return line.name[0] == name[0]; });
+  if (is_first_of_ours && !lines.empty()) edit.new_text.insert(0, line_end_of(text));
   return {edit};
 }
 

@@ -24,7 +24,7 @@ struct PatchPlace {
 // includes it.
 class RepairSources {
  public:
-  static Result<RepairSources> open(const PatchRequest& request);
+  explicit RepairSources(const PatchRequest& request);
 
   Result<PatchPlace> place(const CodeSpot& spot);
   Result<PatchPlace> place(const std::string& file, int line);
@@ -32,13 +32,15 @@ class RepairSources {
   // Those that were looked at so far.
   const std::vector<std::shared_ptr<SourceUnit>>& units() const { return units_; }
 
+  // Sources of the project that hold a word.
+  std::vector<std::string> files_with(const std::string& word) const;
+
   // In every unit that reads a changed file. They stay changed until `restore`.
   Result<void> try_edits(const std::vector<SourceEdit>& edits,
                          const std::vector<NewSource>& new_files);
   void restore();
 
  private:
-  explicit RepairSources(const PatchRequest& request) : request_(request) {}
   Result<std::string> changeable(const std::string& file) const;
   std::string commands_folder_of(const std::string& file) const;
   Result<std::shared_ptr<SourceUnit>> unit_of(const std::string& file);

@@ -45,7 +45,7 @@ class Statements : public testing::Test {
     note = point->note;
     const auto edits = insertion(**unit, *point, point->at_end_of_block ? "Guard g;" : "act();");
     auto result = edited_text(text, edits);
-    if (auto tried = (*unit)->try_edits(edits, {}); !tried) return to_string(tried.error());
+    if (auto tried = (*unit)->try_edits(edits); !tried) return to_string(tried.error());
     (*unit)->restore();
     return result ? result->substr(byte_order_mark.size() + head.size())
                   : to_string(result.error());

@@ -163,6 +163,41 @@ std::optional<TestStart> start_of_main(const SourceUnit& unit) {
 
 }  // namespace
 
+namespace {
+
+constexpr size_t most_files = 8;  // that are parsed to find the test
+
+// `Name` of `Pre/Suite.Name/3`, all of "a case of Catch2".
+std::string distinctive_part(const std::string& test) {
+  if (test.find(' ') != std::string::npos) return test;
+  std::string name = test.substr(test.find('.') == std::string::npos ? 0 : test.find('.') + 1);
+  const size_t slash = name.find('/');
+  if (test.find('.') != std::string::npos) return name.substr(0, slash);
+  return name.substr(name.rfind('/') + 1);
+}
+
+std::optional<TestStart> named_start_in(const SourceUnit& unit, const std::string& test) {
+  for (const MacroUse& use : macro_uses(unit, unit.file()))
+    if (declares_test(use) && is_named(use, test))
+      if (auto found = start_of_macro(unit, use)) return found;
+  return std::nullopt;
+}
+
+// In the sources that are known, else in those of the project that mention it.
+std::optional<TestStart> named_start(const std::string& test, RepairSources& sources) {
+  for (const auto& unit : sources.units())
+    if (auto found = named_start_in(*unit, test)) return found;
+  size_t seen = 0;
+  for (const std::string& file : sources.files_with(distinctive_part(test))) {
+    const auto place = sources.place(file, 1);
+    if (!place || ++seen > most_files) continue;
+    if (auto found = named_start_in(*place->unit, test)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Result<TestStart> test_start(const PatchRequest& request, RepairSources& sources) {
   std::vector<PatchPlace> places;
   if (auto failing = sources.place(request.failure.file, request.failure.line))
@@ -173,10 +208,7 @@ Result<TestStart> test_start(const PatchRequest& request, RepairSources& sources
     for (const MacroUse& use : macro_uses(*place.unit, place.file))
       if (declares_test(use) && covers_line(*place.unit, use, place.line))
         if (auto found = start_of_macro(*place.unit, use)) return *found;
-  for (const auto& unit : sources.units())
-    for (const MacroUse& use : macro_uses(*unit, unit->file()))
-      if (declares_test(use) && is_named(use, request.test))
-        if (auto found = start_of_macro(*unit, use)) return *found;
+  if (auto found = named_start(request.test, sources)) return *found;
   for (const auto& unit : sources.units())
     if (auto found = start_of_main(*unit)) return *found;
   return usage_error("the beginning of the test was not found in the sources",

@@ -149,6 +149,21 @@ std::string compile_commands_of(const std::string& file, const std::string& fold
   return folder.empty() ? commands_folder(file) : folder;
 }
 
+std::vector<std::string> compiled_files(const std::string& folder) {
+  CXCompilationDatabase_Error failed = CXCompilationDatabase_NoError;
+  if (!load_libclang() || folder.empty()) return {};
+  const auto database = clang().CompilationDatabase_fromDirectory(folder.c_str(), &failed);
+  if (failed != CXCompilationDatabase_NoError) return {};
+  const auto commands = clang().CompilationDatabase_getAllCompileCommands(database);
+  std::vector<std::string> files;
+  for (unsigned i = 0; i < clang().CompileCommands_getSize(commands); ++i)
+    files.push_back(take_text(
+        clang().CompileCommand_getFilename(clang().CompileCommands_getCommand(commands, i))));
+  clang().CompileCommands_dispose(commands);
+  clang().CompilationDatabase_dispose(database);
+  return files;
+}
+
 Result<std::vector<std::string>> compile_flags(const std::string& file, const std::string& folder) {
   if (!folder.empty() && !has_commands(folder))
     return usage_error("there is no compile_commands.json", printable(folder),
@@ -280,8 +295,7 @@ bool SourceUnit::reparse(std::vector<CXUnsavedFile> changed) {
   return is_usable_;
 }
 
-Result<void> SourceUnit::change_texts(const std::vector<SourceEdit>& edits,
-                                      const std::vector<NewSource>& new_files) {
+Result<void> SourceUnit::change_texts(const std::vector<SourceEdit>& edits) {
   std::map<std::string, std::vector<SourceEdit>> files;
   for (const SourceEdit& edit : edits) files[real_path(edit.file)].push_back(edit);
   for (auto& [file, changes] : files) {
@@ -290,19 +304,14 @@ Result<void> SourceUnit::change_texts(const std::vector<SourceEdit>& edits,
     if (!edited) return edited.error();
     texts_[file] = std::move(*edited);
   }
-  for (const NewSource& source : new_files) {
-    originals_[source.file] = "";
-    texts_[source.file] = source.text;
-  }
   return {};
 }
 
-Result<void> SourceUnit::try_edits(const std::vector<SourceEdit>& edits,
-                                   const std::vector<NewSource>& new_files) {
+Result<void> SourceUnit::try_edits(const std::vector<SourceEdit>& edits) {
   if (originals_.empty()) own_errors_ = errors().size();
   const size_t before = own_errors_.value_or(0);
   take_texts_back();
-  if (auto changed = change_texts(edits, new_files); !changed) return changed.error();
+  if (auto changed = change_texts(edits); !changed) return changed.error();
   std::vector<CXUnsavedFile> unsaved;
   for (const auto& [file, original] : originals_)
     unsaved.push_back({file.c_str(), texts_[file].data(), texts_[file].size()});

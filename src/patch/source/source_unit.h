@@ -32,6 +32,9 @@ Result<std::vector<std::string>> compile_flags(const std::string& file, const st
 // The folder whose compile_commands.json would be read for the file; empty: there is none.
 std::string compile_commands_of(const std::string& file, const std::string& folder);
 
+// The files that it compiles, as it names them.
+std::vector<std::string> compiled_files(const std::string& folder);
+
 // A source file as the compiler sees it, despite errors in it.
 class SourceUnit {
  public:
@@ -56,16 +59,14 @@ class SourceUnit {
 
   // Reparses everything as if the edits had been made; all cursors become invalid. `restore` takes
   // them back. Edits that cause more errors than before are refused.
-  Result<void> try_edit(const SourceEdit& edit) { return try_edits({edit}, {}); }
-  Result<void> try_edits(const std::vector<SourceEdit>& edits,
-                         const std::vector<NewSource>& new_files);
+  Result<void> try_edit(const SourceEdit& edit) { return try_edits({edit}); }
+  Result<void> try_edits(const std::vector<SourceEdit>& edits);
   void restore();
 
  private:
   bool reparse(std::vector<CXUnsavedFile> changed);
   void take_texts_back();
-  Result<void> change_texts(const std::vector<SourceEdit>& edits,
-                            const std::vector<NewSource>& new_files);
+  Result<void> change_texts(const std::vector<SourceEdit>& edits);
 
   std::string file_;
   CXTranslationUnit unit_;

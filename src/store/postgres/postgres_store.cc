@@ -253,7 +253,7 @@ class PostgresStore : public Store {
   }
   Result<void> record_functions(SessionId session,
                                 std::span<const FunctionsRecord> traces) override {
-    return write([&] { writer_.record_functions(session, traces); });
+    return permission_.write([&] { writer_.record_functions(session, traces); });
   }
   Result<void> suppress(SessionId session, const TestId& test,
                         const std::string& signature) override {

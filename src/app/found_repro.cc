@@ -1,4 +1,4 @@
-#include "cli/reproduction.h"
+#include "app/found_repro.h"
 
 #include <algorithm>
 
@@ -21,17 +21,9 @@ Count failures_of(const Found& found, const Count& hits) {
   return found.passes_under_plan ? Count{hits.runs - hits.hits, hits.runs} : hits;
 }
 
-void describe(Repro& repro, const Profile& profile, const ProjectCodeRules& rules) {
-  if (profile.model() == nullptr) return;
-  Trace seen = *profile.model()->trace;
-  for (const ExperimentResult& run : profile.runs)
-    if (run.trace) add_names(seen, *run.trace);
-  describe_sites(repro, seen, program_code(seen, rules));
-}
-
 }  // namespace
 
-Repro repro_of(const Found& found, OneTest& one, const Profile& profile, uint64_t seed) {
+Repro repro_of(const Found& found, OneTest& one, uint64_t seed) {
   Repro repro;
   repro.test = one.test().id;
   const TargetRecord target = record_of(one.target(), one.test(), one.project());
@@ -64,8 +56,15 @@ Repro repro_of(const Found& found, OneTest& one, const Profile& profile, uint64_
   repro.machine = surroundings.machine;
   repro.unflake_version = surroundings.unflake_version;
   repro.found = std::chrono::system_clock::now();
-  describe(repro, profile, one.project_code());
   return repro;
+}
+
+void describe(Repro& repro, const Profile& profile, const OneTest& one) {
+  if (profile.model() == nullptr) return;
+  Trace seen = *profile.model()->trace;
+  for (const ExperimentResult& run : profile.runs)
+    if (run.trace) add_names(seen, *run.trace);
+  describe_sites(repro, seen, program_code(seen, one.project_code()));
 }
 
 std::optional<MachineLateness> machine_lateness() {

@@ -1,0 +1,320 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "app/agent_command.h"
+#include "app/found_repro.h"
+#include "app/listeners.h"
+#include "app/project.h"
+#include "app/repro_file.h"
+#include "cli/commands.h"
+#include "report/detect_text.h"
+#include "search/detect/detection.h"
+#include "store/values.h"
+#include "util/files.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* help =
+    R"(Finds the flaky tests of a suite for a part of what reruns take: one plain run of each test, one
+look at its threads and waits, then schedules and delays for those that have any, and plain runs
+where they most likely show something, until the time is over or nothing is worth a run.
+
+  unflake detect ./server_test                          ten minutes, all tests
+  unflake detect build --budget 1h --html flaky.html    a CTest build folder
+  unflake detect ./server_test 'Net*' --changed-since origin/main
+  unflake detect ./server_test --policy round-robin --no-perturb     what rerunning everything finds
+
+Three kinds of answer, never mixed: seen flaky in plain runs; fails when so late, or in this order
+(short slack first); no sign, and the failure rate that the plain runs leave open. Plain runs go
+into the history as such, all others as trials. Ctrl-C ends the search and tells what was found.
+
+Exit code 0: no sign in any test; 1: nothing flaky was found, but a test failed in all of its runs, or
+could not be run; 2: bad usage; 3: a test was seen flaky, or fails when late or in another order;
+4: unflake itself failed; 128 + N: stopped by signal N.)";
+
+constexpr double seen_before = 10;  // times as suspect: it failed and passed in earlier sessions
+
+struct DetectCommand {
+  OneTestOptions one;
+  std::optional<Duration> budget;
+  std::string changed_since, policy = "likeliest", rate = "0.3%";
+  std::string junit, html;
+  uint64_t seed = 1;
+  bool no_perturb = false, json = false;
+};
+
+Result<double> parse_rate(std::string text) {
+  const bool is_percent = text.ends_with('%');
+  if (is_percent) text.pop_back();
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const double rate = is_percent ? number / 100 : number;
+  if (text.empty() || *end != '\0' || !(rate > 0 && rate < 1))
+    return usage_error("cannot read the rate " + shell_quote(text), "--rate",
+                       "give a share of runs, such as 0.3% or 0.003");
+  return rate;
+}
+
+bool is_source(const std::string& file) {
+  static const std::set<std::string> endings{".c",  ".cc",  ".cpp", ".cxx", ".h",
+                                             ".hh", ".hpp", ".hxx", ".inl", ".ipp"};
+  return endings.contains(lower_case(std::filesystem::path(file).extension().string()));
+}
+
+class Detecting {
+ public:
+  Detecting(DetectCommand& command, const Words& words)
+      : command_(command),
+        words_(words),
+        sink_(command.json ? STDERR_FILENO : STDOUT_FILENO),
+        progress_(sink_,
+                  wants_colour(command.one.colour, command.json ? STDERR_FILENO : STDOUT_FILENO),
+                  can_be_live(command.json ? STDERR_FILENO : STDOUT_FILENO)) {}
+
+  Result<int> operator()() {
+    auto options = detect_options();
+    if (!options) return options.error();
+    for (const std::string* file : {&command_.junit, &command_.html})
+      if (!file->empty())
+        if (auto ready = prepare_output_file(*file); !ready) return ready.error();
+    auto one = OneTest::find_each(command_.one, words_);
+    if (!one) return one.error();
+    one_ = std::move(*one);
+    auto inputs = select();
+    if (!inputs) return inputs.error();
+    options->hunt.extra_functions = one_->functions();
+    history_.open(command_.one.history, *one_, command_line_of("detect", words_),
+                  [this](const Note& note) { progress_.on(note); });
+    one_->events().add(progress_);
+    if (auto note = recall(*inputs); !note.empty())
+      progress_.on(Note{Note::Level::warning, note, ""});
+    return detect(*inputs, *options);
+  }
+
+ private:
+  Result<DetectOptions> detect_options() {
+    DetectOptions options;
+    const auto rate = parse_rate(command_.rate);
+    if (!rate) return rate.error();
+    auto off = command_.one.groups_off();
+    if (!off) return off.error();
+    options.budget = command_.budget.value_or(options.budget);
+    if (options.budget <= Duration::zero())
+      return usage_error("there is no time for a run", "--budget", "give more, such as 10m");
+    options.perturb = !command_.no_perturb;
+    options.rerun.good_enough = *rate;
+    options.rerun.policy = command_.policy == "round-robin"      ? RerunPolicy::round_robin
+                           : command_.policy == "size-threshold" ? RerunPolicy::size_threshold
+                                                                 : RerunPolicy::likeliest;
+    options.hunt.groups_off = std::move(*off);
+    options.hunt.system_calls = command_.one.system_calls;
+    options.hunt.seed = command_.seed;
+    options.hunt.measure_lateness = [this] { return lateness(); };
+    options.choose = [this](size_t test) { return choose(test); };
+    options.keep = [this](size_t, Hunt& hunt, const Found& found) { return keep(hunt, found); };
+    return options;
+  }
+
+  // The machine is asked once for all tests.
+  std::optional<MachineLateness> lateness() {
+    if (!std::exchange(asked_machine_, true)) machine_ = machine_lateness();
+    return machine_;
+  }
+
+  Result<std::vector<DetectInput>> select() {
+    std::vector<std::shared_ptr<const Test>> tests;
+    for (size_t i = 0; i < one_->choices(); ++i) {
+      one_->choose(i);
+      tests.push_back(one_->shared_test());
+    }
+    std::set<TestId> wanted;
+    if (!command_.changed_since.empty()) {
+      auto changed = changed_ones(tests);
+      if (!changed) return changed.error();
+      wanted = std::move(*changed);
+    }
+    std::vector<DetectInput> inputs;
+    for (size_t i = 0; i < tests.size(); ++i) {
+      if (!command_.changed_since.empty() && !wanted.contains(tests[i]->id)) continue;
+      one_->choose(i);
+      inputs.push_back({tests[i], one_->timeout()});
+      numbers_.push_back(i);
+    }
+    return inputs;
+  }
+
+  // Those whose own lines changed. Code outside of the tests may be run by any of them.
+  Result<std::set<TestId>> changed_ones(const std::vector<std::shared_ptr<const Test>>& tests) {
+    const auto changes = changes_since(command_.changed_since, one_->project(), one_->launcher());
+    if (!changes) return changes.error();
+    const ChangedTests found = changed_tests(tests, *changes);
+    const std::vector<std::string> elsewhere = sources_without_tests(tests, *changes);
+    std::set<TestId> wanted = found.changed;
+    wanted.insert(found.undecided.begin(), found.undecided.end());
+    const std::string since = "changed since " + printable(command_.changed_since);
+    if (elsewhere.empty()) {
+      selection_ =
+          fmt::format("{} of {}: their own lines {}, or nothing tells where they are written",
+                      wanted.size(), counted(static_cast<long long>(tests.size()), "test"), since);
+      return wanted;
+    }
+    selection_ = fmt::format("all tests: {} {}, and nothing tells which tests run it",
+                             printable(elsewhere.front()), since);
+    for (const auto& test : tests) wanted.insert(test->id);
+    return wanted;
+  }
+
+  static std::vector<std::string> sources_without_tests(
+      const std::vector<std::shared_ptr<const Test>>& tests, const Changes& changes) {
+    std::set<std::string> files = changes.new_files, of_tests;
+    for (const auto& [file, lines] : changes.lines) files.insert(file);
+    for (const auto& test : tests) of_tests.insert(test->file);
+    std::vector<std::string> elsewhere;
+    for (const std::string& file : files)
+      if (is_source(file) && std::ranges::none_of(of_tests, [&](const std::string& known) {
+            return known == file || known.ends_with("/" + file) || file.ends_with("/" + known);
+          }))
+        elsewhere.push_back(file);
+    return elsewhere;
+  }
+
+  Result<void> choose(size_t test) {
+    if (chosen_ != numbers_[test]) one_->choose(numbers_[test]);
+    chosen_ = numbers_[test];
+    return one_->set_up();
+  }
+
+  // How long tests take, and which were flaky before, as far as the history knows them.
+  std::string recall(std::vector<DetectInput>& inputs) const {
+    if (command_.one.history.no_history) return "";
+    auto store = open_store_to_read(one_->history());
+    if (!store) return "";  // there is none yet
+    std::vector<TestId> ids;
+    for (const DetectInput& input : inputs) ids.push_back(input.test->id);
+    const auto known = (*store)->summarise_tests(ids);
+    if (!known) return "nothing is known of earlier runs: " + to_string(known.error());
+    std::map<TestId, const TestSummary*> by_id;
+    for (const TestSummary& summary : *known) by_id[summary.test] = &summary;
+    for (DetectInput& input : inputs) {
+      const auto found = by_id.find(input.test->id);
+      if (found == by_id.end()) continue;
+      const TestSummary& summary = *found->second;
+      if (summary.pass_durations.runs > 0)
+        input.seconds = std::chrono::duration<double>(summary.pass_durations.median).count();
+      if (summary.passes > 0 && summary.failures > 0) input.suspicion = seen_before;
+      for (const SignatureSummary& one : summary.signatures)
+        input.known_signatures.insert(one.signature);
+    }
+    return "";
+  }
+
+  Result<DetectOptions::Kept> keep(Hunt& hunt, const Found& found) {
+    Repro repro = repro_of(found, *one_, command_.seed);
+    describe(repro, hunt.profile(), *one_);
+    if (repro.is_margin()) return DetectOptions::Kept{std::move(repro), ""};
+    auto saved = save_repro(one_->project(), repro);
+    if (!saved) return saved.error();
+    return DetectOptions::Kept{std::move(repro), path_from_here(saved->path)};
+  }
+
+  Result<int> detect(const std::vector<DetectInput>& inputs, const DetectOptions& options) {
+    const Surroundings here = survey(one_->project(), one_->launcher());
+    one_->events().emit(started(inputs, here));
+    Detection detection(one_->executor(), one_->events(), inputs, options);
+    const auto done = detection();
+    DetectReport report = detection.report();
+    report.target = one_->target().name;
+    report.selection = selection_;
+    report.commit = here.commit;
+    SessionEnded ended;
+    ended.elapsed = report.elapsed;
+    ended.interrupted = report.stopped;
+    ended.not_run = static_cast<int>(report.count(DetectedTest::Answer::not_run));
+    one_->events().emit(ended);
+    const auto told = tell(report);
+    if (!done) return done.error();
+    if (!told) return told.error();
+    if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
+    return static_cast<int>(exit_code_of(report));
+  }
+
+  SessionStarted started(const std::vector<DetectInput>& inputs, const Surroundings& here) const {
+    SessionStarted session;
+    session.at = std::chrono::system_clock::now();
+    session.command_line = command_line_of("detect", words_);
+    session.surroundings = here;
+    if (std::string& build = session.surroundings.build; build.empty())
+      build = std::string(local_build) + make_session_uuid();
+    session.target = one_->target().name;
+    for (const DetectInput& input : inputs) session.tests.push_back(input.test);
+    return session;
+  }
+
+  Result<void> tell(const DetectReport& report) {
+    if (!command_.junit.empty())
+      if (auto done = replace_file(command_.junit, detect_junit(report)); !done) return done;
+    if (!command_.html.empty())
+      if (auto done = replace_file(command_.html, detect_html(report)); !done) return done;
+    Page page;
+    page.print("{}", command_.json ? detect_json(report)
+                                   : detect_text(report, style_for(command_.one.colour)));
+    if (page.write_out() != 0) return internal_error("the report could not be written");
+    return {};
+  }
+
+  static ExitCode exit_code_of(const DetectReport& report) {
+    using Answer = DetectedTest::Answer;
+    if (report.count(Answer::seen_flaky) + report.count(Answer::fails_perturbed) > 0)
+      return ExitCode::flaky_only;
+    const bool all_ran = report.count(Answer::not_run) == 0;
+    return report.count(Answer::always_fails) > 0 || !all_ran ? ExitCode::test_failed
+                                                              : ExitCode::success;
+  }
+
+  DetectCommand& command_;
+  const Words& words_;
+  FdSink sink_;
+  DetectProgress progress_;
+  TrialHistory history_;
+  std::unique_ptr<OneTest> one_;
+  std::vector<size_t> numbers_;  // of the tests that are looked at, among those selected
+  std::optional<size_t> chosen_;
+  std::string selection_;
+  bool asked_machine_ = false;
+  std::optional<MachineLateness> machine_;
+};
+
+}  // namespace
+
+int detect_command(const Words& words) {
+  DetectCommand command;
+  CommandLine line("detect", help);
+  command.one.add_to(line);
+  command.one.target.include_disabled = false;
+  line.option("--budget", command.budget, "for everything [10m]");
+  line.option("--changed-since", command.changed_since,
+              "only tests that changed since this revision, as far as can be told")
+      .takes("REV");
+  line.option("--policy", command.policy,
+              "which test runs next: likeliest, round-robin or size-threshold")
+      .one_of({"likeliest", "round-robin", "size-threshold"});
+  line.option("--rate", command.rate,
+              "a test is left alone when more than this is ruled out at 95 % [0.3%]");
+  line.flag("--no-perturb", command.no_perturb, "plain runs only: no schedules, no delays");
+  line.option("--seed", command.seed, "for what is random");
+  line.flag("--json", command.json, "JSON instead of text");
+  line.option("--junit", command.junit, "write the answers as JUnit XML").takes("FILE");
+  line.option("--html", command.html, "write the answers as a page").takes("FILE");
+  if (const auto done = line.parse(words)) return *done;
+  const auto code = Detecting(command, words)();
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace unflake

@@ -1,0 +1,337 @@
+#include "search/detect/detection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration least_search = 2s;    // a shorter one has no time to confirm anything
+constexpr double runs_of_a_search = 60;  // that a search may take, as a measure of its length
+constexpr double of_threads = 4;         // times as suspect as a test without threads and waits
+constexpr double of_lateness = 20;       // as one that no lateness breaks
+
+double detection_seconds(Duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+std::vector<RerunCandidate> candidates_of(const std::vector<DetectInput>& tests) {
+  std::vector<RerunCandidate> all;
+  for (const DetectInput& input : tests)
+    all.push_back({to_string(input.test->id), input.seconds, input.suspicion});
+  return all;
+}
+
+// Groups of calls after which time may have passed, or another thread may have gone on.
+bool may_depend_on_time(const std::string& group) {
+  return group == "sleep" || group == "condition" || group == "poll" || group == "timer";
+}
+
+// A run that the budget ended has shown nothing.
+bool was_cut_short(const ExperimentResult& result, Duration given, Duration timeout) {
+  return given < timeout && result.process.end == ProcessResult::End::timed_out &&
+         result.process.duration >= given;
+}
+
+}  // namespace
+
+Detection::Detection(Executor& executor, EventStream& events, std::vector<DetectInput> tests,
+                     const DetectOptions& options)
+    : executor_(executor),
+      events_(events),
+      tests_(std::move(tests)),
+      options_(options),
+      budget_(executor, options.budget),
+      scheduler_(candidates_of(tests_), options.prior, options.rerun) {
+  for (const DetectInput& input : tests_) {
+    Known known;
+    known.result.id = input.test->id;
+    known_.push_back(std::move(known));
+  }
+}
+
+Result<void> Detection::operator()() {
+  run_each_once();
+  if (options_.perturb) {
+    look_into_each();
+    perturb_suspects();
+  }
+  rerun();
+  if (error_) return *error_;
+  return {};
+}
+
+void Detection::say(const std::string& text) {
+  events_.emit(SearchStep{"detect", text});
+}
+
+bool Detection::choose(size_t test) {
+  if (!options_.choose) return true;
+  const auto ready = options_.choose(test);
+  if (ready) return true;
+  known_[test].result.why = to_string(ready.error());
+  scheduler_.leave(test);
+  return false;
+}
+
+// False: it has shown nothing.
+bool Detection::run_plain(size_t test) {
+  if (is_over() || !choose(test)) return false;
+  const DetectInput& input = tests_[test];
+  const Duration given = std::min(input.timeout, budget_.left());
+  events_.emit(RunStarted{input.test, known_[test].result.plain.runs() + 1});
+  const auto result = executor_.run({input.test, {}, given});
+  if (!result) {
+    error_ = result.error();
+    return false;
+  }
+  if (result->process.end == ProcessResult::End::cancelled) {
+    stopped_ = true;
+    return false;
+  }
+  if (was_cut_short(*result, given, input.timeout)) {
+    known_[test].result.why =
+        fmt::format("a run takes longer than the {} that were left", format_duration(given));
+    scheduler_.leave(test);
+    return false;
+  }
+  take_plain(test, *result);
+  return true;
+}
+
+void Detection::take_plain(size_t number, const ExperimentResult& result) {
+  Known& known = known_[number];
+  const bool was_unveiled = scheduler_.is_unveiled(number);
+  if (!has_started(result)) {
+    known.result.why = result.process.error;
+    return scheduler_.leave(number);
+  }
+  known.result.plain.add(result.outcome);
+  known.in_plain_runs += result.outcome.duration;
+  in_plain_runs_ += result.outcome.duration;
+  ++plain_runs_;
+  events_.emit(RunEnded{tests_[number].test, known.result.plain.runs(), {}, result});
+  if (result.outcome.kind == OutcomeKind::skipped) {
+    known.result.why = result.outcome.reason;
+    return scheduler_.leave(number);
+  }
+  if (result.outcome.failed() && known.result.failure.empty()) {
+    known.result.failure = headline_of(result.outcome);
+    known.result.signature = result.outcome.signature;
+  }
+  scheduler_.add(number, result.outcome.failed(), detection_seconds(result.outcome.duration));
+  tell_if_found(number, was_unveiled);
+}
+
+void Detection::tell_if_found(size_t number, bool was_unveiled) {
+  if (was_unveiled || !scheduler_.is_unveiled(number)) return;
+  const DetectedTest& test = known_[number].result;
+  say(fmt::format("seen flaky: {} failed in {} of {} plain runs: {}", to_string(test.id),
+                  test.plain.failures, test.plain.runs(), test.failure));
+}
+
+void Detection::run_each_once() {
+  say(fmt::format("a plain run of each of {} tests", tests_.size()));
+  // Short ones first, where that is known: a suite with one test of an hour begins with the rest.
+  std::vector<size_t> order(tests_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t test) { return tests_[test].seconds; });
+  for (const size_t test : order) run_plain(test);
+}
+
+void Detection::look_into_each() {
+  if (is_over()) return;
+  say("a run of each under the agent: which have threads or waits");
+  const Duration until = budget_.elapsed() + budget_.left() / 4;
+  for (size_t test = 0; test < tests_.size() && !is_over(); ++test) {
+    const DetectedTest& result = known_[test].result;
+    if (result.plain.passes + result.plain.failures == 0) continue;
+    const Duration expected = known_[test].in_plain_runs / result.plain.runs();
+    if (budget_.elapsed() + expected <= until) look_into(test);
+  }
+}
+
+void Detection::look_into(size_t number) {
+  if (!choose(number)) return;
+  Known& known = known_[number];
+  TrialRunner runner(executor_, tests_[number].test, events_, budget_.left());
+  runner.teller().begin("detect");
+  const Trial trial{base_plan(options_.hunt), {}, "which threads and waits it has"};
+  const auto seen = runner.run(trial, TrialEnded::Purpose::look,
+                               {std::min(tests_[number].timeout, budget_.left())});
+  stopped_ = stopped_ || runner.stopped();
+  if (!seen) {
+    known.can_be_looked_into = false;
+    return;
+  }
+  ++trials_;
+  ++known.result.trials;
+  in_trials_ += seen->result.outcome.duration;
+  if (!has_started(seen->result) || !seen->result.trace) {
+    known.can_be_looked_into = false;
+    if (known.result.why.empty())
+      known.result.why = "cannot be looked into: " + seen->result.process.error;
+    return;
+  }
+  const Trace& trace = *seen->result.trace;
+  known.result.threads = trace.threads.size();
+  std::set<std::string> waits;
+  for (const TracedVisits& visits : trace.visits)
+    if (visits.site < trace.sites.size() && may_depend_on_time(trace.sites[visits.site].group))
+      waits.insert(trace.sites[visits.site].group);
+  known.result.waits.assign(waits.begin(), waits.end());
+  if (known.result.threads > 1 || !waits.empty()) scheduler_.suspect(number, of_threads);
+}
+
+// What could depend on timing: what was seen flaky first, then the short ones.
+std::vector<size_t> Detection::suspects() const {
+  std::vector<size_t> all;
+  for (size_t i = 0; i < tests_.size(); ++i) {
+    const DetectedTest& result = known_[i].result;
+    const bool depends = result.threads > 1 || !result.waits.empty();
+    if (known_[i].can_be_looked_into && depends && result.plain.passes > 0) all.push_back(i);
+  }
+  std::ranges::stable_sort(all, {}, [&](size_t test) {
+    return std::pair(!scheduler_.is_unveiled(test), scheduler_.seconds(test));
+  });
+  return all;
+}
+
+void Detection::perturb_suspects() {
+  const std::vector<size_t> all = suspects();
+  if (all.empty() || is_over()) return;
+  say(fmt::format("schedules and delays for {} tests with threads or waits", all.size()));
+  const auto share = std::chrono::duration_cast<Duration>(budget_.left() * options_.perturb_share);
+  const Duration ends = budget_.elapsed() + share;
+  for (size_t i = 0; i < all.size() && !is_over(); ++i) {
+    const Duration left = ends - budget_.elapsed();
+    // What one does not use is for those behind it; twice the even share, since most are quick.
+    const Duration even = 2 * left / static_cast<int64_t>(all.size() - i);
+    const auto useful = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(runs_of_a_search * scheduler_.seconds(all[i])));
+    const Duration time = std::min({left, std::max(even, least_search),
+                                    std::max(useful, 5 * least_search), options_.longest_search});
+    if (time >= least_search)
+      perturb(all[i], time);
+    else
+      known_[all[i]].result.why = "no time was left to look for a schedule under which it fails";
+  }
+}
+
+void Detection::perturb(size_t number, Duration time) {
+  if (!choose(number)) return;
+  HuntOptions options = options_.hunt;
+  options.budget = time;
+  options.timeout = std::min(tests_[number].timeout, budget_.left());
+  options.profile_runs = 2;
+  options.known_signatures = tests_[number].known_signatures;
+  if (!known_[number].result.signature.empty())
+    options.known_signatures.insert(known_[number].result.signature);
+  Hunt hunt(executor_, tests_[number].test, options, events_);
+  const std::vector<const Strategy*> chosen{find_strategy("schedules"), find_strategy("guided")};
+  const Duration before = budget_.elapsed();
+  if (hunt.prepare()) search(hunt, chosen);
+  in_trials_ += budget_.elapsed() - before;
+  trials_ += hunt.runner().runs();
+  known_[number].result.trials += hunt.runner().runs();
+  known_[number].result.was_searched = true;
+  take_found(number, hunt);
+  stopped_ = stopped_ || hunt.runner().stopped();
+  if (hunt.runner().error()) error_ = hunt.runner().error();
+}
+
+void Detection::take_found(size_t number, Hunt& hunt) {
+  DetectedTest& test = known_[number].result;
+  for (const Found& found : hunt.found()) {
+    DetectOptions::Kept kept;
+    kept.repro.test = test.id;
+    kept.repro.plan = found.trial.plan;
+    kept.repro.slack = found.slack;
+    kept.repro.plausibility = found.plausibility;
+    kept.repro.was_seen = found.was_seen;
+    kept.repro.with_plan = found.with_plan;
+    kept.repro.without_plan = found.without_plan;
+    kept.repro.outcome = found.outcome.kind;
+    kept.repro.signature = found.outcome.signature;
+    if (!found.outcome.failures.empty()) kept.repro.failure = found.outcome.failures.front();
+    if (options_.keep) {
+      auto written = options_.keep(number, hunt, found);
+      if (written)
+        kept = std::move(*written);
+      else
+        notes_.push_back(to_string(written.error()));
+    }
+    const auto lateness = [](const Repro& repro) {
+      return std::pair(repro.is_margin(), slack_of(repro).value_or(Duration::max()));
+    };
+    if (test.perturbed && lateness(*test.perturbed) <= lateness(kept.repro)) continue;
+    test.perturbed = std::move(kept.repro);
+    test.repro_file = std::move(kept.file);
+  }
+  if (!test.perturbed || test.is_margin()) return;
+  scheduler_.suspect(number, of_lateness);
+  const auto slack = slack_of(*test.perturbed);
+  say(fmt::format(
+      "fails when perturbed: {}{}", to_string(test.id),
+      slack && *slack > Duration::zero() ? ", when " + format_duration(*slack) + " late" : ""));
+}
+
+void Detection::rerun() {
+  if (is_over()) return;
+  say("plain runs where they most likely show something");
+  while (!is_over()) {
+    const auto next = scheduler_.next(detection_seconds(budget_.left()));
+    if (!next) {
+      is_done_ = true;
+      return;
+    }
+    if (!run_plain(*next)) scheduler_.leave(*next);
+  }
+}
+
+DetectedTest Detection::judged(size_t number) const {
+  using Answer = DetectedTest::Answer;
+  DetectedTest test = known_[number].result;
+  const Tally& plain = test.plain;
+  test.chance = scheduler_.chance_flaky(number);
+  if (plain.runs() > 0) test.mean = known_[number].in_plain_runs / plain.runs();
+  if (plain.passes > 0 && plain.failures > 0)
+    test.answer = Answer::seen_flaky;
+  else if (test.perturbed && !test.is_margin() && plain.passes > 0)
+    test.answer = Answer::fails_perturbed;
+  else if (plain.failures > 0)
+    test.answer = Answer::always_fails;
+  else if (plain.passes > 0)
+    test.answer = Answer::no_sign;
+  else if (plain.skips > 0)
+    test.answer = Answer::skipped;
+  else if (test.why.empty())
+    test.why = stopped_ ? "stopped before its turn" : "no time was left for a run";
+  return test;
+}
+
+DetectReport Detection::report() const {
+  DetectReport report;
+  report.budget = options_.budget;
+  report.elapsed = budget_.elapsed();
+  report.in_plain_runs = in_plain_runs_;
+  report.in_trials = in_trials_;
+  report.plain_runs = plain_runs_;
+  report.trials = trials_;
+  report.stopped = stopped_;
+  report.notes = notes_;
+  if (is_done_)
+    report.enough = fmt::format("every test is either seen flaky or bounded below {} at 95 %",
+                                percent_at_most(options_.rerun.good_enough));
+  for (size_t i = 0; i < tests_.size(); ++i) report.tests.push_back(judged(i));
+  sort_by_answer(report.tests);
+  return report;
+}
+
+}  // namespace unflake

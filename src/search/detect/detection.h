@@ -1,0 +1,95 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/detect_report.h"
+#include "search/detect/rerun_scheduler.h"
+#include "search/reproduce/strategy.h"
+
+namespace unflake {
+
+// A test that is looked at, and what is known of it before.
+struct DetectInput {
+  std::shared_ptr<const Test> test;
+  Duration timeout{std::chrono::minutes(10)};
+  double seconds = 0;                           // of a run; 0: not known
+  double suspicion = 1;                         // as in RerunCandidate
+  std::set<std::string> known_signatures = {};  // of failures that it has shown before
+};
+
+struct DetectOptions {
+  Duration budget{std::chrono::minutes(10)};
+  RerunOptions rerun;
+  RerunPrior prior = RerunPrior::usual();
+  bool perturb = true;
+  // Of the budget, for schedules and delays; the rest is for plain runs.
+  double perturb_share = 0.6;
+  Duration longest_search{std::chrono::seconds(30)};  // for one test
+  HuntOptions hunt;
+
+  // Sets up what the test needs, before its runs. None: nothing is needed.
+  std::function<Result<void>(size_t test)> choose = {};
+  // Turns what a search has found into a repro, and keeps it. None: it is told without one.
+  struct Kept {
+    Repro repro;
+    std::string file;
+  };
+  std::function<Result<Kept>(size_t test, Hunt& hunt, const Found& found)> keep = {};
+};
+
+// Which tests of a suite are flaky, for a part of what reruns take: one plain run of each; one run
+// under the agent, which tells threads and waits; then schedules and delays for those that have
+// any; then plain runs where they most likely show something, until the budget is over or nothing
+// is worth a run. Plain runs are told as runs, all others as trials.
+class Detection {
+ public:
+  Detection(Executor& executor, EventStream& events, std::vector<DetectInput> tests,
+            const DetectOptions& options);
+
+  // An error: no more runs could be made. What was found until then is in report().
+  Result<void> operator()();
+  // At any time.
+  DetectReport report() const;
+
+ private:
+  struct Known {
+    DetectedTest result;
+    Duration in_plain_runs{};
+    bool can_be_looked_into = true;
+  };
+
+  bool is_over() const { return stopped_ || error_ || budget_.is_spent(); }
+  void say(const std::string& text);
+  bool choose(size_t test);
+  bool run_plain(size_t test);
+  void take_plain(size_t test, const ExperimentResult& result);
+  void tell_if_found(size_t test, bool was_unveiled);
+  void run_each_once();
+  void look_into_each();
+  void look_into(size_t test);
+  void perturb_suspects();
+  void perturb(size_t test, Duration time);
+  void take_found(size_t test, Hunt& hunt);
+  void rerun();
+  std::vector<size_t> suspects() const;
+  DetectedTest judged(size_t test) const;
+
+  Executor& executor_;
+  EventStream& events_;
+  const std::vector<DetectInput> tests_;
+  const DetectOptions options_;
+  const Budget budget_;
+  RerunScheduler scheduler_;
+  std::vector<Known> known_;
+  std::vector<std::string> notes_;
+  Duration in_plain_runs_{}, in_trials_{};
+  int plain_runs_ = 0, trials_ = 0;
+  bool stopped_ = false, is_done_ = false;
+  std::optional<Error> error_;
+};
+
+}  // namespace unflake
