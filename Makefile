@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all ready setup test torture check demo bench eval eval-races eval-fixes eval-balance eval-detect rank format install clean
+.PHONY: all ready setup test torture check demo bench eval eval-races eval-fixes eval-balance eval-detect eval-factors rank format install clean
 .NOTPARALLEL:
 
 all: ready
@@ -60,6 +60,10 @@ eval-races: all
 eval-fixes: TARGETS = --target evaluate_fixes
 eval-fixes: all
 	build/bin/evaluate_fixes $(EVAL_FIXES)
+
+eval-factors: TARGETS = --target unflake evaluate_factors
+eval-factors: all
+	build/bin/evaluate_factors $(EVAL_FACTORS)
 
 eval-balance: TARGETS = --target unflake timed_zoo evaluate_balance
 eval-balance: all

@@ -194,6 +194,17 @@ function(unflake_crash_library name)
     -Wl,-z,now,-z,nodelete,-z,defs,-z,initfirst,-z,noseparate-code,-z,norelro)
 endfunction()
 
+# This one replaces a few functions of libc.
+function(unflake_world_library name)
+  add_library(${name} SHARED ${CMAKE_SOURCE_DIR}/src/world/world.cc)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Werror -O2 -fno-exceptions -fno-rtti
+    -fvisibility=hidden -fno-threadsafe-statics)
+  target_compile_definitions(${name} PRIVATE _GNU_SOURCE)
+  target_link_options(${name} PRIVATE -nodefaultlibs -Wl,-z,now,-z,nodelete,-z,defs)
+  target_link_libraries(${name} PRIVATE gcc c)
+endfunction()
+
 # "wait timed" -> "api_wait | api_timed", and no word -> 0.
 function(unflake_flags words prefix result)
   string(REGEX REPLACE "([a-z]+)" "${prefix}_\\1" flags "${words}")

@@ -88,6 +88,9 @@ class OneTest {
 
   const Test& test() const { return *test_; }
   const std::shared_ptr<const Test>& shared_test() const { return test_; }
+  // Of the target, as it lists them, and those of them that the words select.
+  const std::vector<std::shared_ptr<const Test>>& all() const { return all_; }
+  const std::vector<std::shared_ptr<const Test>>& selected() const { return selected_; }
   const Target& target() const { return target_; }
   const Project& project() const { return project_; }
   const StoreAddress& history() const { return history_; }

@@ -21,6 +21,8 @@ constexpr CommandEntry table[] = {
      reproduce_command},
     {"explore", "whether a test fails under any schedule of its threads", explore_command},
     {"races", "the data races of a test, with both stacks", races_command},
+    {"orders", "which tests depend on what ran before them", orders_command},
+    {"factors", "which part of its surroundings changes a test's outcome", factors_command},
     {"replay", "make a recorded failure happen again, also after an edit", replay_command},
     {"explain", "why a recorded failure happens, and what to do about it", explain_command},
     {"prove", "whether a patch repairs a recorded failure, by a rebuild and the same runs again",

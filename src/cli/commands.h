@@ -28,6 +28,8 @@ int inject_command(const Words& words);
 int reproduce_command(const Words& words);
 int explore_command(const Words& words);
 int races_command(const Words& words);
+int orders_command(const Words& words);
+int factors_command(const Words& words);
 int replay_command(const Words& words);
 int explain_command(const Words& words);
 int prove_command(const Words& words);

@@ -7,11 +7,13 @@
 #include "app/listeners.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
+#include "report/dependence_text.h"
 #include "report/explanation_pages.h"
 #include "report/trace_pages.h"
 #include "repro/relocation.h"
 #include "trace/program_code.h"
 #include "util/files.h"
+#include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -59,6 +61,7 @@ class Explaining {
 
   Result<int> operator()(const Words& words) {
     if (auto loaded = load(); !loaded) return loaded.error();
+    if (repro_.is_plain()) return tell_plain_cause();
     if (auto ready = prepare_files(); !ready) return ready.error();
     if (auto made = make_runs(words); !made) return made.error();
     if (one_ && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
@@ -77,6 +80,27 @@ class Explaining {
         project_.path("explain/" + std::filesystem::path(found->path).stem().string() + ".html");
     make_folder(project_);
     return {};
+  }
+
+  // It was found by experiment, so that there is nothing to compare.
+  int tell_plain_cause() const {
+    Page page;
+    if (command_.json) {
+      const nlohmann::ordered_json json = {{"format", 1},
+                                           {"test", printable(to_string(repro_.test))},
+                                           {"cause", plain_cause(repro_)},
+                                           {"advice", plain_advice(repro_)}};
+      page.print("{}\n", json_text(json, 1));
+    } else {
+      page.print("{}\n{} of {} runs failed so, {} of {} otherwise\nwhat to do: {}\n",
+                 plain_cause(repro_), repro_.with_plan.hits, repro_.with_plan.runs,
+                 repro_.without_plan.hits, repro_.without_plan.runs, plain_advice(repro_));
+      if (repro_.order)
+        for (const RecordedCleaner& cleaner : repro_.order->cleaners)
+          for (const std::string& line : cleaner.body) page.print("    {}\n", printable(line));
+    }
+    const int failed = page.write_out();
+    return failed != 0 ? failed : static_cast<int>(ExitCode::success);
   }
 
   Result<void> prepare_files() const {

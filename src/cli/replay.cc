@@ -7,6 +7,7 @@
 #include "app/agent_command.h"
 #include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/plain_repro.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/debugger.h"
@@ -231,6 +232,7 @@ class Replay {
 
   Result<int> operator()(const Words& words) {
     if (auto loaded = load(); !loaded) return loaded.error();
+    if (repro_.is_plain()) return without_agent(words);
     auto one = find_recorded_test(project_, repro_, command_.target, command_.one);
     if (!one) return one.error();
     one_ = std::move(*one);
@@ -254,6 +256,16 @@ class Replay {
       return usage_error("under this plan the test passes, so that it cannot show a regression",
                          path_, "use --as-test with a repro under which the test fails");
     return {};
+  }
+
+  // An order or a factor takes no agent, and has no sites that could be gone.
+  Result<int> without_agent(const Words& words) const {
+    if (command_.gdb || command_.rr)
+      return usage_error("an order or a factor cannot be replayed under a debugger yet", path_,
+                         "start the program by hand: see `order` and `conditions` in the file");
+    const PlainReplayOptions options{command_.target, command_.runs, command_.as_test,
+                                     command_.json, command_.one};
+    return replay_plain(project_, path_, repro_, options, command_line_of("replay", words));
   }
 
   Result<void> find_sites() {

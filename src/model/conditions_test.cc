@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <set>
+#include <vector>
 
 namespace unflake {
 namespace {
@@ -13,17 +14,39 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(Conditions, Every_field_is_in_the_one_list) {
-  const auto& [one_core, cpu_share, competitors] = Conditions{true, 0.5, 3};  // all that there are
+  // All that there are: another one does not compile.
+  const auto& [one_core, cpu_share, competitors, addresses, environment_bytes, locale, time_zone,
+               clock, umask, open_files, free_disk_mib, other_temporary, other_folder, twins,
+               random_seed, hash_seed, no_network, memory_fill, private_files] = Conditions{};
+  const std::vector<const void*> fields{
+      &one_core,      &cpu_share,       &competitors,  &addresses,    &environment_bytes,
+      &locale,        &time_zone,       &clock,        &umask,        &open_files,
+      &free_disk_mib, &other_temporary, &other_folder, &twins,        &random_seed,
+      &hash_seed,     &no_network,      &memory_fill,  &private_files};
   std::set<std::string> names;
-  Conditions listed;
-  for_each_field(listed, [&](const ConditionField& field, auto& value) {
+  std::set<const void*> listed;
+  Conditions all;
+  for_each_field(all, [&](const ConditionField& field, auto& value) {
     names.insert(field.name);
-    value = static_cast<std::remove_reference_t<decltype(value)>>(field.most);
+    listed.insert(&value);
   });
-  EXPECT_EQ(names.size(), 3u);
-  EXPECT_EQ(listed, (Conditions{one_core, 1, 1000}));
-  EXPECT_NE(cpu_share, listed.cpu_share);
-  EXPECT_NE(competitors, listed.competitors);
+  EXPECT_EQ(names.size(), fields.size());
+  EXPECT_EQ(listed.size(), fields.size());
+}
+
+TEST(Conditions, What_is_other_than_usual_is_told_and_the_rest_is_not) {
+  Conditions conditions;
+  conditions.time_zone = "UTC0";
+  conditions.twins = 1;
+  EXPECT_THAT(scarcity_words(conditions, &ConditionField::in_short),
+              ElementsAre("time zone UTC0", "1 copy of it at once"));
+  EXPECT_EQ(to_string(conditions),
+            "one_core=false cpu_share=1 competitors=0 time_zone=UTC0 twins=1");
+  EXPECT_EQ(json_of<nlohmann::json>(conditions), (nlohmann::json{{"one_core", false},
+                                                                 {"cpu_share", 1.0},
+                                                                 {"competitors", 0},
+                                                                 {"time_zone", "UTC0"},
+                                                                 {"twins", 1}}));
 }
 
 TEST(Conditions, Are_told_in_words) {

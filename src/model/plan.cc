@@ -8,14 +8,21 @@ namespace unflake {
 
 std::vector<std::string> scarcity_words(const Conditions& conditions,
                                         const char* ConditionField::*kind) {
-  std::vector<double> usual;
-  for_each_field(Conditions{}, [&](const ConditionField&, auto value) { usual.push_back(value); });
+  std::vector<std::string> usual;
+  for_each_field(Conditions{}, [&](const ConditionField&, auto value) {
+    usual.push_back(fmt::format("{}", value));
+  });
   std::vector<std::string> words;
   size_t number = 0;
   for_each_field(conditions, [&](const ConditionField& field, auto value) {
-    if (value == usual[number++]) return;
-    words.push_back(fmt::format(fmt::runtime(field.*kind), fmt::arg("n", value * field.shown),
-                                fmt::arg("s", value == 1 ? "" : "s")));
+    if (fmt::format("{}", value) == usual[number++]) return;
+    if constexpr (std::is_same_v<decltype(value), std::string>)
+      words.push_back(fmt::format(fmt::runtime(field.*kind), fmt::arg("n", printable(value))));
+    else
+      words.push_back(fmt::format(fmt::runtime(field.*kind), fmt::arg("n", value * field.shown),
+                                  fmt::arg("s", value == 1 ? "" : "s"),
+                                  fmt::arg("y", value == 1 ? "y" : "ies"),
+                                  fmt::arg("v", value == 1 ? "s" : "")));
   });
   return words;
 }
@@ -23,6 +30,7 @@ std::vector<std::string> scarcity_words(const Conditions& conditions,
 std::string to_string(const Conditions& conditions) {
   std::string text;
   for_each_field(conditions, [&](const ConditionField& field, auto value) {
+    if (field.is_rare && value == decltype(value){}) return;
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", field.name, value);
   });
   return text;
@@ -74,6 +82,20 @@ std::string scale_word(Duration second) {
 }
 
 }  // namespace
+
+std::string to_string(const Arrangement& arrangement) {
+  switch (arrangement.kind) {
+    case Arrangement::Kind::listed:
+      return "listed";
+    case Arrangement::Kind::reversed:
+      return "reversed";
+    case Arrangement::Kind::by_name:
+      return "by name";
+    case Arrangement::Kind::shuffled:
+      return fmt::format("shuffled with seed {}", arrangement.seed);
+  }
+  return "?";
+}
 
 bool changes_time(const Intervention& intervention) {
   return intervention.action == Action::replace_time || intervention.action == Action::scale_time;

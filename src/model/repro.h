@@ -39,6 +39,24 @@ struct SiteContext {
   bool operator==(const SiteContext&) const = default;
 };
 
+// A test that resets what others left, and where it is defined: what a repair would call.
+struct RecordedCleaner {
+  std::string name;
+  std::string file;
+  int first_line = 0, last_line = 0;
+  std::vector<std::string> body;
+  bool operator==(const RecordedCleaner&) const = default;
+};
+
+// The tests that run before the one that fails, in the order of a suite.
+struct RecordedOrder {
+  std::vector<std::string> before;  // names; empty: it fails when it runs alone
+  Arrangement arrangement;
+  std::vector<std::string> state_setters;  // behind which it passes
+  std::vector<RecordedCleaner> cleaners;   // that undo what those before it did
+  bool operator==(const RecordedOrder&) const = default;
+};
+
 // A failure that comes back on demand: what `unflake reproduce` writes and `unflake replay` reads.
 struct Repro {
   TestId test;
@@ -56,6 +74,8 @@ struct Repro {
   std::vector<SiteContext> spawns;  // where their threads are started; empty ones for `main`
   uint64_t digest = 0;              // of a run under the plan's schedule
   Conditions conditions;
+  std::optional<RecordedOrder> order;  // it depends on what ran before
+  std::string factor;  // of its surroundings that the conditions change: "time zone"
   // The test fails by itself in most runs, and under the plan it does not: the plan shows the order
   // that the test relies on.
   bool passes_under_plan = false;
@@ -80,6 +100,8 @@ struct Repro {
   std::string commit, machine, unflake_version;
   std::chrono::system_clock::time_point found;
 
+  // It takes an order or a factor, and no agent.
+  bool is_plain() const { return order.has_value() || !factor.empty(); }
   // The engine decides who goes on. No free run has shown it.
   bool is_under_control() const { return plan.schedule.has_value(); }
   // It takes a machine that stands still, and nobody has seen it: the test is sound.

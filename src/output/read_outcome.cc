@@ -401,38 +401,72 @@ class SharedProcess {
     if (!was_made) return read_outcome(test, process_);
     if (!sections_[number]) return skipped_because(why_not_seen(number));
     const TestSection& section = *sections_[number];
-    if (number != last_ && !section.has_ended) return skipped_because("its output was not kept");
-    return read_outcome(test, alone(section, number));
+    if (number != last() && !section.has_ended) return skipped_because("its output was not kept");
+    return read_outcome(test, tests_.has_processes && section.has_ended ? own_process(section)
+                                                                        : alone(section, number));
   }
 
+  const std::vector<size_t>& sequence() const { return sequence_; }
+
  private:
+  std::optional<size_t> last() const {  // that something was told of
+    return sequence_.empty() ? std::nullopt : std::optional(sequence_.back());
+  }
+
   void take(const std::string& text) {
+    if (tests_.has_processes) {
+      for (auto& [number, section] : sections_in_sequence(text))
+        if (number < sections_.size()) keep(number, std::move(section));
+      return;
+    }
     std::vector<std::string> names;
     for (const auto& test : tests_.all) names.push_back(test->id.name);
-    for (TestSection& section : sections_in(tests_.last().framework, text, names)) {
-      const auto number = number_of(section.name);
-      if (!number) continue;
-      last_ = std::max(last_.value_or(0), *number);
-      sections_[*number] = std::move(section);
-    }
+    for (TestSection& section : sections_in(tests_.last().framework, text, names))
+      if (const auto number = number_of(section.name)) keep(*number, std::move(section));
     if (const FrameworkOutput* output = own_output(tests_.last()))
       has_finished_ = has_finished_ || output->finished(text);
   }
 
-  // Whoever has no name is the one after the last.
+  void keep(size_t number, TestSection section) {
+    if (sections_[number]) return;
+    sections_[number] = std::move(section);
+    sequence_.push_back(number);
+  }
+
+  // Whoever has no name is the one after the last; where only the run shows the order, the only
+  // one that is left.
   std::optional<size_t> number_of(const std::string& name) const {
-    const size_t next = last_ ? *last_ + 1 : 0;
+    const size_t next = last() ? *last() + 1 : 0;
+    if (name.empty() && tests_.is_open) return only_one_left();
     if (name.empty()) return next < tests_.all.size() ? std::optional(next) : std::nullopt;
     for (size_t i = 0; i < tests_.all.size(); ++i)
       if (!sections_[i] && is_called(tests_.all[i]->id.name, name)) return i;
     return std::nullopt;
   }
 
+  std::optional<size_t> only_one_left() const {
+    if (sequence_.size() + 1 != sections_.size()) return std::nullopt;
+    const auto left = std::ranges::find_if(sections_, [](const auto& one) { return !one; });
+    return static_cast<size_t>(left - sections_.begin());
+  }
+
+  // As the shell tells it, with a signal behind 128.
+  ProcessResult own_process(const TestSection& section) const {
+    ProcessResult process = process_;
+    const bool is_signal = section.code > 128 && section.code < 128 + 65;
+    process.end = is_signal ? ProcessResult::End::signalled : ProcessResult::End::exited;
+    process.code = is_signal ? section.code - 128 : section.code;
+    process.thread_stacks.clear();
+    process.duration = section.duration;
+    process.output = {section.text, "", section.text.size()};
+    return process;
+  }
+
   // Where the process did not come to its end, the last test is the one that ended it.
   ProcessResult alone(const TestSection& section, size_t number) const {
     ProcessResult process = process_;
-    const bool is_blamed = number == last_ && (process.end != ProcessResult::End::exited ||
-                                               !section.has_ended || ends_by_signal(section));
+    const bool is_blamed = number == last() && (process.end != ProcessResult::End::exited ||
+                                                !section.has_ended || ends_by_signal(section));
     if (!is_blamed) {
       process.end = ProcessResult::End::exited;
       process.code = section.has_failed ? 1 : 0;
@@ -456,16 +490,16 @@ class SharedProcess {
   }
 
   std::string why_not_seen(size_t number) const {
-    if (last_ && number > *last_ && !has_finished_)
+    if (last() && (tests_.is_open || number > *last()) && !has_finished_)
       return fmt::format("not reached: {} ended the process",
-                         printable(to_string(tests_.all[*last_]->id)));
+                         printable(to_string(tests_.all[*last()]->id)));
     return "its framework told nothing of it";
   }
 
   const TestOrder& tests_;
   const ProcessResult& process_;
   std::vector<std::optional<TestSection>> sections_;
-  std::optional<size_t> last_;  // that something was told of
+  std::vector<size_t> sequence_;
   bool has_finished_ = false;
 };
 
@@ -479,6 +513,7 @@ void read_outcomes(const TestOrder& tests, ExperimentResult& result) {
   const SharedProcess shared(tests, result.process);
   for (size_t i = 0; i < tests.all.size(); ++i) result.outcomes.push_back(shared.outcome_of(i));
   result.outcome = result.outcomes.back();
+  result.sequence = shared.sequence();
 }
 
 }  // namespace unflake

@@ -202,6 +202,28 @@ bool is_called(const std::string& test, std::string_view name) {
   return trim(test) == name || test.ends_with("/" + std::string(name));
 }
 
+std::vector<NumberedSection> sections_in_sequence(std::string_view text) {
+  std::vector<NumberedSection> sections;
+  for (const std::string_view line : split_lines(text)) {
+    std::string_view rest = line;
+    const bool is_inside = !sections.empty() && !sections.back().section.has_ended;
+    if (consume(rest, "::unflake begin ") && rest.ends_with("::")) {
+      const auto number = number_at(rest);
+      if (number && *number >= 0) sections.push_back({static_cast<size_t>(*number), {}});
+    } else if (is_inside && consume(rest, "::unflake end ")) {
+      TestSection& section = sections.back().section;
+      const auto number = number_at(rest);
+      const auto code = consume(rest, " ") ? number_at(rest) : std::nullopt;
+      if (!number || !code) continue;
+      section.has_ended = true;
+      section.code = static_cast<int>(*code);
+    } else if (is_inside) {
+      add_line(sections.back().section.text, line);
+    }
+  }
+  return sections;
+}
+
 std::vector<TestSection> sections_in(Framework framework, std::string_view text,
                                      const std::vector<std::string>& names) {
   switch (framework) {

@@ -337,6 +337,35 @@ Json measured(const Repro& repro) {
   return json;
 }
 
+std::string_view word_of(Arrangement::Kind kind) {
+  switch (kind) {
+    case Arrangement::Kind::listed:
+      return "listed";
+    case Arrangement::Kind::reversed:
+      return "reversed";
+    case Arrangement::Kind::by_name:
+      return "by_name";
+    case Arrangement::Kind::shuffled:
+      return "shuffled";
+  }
+  return "?";
+}
+
+Json order_json(const RecordedOrder& order) {
+  Json json = {{"before", texts(order.before)},
+               {"arrangement", word_of(order.arrangement.kind)},
+               {"seed", order.arrangement.seed},
+               {"state_setters", texts(order.state_setters)},
+               {"cleaners", Json::array()}};
+  for (const RecordedCleaner& cleaner : order.cleaners)
+    json["cleaners"].push_back({{"name", text_to_json(cleaner.name)},
+                                {"file", text_to_json(cleaner.file)},
+                                {"first_line", cleaner.first_line},
+                                {"last_line", cleaner.last_line},
+                                {"body", texts(cleaner.body)}});
+  return json;
+}
+
 Json found(const Repro& repro) {
   const auto at = std::chrono::system_clock::to_time_t(repro.found);
   return {{"at", fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", fmt::gmtime(at))},
@@ -375,6 +404,8 @@ nlohmann::ordered_json repro_document(const Repro& repro) {
   add_context(json["failure"], "source", repro.failing_line);
   json["plan"] = plan_json(repro);
   json["conditions"] = json_of<Json>(repro.conditions);
+  if (repro.order) json["order"] = order_json(*repro.order);
+  if (!repro.factor.empty()) json["factor"] = text_to_json(repro.factor);
   json["timeout"] = duration_word(repro.timeout);
   json["passes_under_plan"] = repro.passes_under_plan;
   json["measured"] = measured(repro);

@@ -54,8 +54,8 @@ class JsonField {
   std::optional<Wrong>& wrong_;
 };
 
-// Format 2 knows schedules. Files of format 1 are still read.
-inline constexpr int repro_format = 2;
+// Format 2 knows schedules, format 3 orders of tests and factors. Older files are still read.
+inline constexpr int repro_format = 3;
 inline constexpr size_t largest_repro = 4 << 20;  // bytes of a file
 
 // As docs/formats.md describes it. Threads are written by name only: what the agent knows them by

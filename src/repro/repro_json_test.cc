@@ -247,7 +247,7 @@ TEST(ReproJson, A_wrong_schedule_is_told_with_its_place) {
 TEST(ReproJson, Is_readable_by_people) {
   const std::string text = repro_json(example());
   for (const char* part :
-       {"\"format\": 2", "\"office.cc:22:pthread_create\"", "\"office.cc:22#1\"", "\"200ms\"",
+       {"\"format\": 3", "\"office.cc:22:pthread_create\"", "\"office.cc:22#1\"", "\"200ms\"",
         "\"1234567us\"", "\"rate\": 0.95", "\"interval_95\"", "\"2026-03-01T12:34:56Z\""})
     EXPECT_THAT(text, HasSubstr(part));
 }
@@ -261,13 +261,33 @@ TEST(ReproJson, Names_that_are_no_UTF_8_come_back) {
 }
 
 TEST(ReproJson, A_newer_format_asks_for_a_newer_unflake) {
-  const Error error = error_of(edited("\"format\": 2", "\"format\": 3"));
-  EXPECT_THAT(error.what, HasSubstr("format 3"));
+  const Error error = error_of(edited("\"format\": 3", "\"format\": 4"));
+  EXPECT_THAT(error.what, HasSubstr("format 4"));
   EXPECT_THAT(error.next, HasSubstr("newer unflake"));
 }
 
+TEST(ReproJson, Orders_and_factors_are_kept) {
+  Repro repro = *parse_repro(edited("\"format\": 3", "\"format\": 3"), "r.json");
+  EXPECT_FALSE(repro.is_plain());
+  repro.order = RecordedOrder{{"B.Polluter", "\xff"},
+                              {Arrangement::Kind::shuffled, 7},
+                              {"S.Setter"},
+                              {{"C.Cleaner", "c.cc", 3, 5, {"TEST(C, Cleaner) {", "}"}}}};
+  repro.factor = "time zone";
+  repro.conditions.time_zone = "UTC0";
+  repro.conditions.twins = 2;
+  repro.conditions.no_network = true;
+  const auto again = parse_repro(repro_json(repro), "r.json");
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_EQ(again->order, repro.order);
+  EXPECT_EQ(again->factor, "time zone");
+  EXPECT_EQ(again->conditions, repro.conditions);
+  EXPECT_TRUE(again->is_plain());
+  EXPECT_FALSE(again->plan.agent);
+}
+
 TEST(ReproJson, The_first_format_is_still_read) {
-  EXPECT_TRUE(parse_repro(edited("\"format\": 2", "\"format\": 1"), "r.json"));
+  EXPECT_TRUE(parse_repro(edited("\"format\": 3", "\"format\": 1"), "r.json"));
 }
 
 TEST(ReproJson, A_file_of_another_kind_is_told) {

@@ -222,9 +222,12 @@ Conditions conditions_in(const JsonField& field) {
                  [&](const ConditionField& known, auto) { names.push_back(known.name); });
   field.allow_only(names);
   for_each_field(conditions, [&](const ConditionField& known, auto& value) {
+    if (known.is_rare && !field.has(known.name)) return;
     const JsonField found = field[known.name];
     if constexpr (std::is_same_v<decltype(value), bool&>)
       value = found.flag();
+    else if constexpr (std::is_same_v<decltype(value), std::string&>)
+      value = found.text(static_cast<size_t>(known.most));
     else if constexpr (std::is_same_v<decltype(value), double&>)
       value = found.real(known.least, known.most);
     else
@@ -232,6 +235,27 @@ Conditions conditions_in(const JsonField& field) {
           found.whole(static_cast<int>(known.least), static_cast<int>(known.most)));
   });
   return conditions;
+}
+
+RecordedOrder order_in(const JsonField& field) {
+  using Kind = Arrangement::Kind;
+  constexpr std::array kinds{Kind::listed, Kind::reversed, Kind::by_name, Kind::shuffled};
+  field.allow_only({"before", "arrangement", "seed", "state_setters", "cleaners"});
+  RecordedOrder order;
+  order.before = field["before"].texts(most_entries, longest_text);
+  order.arrangement = {
+      kinds[field["arrangement"].choice({"listed", "reversed", "by_name", "shuffled"})],
+      static_cast<uint32_t>(field["seed"].whole(0, UINT32_MAX))};
+  order.state_setters = field["state_setters"].texts(most_entries, longest_text);
+  for (const JsonField& one : field["cleaners"].items(most_entries)) {
+    const auto line = [&](const char* key) {
+      return static_cast<int>(one[key].whole(0, INT32_MAX));
+    };
+    order.cleaners.push_back({one["name"].text(longest_text), one["file"].text(longest_text),
+                              line("first_line"), line("last_line"),
+                              one["body"].texts(most_interventions, longest_text)});
+  }
+  return order;
 }
 
 }  // namespace
@@ -306,6 +330,9 @@ Repro repro_in(const JsonField& field) {
   repro.failing_line = context_in(field["failure"], "source");
   read_plan(field["plan"], repro);
   repro.conditions = conditions_in(field["conditions"]);
+  if (field.has("order")) repro.order = order_in(field["order"]);
+  if (field.has("factor")) repro.factor = field["factor"].text(longest_text);
+  if (repro.is_plain()) repro.plan.agent = false;
   repro.timeout = field["timeout"].duration(1ms, longest_timeout);
   repro.passes_under_plan = field["passes_under_plan"].flag();
   read_measured(field["measured"], repro);

@@ -121,7 +121,8 @@ Result<std::unique_ptr<ForkServer>> ForkServer::start_once(ServerStart& start) {
   server->remember_files(*program, start.command.cwd);
   const SpawnFiles files{output.get(), output.get(), theirs.get(), socket_number_in_server};
   if (const int code =
-          spawn(start.command, start.environment, files, start.fixed_addresses, server->pid_);
+          spawn(start.command, start.environment, files,
+                start.fixed_addresses ? ChildStep(fix_addresses) : ChildStep(), server->pid_);
       code != 0)
     return refuse(fmt::format("it cannot be started as a server: {}", std::strerror(code)));
   theirs.reset();

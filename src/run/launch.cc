@@ -95,7 +95,13 @@ std::string encode(const Launch& launch) {
   out.add(std::string_view(launch.fork_server));
   out.add(std::string_view(launch.shared_probes));
   out.add(std::string_view(launch.crash_library));
-  for_each_field(launch.conditions, [&](const ConditionField&, auto value) { out.add(value); });
+  for_each_field(launch.conditions, [&](const ConditionField&, const auto& value) {
+    if constexpr (std::is_same_v<decltype(value), const std::string&>)
+      out.add(std::string_view(value));
+    else
+      out.add(value);
+  });
+  out.add(std::string_view(launch.world_library));
   out.add(launch.fixed_addresses);
   out.add(std::string_view(launch.agent_memory));
   out.add(launch.quiescence_offset);
@@ -130,8 +136,12 @@ Launch decode_launch(std::string_view bytes) {
   launch.shared_probes = in.text();
   launch.crash_library = in.text();
   for_each_field(launch.conditions, [&](const ConditionField&, auto& value) {
-    value = in.number<std::remove_reference_t<decltype(value)>>();
+    if constexpr (std::is_same_v<decltype(value), std::string&>)
+      value = in.text();
+    else
+      value = in.number<std::remove_reference_t<decltype(value)>>();
   });
+  launch.world_library = in.text();
   launch.fixed_addresses = in.number<bool>();
   launch.agent_memory = in.text();
   launch.quiescence_offset = in.number<uint64_t>();
@@ -259,7 +269,7 @@ void restore_signals() {
 // In the child, which shares the supervisor's memory until it executes the program. A supervisor
 // that is killed cannot end its test any more, so the system does.
 int become(char** argv, char** environment, const std::string& cwd, const SpawnFiles& files,
-           bool fixed_addresses, pid_t supervisor) {
+           const ChildStep& step, pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != supervisor) return ESRCH;
   ::setsid();
@@ -270,21 +280,22 @@ int become(char** argv, char** environment, const std::string& cwd, const SpawnF
   give(files.output, STDOUT_FILENO);
   give(files.errors, STDERR_FILENO);
   if (files.passed >= 0) give(files.passed, files.passed_as);
+  if (step)
+    if (const int code = step(); code != 0) return code;
   if (!cwd.empty() && ::chdir(cwd.c_str()) != 0) return errno;
-  if (fixed_addresses) ::personality(ADDR_NO_RANDOMIZE);
   ::execvpe(argv[0], argv, environment);
   return errno;
 }
 
 // Like posix_spawn, which can neither ask for the death signal nor do without its own stack.
 int start(char** argv, char** environment, const std::string& cwd, const SpawnFiles& files,
-          bool fixed_addresses, pid_t& pid) {
+          const ChildStep& step, pid_t& pid) {
   const pid_t supervisor = ::getpid();
   volatile int error = 0;
   const pid_t child = ::vfork();
   if (child < 0) return errno;
   if (child == 0) {
-    error = become(argv, environment, cwd, files, fixed_addresses, supervisor);
+    error = become(argv, environment, cwd, files, step, supervisor);
     ::_exit(127);
   }
   pid = child;
@@ -320,11 +331,16 @@ std::optional<std::string> Environment::value(std::string_view name) const {
 
 // A script that does not say what it is for is run by the shell, as execvpe does it.
 int spawn(const Command& command, Environment& environment, const SpawnFiles& files,
-          bool fixed_addresses, pid_t& pid) {
+          const ChildStep& step, pid_t& pid) {
   std::vector<char*> argv;
   for (const std::string& word : command.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  return start(argv.data(), environment.get(), command.cwd, files, fixed_addresses, pid);
+  return start(argv.data(), environment.get(), command.cwd, files, step, pid);
+}
+
+int fix_addresses() {
+  ::personality(ADDR_NO_RANDOMIZE);
+  return 0;
 }
 
 void limit_core_dumps(bool allowed) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,7 @@ struct Launch {
   // that has them. Empty: each run puts its own in.
   std::string shared_probes{};
   std::string crash_library;  // what reports where it crashes; empty: nothing does
+  std::string world_library;  // what gives it another clock, or other random numbers
   Conditions conditions{};
   bool fixed_addresses = false;  // the same in every run
   // Under the agent, where nobody decides who goes on: the memory, and where it has
@@ -140,10 +142,16 @@ struct SpawnFiles {
   int passed_as = -1;
 };
 
+// What the child does before it becomes the program, while it shares this process's memory: system
+// calls only. Returns 0 or an errno.
+using ChildStep = std::function<int()>;
+
+// The system does not move the program's code, stack and heap.
+int fix_addresses();
+
 // Starts a command in a session of its own, without input. Returns 0 or an errno.
-// With fixed addresses the system does not move the program's code, stack and heap.
 int spawn(const Command& command, Environment& environment, const SpawnFiles& files,
-          bool fixed_addresses, pid_t& pid);
+          const ChildStep& step, pid_t& pid);
 
 // In this process, for those that it will start.
 void limit_core_dumps(bool allowed);

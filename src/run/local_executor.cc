@@ -11,6 +11,7 @@
 #include "output/output_parsers.h"
 #include "output/read_outcome.h"
 #include "protocol/crash_protocol.h"
+#include "protocol/world_protocol.h"
 #include "run/launch.h"
 #include "run/process_tree.h"
 #include "symbols/loadable.h"
@@ -215,6 +216,7 @@ Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
   launch.project_code = options_.project_code;
   if (!ordered.agent) launch.crash_library = crash_library_for(launch.command);
   launch.conditions = experiment.conditions;
+  if (needs_library(launch.conditions)) launch.world_library = world_library_for(launch.command);
   launch.fixed_addresses = experiment.plan.schedule.has_value();
   if (experiment.plan.schedule) launch.conditions.one_core = true;  // a switch costs a tenth there
   if (ordered.agent) {
@@ -233,14 +235,28 @@ Launch LocalExecutor::launch_for(const Slot& slot, const Ordered& ordered) {
 }
 
 std::string LocalExecutor::crash_library_for(const Command& command) {
-  if (!crash_library_ || command.argv.empty()) return "";
+  return crash_library_ && can_preload(command) ? crash_library_->path() : "";
+}
+
+// Empty where it cannot be loaded: then the conditions cannot be made.
+std::string LocalExecutor::world_library_for(const Command& command) {
+  if (!can_preload(command)) return "";
+  const auto found =
+      world_library_ ? Result<std::string>("") : find_library(protocol::world_file_name);
+  if (!world_library_ && found)
+    if (auto library = PreloadedLibrary::open(*found)) world_library_.emplace(std::move(*library));
+  return world_library_ ? world_library_->path() : "";
+}
+
+bool LocalExecutor::can_preload(const Command& command) {
+  if (command.argv.empty()) return false;
   const auto [known, is_new] = tells_crashes_.try_emplace({command.argv[0], command.cwd}, false);
   if (is_new) {
     const auto program = program_of(command);
     known->second = program && has_glibc_loader(*program) && check_loadable(*program) &&
                     !has_sanitizer(*program);
   }
-  return known->second ? crash_library_->path() : "";
+  return known->second;
 }
 
 void LocalExecutor::refuse(Ticket ticket, const Experiment& experiment, std::string why, int code) {

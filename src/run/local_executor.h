@@ -71,6 +71,8 @@ class LocalExecutor : public Executor, public Launcher {
   Launch launch_for(const Slot& slot, const Ordered& ordered);
   void find_crash_library();
   std::string crash_library_for(const Command& command);
+  bool can_preload(const Command& command);
+  std::string world_library_for(const Command& command);
   void refuse(Ticket ticket, const Experiment& experiment, std::string why, int code);
   std::optional<Wakeup> ready_interrupt();
   void send_next(Slot& slot, size_t position);
@@ -86,7 +88,7 @@ class LocalExecutor : public Executor, public Launcher {
   bool stop_told_ = false;
   std::optional<Error> broken_;
   AgentSession agents_;
-  std::optional<PreloadedLibrary> crash_library_;
+  std::optional<PreloadedLibrary> crash_library_, world_library_;
   // By program as commands name it, with its folder: whether a library can be loaded into it.
   std::map<std::pair<std::string, std::string>, bool> tells_crashes_;
   std::deque<Finished> refused_;  // could not even be started, and were not reported yet

@@ -16,6 +16,7 @@
 #include <optional>
 #include <utility>
 
+#include "run/other_world.h"
 #include "run/process_tree.h"
 #include "run/quiescence.h"
 #include "run/scarcity.h"
@@ -149,6 +150,7 @@ class Watch {
     result.thread_stacks = std::move(stacks_);
     result.deadlock = std::move(deadlock_);
     if (!launch_.keep_leftovers) result.leftovers = end_leftovers();
+    if (launch_.conditions.twins > 0) result.leftovers = 0;  // they are ours
     drain();
     return result;
   }
@@ -302,10 +304,10 @@ class Watch {
 };
 
 Started start(const Launch& launch, int output, int errors, Control& control, ForkServers& servers,
-              const CrashWatch& crashes, const Scarcity& scarcity) {
+              const CrashWatch& crashes, Scarcity& scarcity, const OtherWorld& world) {
   limit_core_dumps(launch.core_dumps);
   Started started;
-  if (!launch.fork_server.empty()) {
+  if (!launch.fork_server.empty() && world.are_usual()) {
     ForkedStart forked = servers.start(launch, output, errors, control, scarcity.pids());
     if (forked.child) return {*forked.child, forked.at, 0, false, ""};
     started.stopped = forked.stopped;
@@ -314,9 +316,16 @@ Started start(const Launch& launch, int output, int errors, Control& control, Fo
   }
   Environment environment(launch.command.env);
   crashes.load(environment, launch.crash_library);
+  world.change(environment);
+  for (int i = 0; i < launch.conditions.twins && started.error == 0; ++i)
+    started.error = scarcity.keep(world.start_twin(environment));
+  if (started.error != 0) return started;
+  const auto step = [&] {
+    if (launch.fixed_addresses) fix_addresses();
+    return world.enter();
+  };
   started.at = Clock::now();
-  started.error =
-      spawn(launch.command, environment, {output, errors}, launch.fixed_addresses, started.pid);
+  started.error = spawn(world.command(), environment, {output, errors}, step, started.pid);
   return started;
 }
 
@@ -337,10 +346,14 @@ ProcessResult start_and_watch(const Launch& launch, Control& control, ForkServer
 
   Scarcity scarcity(launch.conditions, launch.slot);
   if (const int code = scarcity.begin(); code != 0) return without_conditions(code);
+  OtherWorld world(launch);
+  if (const int code = world.make(); code != 0) return without_conditions(code);
   const Started started =
       start(launch, output->write_end.get(), (errors ? errors : output)->write_end.get(), control,
-            servers, crashes, scarcity);
+            servers, crashes, scarcity, world);
   if (started.stopped) return stopped_before_start();
+  if (started.error != 0 && !world.are_usual() && started.error != ENOENT)
+    return without_conditions(started.error);
   if (started.error != 0) return not_started(why_not_started(launch, started.error), started.error);
   const int unmet = scarcity.apply_to(started.pid);
   if (unmet != 0) ::kill(-started.pid, SIGKILL);

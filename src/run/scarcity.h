@@ -36,10 +36,12 @@ class Scarcity {
 
   std::set<pid_t> pids() const { return helpers_; }  // children of this process
 
+  // Ends this child too when the run ends; -1: errno says why there is none.
+  int keep(pid_t helper);
+
  private:
   int stay_on_one_core();
   void use_all_cores();
-  int keep(pid_t helper);
 
   const Conditions conditions_;
   const size_t slot_;

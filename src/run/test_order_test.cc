@@ -169,6 +169,59 @@ TEST_F(TestOrders, Boost_Test_keeps_its_own_order_only) {
   EXPECT_THAT(why_not({"data/_3", "numbers/doubles"}), HasSubstr("order of its listing"));
 }
 
+// A run in an arrangement, and in which order the tests were seen.
+TEST_F(TestOrders, A_seed_gives_an_order_that_a_selection_keeps) {
+  for (const auto& [fixture, framework, order_is_known] :
+       {std::tuple{"order_gtest", Framework::gtest, true},
+        std::tuple{"order_catch2", Framework::catch2, false},
+        std::tuple{"order_doctest", Framework::doctest, false}}) {
+    listed_.clear();
+    list(fixture, framework);
+    ASSERT_THAT(listed_, SizeIs(200)) << fixture;
+    const auto run_of = [&](const Tests& tests) {
+      const auto order = arranged_in_one_process(tests, listed_, {Arrangement::Kind::shuffled, 5});
+      EXPECT_TRUE(order) << to_string(order.error());
+      EXPECT_NE(order->is_open, order_is_known) << fixture;
+      const auto result = executor_->run(Experiment{*order, {}, 1min});
+      std::vector<std::string> names;
+      for (const size_t number : result->sequence)
+        names.push_back(order->all[number]->id.name);
+      return names;
+    };
+    const std::vector<std::string> all = run_of(listed_);
+    EXPECT_THAT(all, SizeIs(200)) << fixture;
+    EXPECT_NE(all.front(), listed_.front()->id.name);
+    Tests some(listed_.begin() + 20, listed_.begin() + 26);
+    std::vector<std::string> wanted;
+    for (const std::string& name : all)
+      for (const auto& test : some)
+        if (test->id.name == name) wanted.push_back(name);
+    EXPECT_EQ(run_of(some), wanted) << fixture;
+  }
+}
+
+TEST_F(TestOrders, Processes_run_one_after_the_other_with_an_end_for_each) {
+  const auto command = [](const char* name, const char* script) {
+    auto test = std::make_shared<unflake::Test>();
+    test->id = {"commands", name};
+    test->command.argv = {"/bin/sh", "-c", script};
+    test->command.env = {{"WORD", name}};
+    return test;
+  };
+  const Tests tests{command("says", "printf \"$WORD\"; exit 0"), command("fails", "echo no; exit 3"),
+                    command("dies", "kill -SEGV $$"), command("ends", "exit 0")};
+  const auto order = in_sequence(tests);
+  ASSERT_TRUE(order);
+  const auto result = executor_->run(Experiment{*order, {}, 1min});
+  ASSERT_TRUE(result);
+  ASSERT_THAT(result->outcomes, SizeIs(4));
+  EXPECT_EQ(result->outcomes[0].kind, Kind::pass);
+  EXPECT_EQ(result->outcomes[1].kind, Kind::fail);
+  EXPECT_EQ(result->outcomes[2].kind, Kind::crash);
+  EXPECT_EQ(result->outcomes[3].kind, Kind::pass);
+  EXPECT_THAT(result->sequence, ElementsAre(0, 1, 2, 3));
+}
+
 TEST_F(TestOrders, Commands_and_tests_of_two_programs_do_not_share_a_process) {
   list("gtest_cases", Framework::gtest);
   list("catch2_cases", Framework::catch2);

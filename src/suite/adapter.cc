@@ -7,6 +7,7 @@
 #include <libelf.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -42,6 +43,12 @@ Result<Command> Adapter::in_order(const std::vector<const Test*>& order,
   return cannot_share(*order.front(), "each of its tests is a command of its own");
 }
 
+Result<Adapter::Arranged> Adapter::arrange(const std::vector<const Test*>& tests,
+                                           const std::vector<const Test*>&,
+                                           const Arrangement&) const {
+  return cannot_share(*tests.front(), "each of its tests is a command of its own");
+}
+
 namespace {
 
 std::vector<const Test*> pointers(const Tests& tests) {
@@ -62,18 +69,88 @@ Result<void> check_company(const Test& test, const Test& first) {
 
 }  // namespace
 
-Result<TestOrder> in_one_process(const Tests& order, const Tests& listed) {
+namespace {
+
+Result<void> check_companions(const Tests& order) {
   if (order.empty()) return internal_error("there is no test to run");
-  if (order.size() == 1) return TestOrder(order.front());
   std::set<TestId> seen;
   for (const auto& test : order) {
     if (auto fits = check_company(*test, *order.front()); !fits) return fits.error();
     if (!seen.insert(test->id).second)
       return cannot_share(*test, "no framework runs a test twice in one process");
   }
+  return {};
+}
+
+// The kernel takes no longer word.
+Result<void> check_length(const Command& command, const Test& test) {
+  constexpr size_t longest_word = 120 << 10;
+  for (const std::string& word : command.argv)
+    if (word.size() > longest_word)
+      return cannot_share(test, "the names of all of them are too long for a command line");
+  return {};
+}
+
+Tests in_order_of(const std::vector<const Test*>& order, const Tests& tests) {
+  Tests sorted;
+  for (const Test* test : order)
+    sorted.push_back(*std::ranges::find(tests, test, &std::shared_ptr<const Test>::get));
+  return sorted;
+}
+
+}  // namespace
+
+Result<TestOrder> in_one_process(const Tests& order, const Tests& listed) {
+  if (order.size() == 1) return TestOrder(order.front());
+  if (auto fits = check_companions(order); !fits) return fits.error();
   auto command = adapter_for(order.front()->framework).in_order(pointers(order), pointers(listed));
   if (!command) return command.error();
+  if (auto fits = check_length(*command, *order.front()); !fits) return fits.error();
   return TestOrder(order, std::move(*command));
+}
+
+Result<TestOrder> arranged_in_one_process(const Tests& tests, const Tests& listed,
+                                          const Arrangement& how) {
+  if (tests.size() == 1) return TestOrder(tests.front());
+  if (auto fits = check_companions(tests); !fits) return fits.error();
+  auto arranged =
+      adapter_for(tests.front()->framework).arrange(pointers(tests), pointers(listed), how);
+  if (!arranged) return arranged.error();
+  if (auto fits = check_length(arranged->command, *tests.front()); !fits) return fits.error();
+  TestOrder order(in_order_of(arranged->tests, tests), std::move(arranged->command));
+  order.is_open = arranged->is_open;
+  return order;
+}
+
+namespace {
+
+// A shell's words for one test: marks before and after, and what its own process needs.
+std::string sequence_part(const Test& test, size_t number) {
+  std::string words = "exec env";
+  for (const EnvChange& change : test.command.env)
+    words += change.value ? " " + shell_quote(change.name + "=" + *change.value)
+                          : " -u " + shell_quote(change.name);
+  for (const std::string& word : test.command.argv) words += " " + shell_quote(word);
+  if (!test.command.cwd.empty()) words = "cd " + shell_quote(test.command.cwd) + " && " + words;
+  return fmt::format("printf '{0}begin {1}::\\n'\n( {2} )\nprintf '{0}end {1} %d::\\n' $?\n",
+                     sequence_mark, number, words);
+}
+
+}  // namespace
+
+Result<TestOrder> in_sequence(const Tests& order) {
+  if (order.empty()) return internal_error("there is no test to run");
+  if (order.size() == 1) return TestOrder(order.front());
+  std::string script;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (!order[i]->obstacle.empty()) return cannot_share(*order[i], order[i]->obstacle);
+    if (order[i]->command.argv.empty()) return cannot_share(*order[i], "it has no command");
+    script += sequence_part(*order[i], i);
+  }
+  TestOrder sequence(order, Command{{"/bin/sh", "-c", std::move(script)}, {}, ""});
+  sequence.has_processes = true;
+  if (auto fits = check_length(*sequence.command, *order.front()); !fits) return fits.error();
+  return sequence;
 }
 
 namespace {

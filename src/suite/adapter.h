@@ -45,6 +45,16 @@ class Adapter {
   // does not keep the order.
   virtual Result<Command> in_order(const std::vector<const Test*>& order,
                                    const std::vector<const Test*>& listed) const;
+  // The same in an order that the framework makes of the arrangement. Sorts the tests into that
+  // order where it can be known before the run; else they stay in that of the listing.
+  struct Arranged {
+    Command command;
+    std::vector<const Test*> tests;
+    bool is_open = false;
+  };
+  virtual Result<Arranged> arrange(const std::vector<const Test*>& tests,
+                                   const std::vector<const Test*>& listed,
+                                   const Arrangement& how) const;
 };
 
 const Adapter& adapter_for(Framework framework);
@@ -52,6 +62,16 @@ const Adapter& adapter_for(Framework framework);
 // The same for tests as sessions and searches have them. A single test needs nothing.
 using Tests = std::vector<std::shared_ptr<const Test>>;
 Result<TestOrder> in_one_process(const Tests& order, const Tests& listed);
+
+// Some of the listed tests in an arrangement, in one process.
+Result<TestOrder> arranged_in_one_process(const Tests& tests, const Tests& listed,
+                                          const Arrangement& how);
+
+// Each in its own process, one after the other: entries of CTest, and any other tests whose state
+// is in files. The run shows for each how it ended.
+Result<TestOrder> in_sequence(const Tests& order);
+// How the lines begin that say so, behind what a test may have left of a line.
+inline constexpr std::string_view sequence_mark = "\\n::unflake ";
 
 // Reads the file only; a program that is not a test suite is never started to find out.
 Result<Framework> recognise(const std::string& path);

@@ -106,14 +106,15 @@ const ListedCase* also_selected(const std::vector<ListedCase>& cases, size_t wan
 // The log names every case, even those that do not run; the output must have room for the test's.
 constexpr size_t most_logged_cases = 200;
 
+bool is_about_the_log(const std::string& word) {
+  return word.starts_with("--log") || word.starts_with("-l");
+}
+
 // Only the detailed report shows that Boost.Test has skipped a case, and only the log that one
 // has begun and ended: projects send the report elsewhere.
 std::vector<std::string> selection(const Target& target, const std::string& filter, size_t cases) {
   std::vector<std::string> words{"--run_test=" + filter, "--color_output=no",
                                  "--report_level=detailed"};
-  const auto is_about_the_log = [](const std::string& word) {
-    return word.starts_with("--log") || word.starts_with("-l");
-  };
   if (cases <= most_logged_cases && std::ranges::none_of(target.argv, is_about_the_log))
     words.emplace_back(boost_progress_log);
   return words;
@@ -136,6 +137,25 @@ std::vector<Test> to_tests(const Target& target, const std::vector<ListedCase>& 
 
 constexpr std::string_view run_option = "--run_test=";
 
+// The log tells in which order they begin and end; a program of many cases has none otherwise.
+Result<std::vector<std::string>> boost_words(const std::vector<const Test*>& tests) {
+  std::vector<std::string> filters;
+  for (const Test* test : tests) {
+    const auto words = selection_from(*test, run_option);
+    if (words.empty()) return cannot_share(*test, "its command does not select it");
+    filters.push_back(words.front().substr(run_option.size()));
+  }
+  std::vector<std::string> words = selection_from(*tests.front(), run_option);
+  if (words.back() != boost_progress_log) {
+    if (std::ranges::any_of(tests.front()->command.argv, is_about_the_log))
+      return cannot_share(*tests.front(),
+                          "its log is needed, and the program's arguments send it elsewhere");
+    words.emplace_back(boost_progress_log);
+  }
+  words.front() = std::string(run_option) + join(filters, ":");
+  return words;
+}
+
 class BoostTestAdapter : public Adapter {
  public:
   // In the order of the listing; the log tells them apart in the output.
@@ -145,17 +165,22 @@ class BoostTestAdapter : public Adapter {
     if (!positions) return positions.error();
     if (!std::ranges::is_sorted(*positions))
       return cannot_share(*order.front(), "Boost.Test runs tests in the order of its listing");
-    std::vector<std::string> filters;
-    for (const Test* test : order) {
-      const auto words = selection_from(*test, run_option);
-      if (words.empty() || words.back() != boost_progress_log)
-        return cannot_share(*test,
-                            "its log is needed, and the program's arguments send it elsewhere");
-      filters.push_back(words.front().substr(run_option.size()));
-    }
-    std::vector<std::string> words = selection_from(*order.front(), run_option);
-    words.front() = std::string(run_option) + join(filters, ":");
-    return with_selection(*order.front(), run_option, std::move(words));
+    auto words = boost_words(order);
+    if (!words) return words.error();
+    return with_selection(*order.front(), run_option, std::move(*words));
+  }
+
+  Result<Arranged> arrange(const std::vector<const Test*>& tests,
+                           const std::vector<const Test*>& listed,
+                           const Arrangement& how) const override {
+    auto words = boost_words(tests);
+    if (!words) return words.error();
+    const bool is_shuffled = how.kind == Arrangement::Kind::shuffled;
+    if (!is_shuffled && how.kind != Arrangement::Kind::listed)
+      return cannot_share(*tests.front(), "Boost.Test keeps its order, or shuffles");
+    if (is_shuffled) words->insert(words->begin() + 1, "--random=" + std::to_string(how.seed));
+    return Arranged{with_selection(*tests.front(), run_option, std::move(*words)),
+                    in_listing_order(tests, listed), is_shuffled};
   }
 
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,

@@ -237,6 +237,23 @@ Result<std::vector<ListedCase>> list_version_2(const Target& target, const ListO
   return all;
 }
 
+// Runs just these, and tells the duration of each.
+Result<Command> together(const std::vector<const Test*>& tests,
+                         const std::vector<const Test*>& listed) {
+  std::vector<std::string> specs;
+  for (const Test* test : tests) {
+    if (test->id.name.find('\n') != std::string::npos)
+      return cannot_share(*test, "a name of several lines cannot be found in Catch2's output");
+    specs.push_back(test->command.argv.back());
+  }
+  const bool are_all =
+      tests.size() == listed.size() && std::ranges::none_of(tests, &Test::disabled);
+  Command command = tests.front()->command;
+  command.argv.back() = are_all ? "~[.]" : join(specs, ",");
+  command.argv.insert(command.argv.end(), {"--durations", "yes"});
+  return command;
+}
+
 class Catch2Adapter : public Adapter {
  public:
   // In the order of declaration, or by name; the duration of each test, when it has ended, is what
@@ -245,22 +262,35 @@ class Catch2Adapter : public Adapter {
                            const std::vector<const Test*>& listed) const override {
     const auto positions = positions_in(listed, order);
     if (!positions) return positions.error();
-    std::vector<std::string> specs;
-    for (const Test* test : order) {
-      if (test->id.name.find('\n') != std::string::npos)
-        return cannot_share(*test, "a name of several lines cannot be found in Catch2's output");
-      specs.push_back(test->command.argv.back());
-    }
+    auto command = together(order, listed);
+    if (!command) return command.error();
     const bool by_name =
         std::ranges::is_sorted(order, {}, [](const Test* t) { return t->id.name; });
     if (!std::ranges::is_sorted(*positions) && !by_name)
       return cannot_share(*order.front(),
                           "Catch2 runs tests in the order of their declaration or of their names");
     const char* how = std::ranges::is_sorted(*positions) ? "decl" : "lex";
-    Command command = order.front()->command;
-    command.argv.back() = join(specs, ",");
-    command.argv.insert(command.argv.end(), {"--order", how, "--durations", "yes"});
+    command->argv.insert(command->argv.end(), {"--order", how});
     return command;
+  }
+
+  // Catch2 sorts by hashes of seed and name, so that others do not change the order of a selection.
+  Result<Arranged> arrange(const std::vector<const Test*>& tests,
+                           const std::vector<const Test*>& listed,
+                           const Arrangement& how) const override {
+    auto command = together(tests, listed);
+    if (!command) return command.error();
+    const auto add = [&](std::initializer_list<std::string> words) {
+      command->argv.insert(command->argv.end(), words);
+    };
+    if (how.kind == Arrangement::Kind::reversed)
+      return cannot_share(*tests.front(), "Catch2 has no reversed order");
+    if (how.kind == Arrangement::Kind::listed) add({"--order", "decl"});
+    if (how.kind == Arrangement::Kind::by_name) add({"--order", "lex"});
+    if (how.kind == Arrangement::Kind::shuffled)
+      add({"--order", "rand", "--rng-seed", std::to_string(how.seed)});
+    const bool is_open = how.kind != Arrangement::Kind::listed;
+    return Arranged{std::move(*command), in_listing_order(tests, listed), is_open};
   }
 
   // Version 2 knows the options too, and lists for people whatever the reporter: the answer tells

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 #include <pugixml.hpp>
+#include <set>
 #include <tuple>
 
 #include "suite/adapter.h"
@@ -178,9 +179,19 @@ struct JointFilters {
     return (with_skipped || !test.disabled) && is_any(names, name) &&
            (suites.empty() || is_any(suites, test.suite));
   }
+
+  std::vector<std::string> words(const std::vector<std::string>& order) const {
+    std::vector<std::string> all{std::string(first_word), "--duration=true",
+                                 std::string(case_option) + join(names, ",")};
+    all.insert(all.end(), order.begin(), order.end());
+    if (!suites.empty()) all.push_back(std::string(suite_option) + join(suites, ","));
+    if (with_skipped) all.emplace_back("--no-skip");
+    return all;
+  }
 };
 
-Result<JointFilters> joint_filters(const std::vector<const Test*>& order) {
+Result<JointFilters> joint_filters(const std::vector<const Test*>& order,
+                                   const std::vector<const Test*>& listed) {
   JointFilters joint;
   for (const Test* test : order) {
     const auto words = selection_from(*test, first_word);
@@ -192,6 +203,11 @@ Result<JointFilters> joint_filters(const std::vector<const Test*>& order) {
     joint.with_skipped = joint.with_skipped || test->disabled;
   }
   if (joint.suites.size() < joint.names.size()) joint.suites.clear();
+  std::set<TestId> wanted;
+  for (const Test* test : order) wanted.insert(test->id);
+  for (const Test* test : listed)
+    if (joint.pass(*test) != wanted.contains(test->id))
+      return cannot_share(*test, "doctest's filters cannot select just the tests asked for");
   return joint;
 }
 
@@ -203,22 +219,31 @@ class DoctestAdapter : public Adapter {
                            const std::vector<const Test*>& listed) const override {
     const auto positions = positions_in(listed, order);
     if (!positions) return positions.error();
-    const auto joint = joint_filters(order);
+    const auto joint = joint_filters(order, listed);
     if (!joint) return joint.error();
-    for (const Test* test : listed)
-      if (joint->pass(*test) != (std::ranges::find(order, test->id, &Test::id) != order.end()))
-        return cannot_share(*test, "doctest's filters cannot select just the tests asked for");
     const bool by_name = std::ranges::is_sorted(joint->names);
     if (!std::ranges::is_sorted(*positions) && !by_name)
       return cannot_share(*order.front(),
                           "doctest runs tests in the order of their files or of their names");
     const char* how = std::ranges::is_sorted(*positions) ? "--order-by=file" : "--order-by=name";
-    std::vector<std::string> words{std::string(first_word), how, "--duration=true",
-                                   std::string(case_option) + join(joint->names, ",")};
-    if (!joint->suites.empty())
-      words.push_back(std::string(suite_option) + join(joint->suites, ","));
-    if (joint->with_skipped) words.emplace_back("--no-skip");
-    return with_selection(*order.front(), first_word, std::move(words));
+    return with_selection(*order.front(), first_word, joint->words({how}));
+  }
+
+  // doctest shuffles before it selects, so that others do not change the order of a selection.
+  Result<Arranged> arrange(const std::vector<const Test*>& tests,
+                           const std::vector<const Test*>& listed,
+                           const Arrangement& how) const override {
+    const auto joint = joint_filters(tests, listed);
+    if (!joint) return joint.error();
+    std::vector<std::string> words;
+    if (how.kind == Arrangement::Kind::reversed)
+      return cannot_share(*tests.front(), "doctest has no reversed order");
+    if (how.kind == Arrangement::Kind::listed) words = {"--order-by=file"};
+    if (how.kind == Arrangement::Kind::by_name) words = {"--order-by=name"};
+    if (how.kind == Arrangement::Kind::shuffled)
+      words = {"--order-by=rand", "--rand-seed=" + std::to_string(how.seed)};
+    return Arranged{with_selection(*tests.front(), first_word, joint->words(words)),
+                    in_listing_order(tests, listed), how.kind != Arrangement::Kind::listed};
   }
 
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,

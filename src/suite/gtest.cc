@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "suite/adapter.h"
 #include "suite/frameworks.h"
@@ -180,33 +182,74 @@ std::optional<uint32_t> seed_for(const std::vector<size_t>& wanted,
   return std::nullopt;
 }
 
+// The words that select just these.
+Result<std::vector<std::string>> gtest_words(const std::vector<const Test*>& tests,
+                                             const std::vector<const Test*>& listed) {
+  const bool with_disabled = std::ranges::any_of(tests, &Test::disabled);
+  const auto enabled = std::ranges::count(listed, false, &Test::disabled);
+  const bool are_all = !with_disabled && static_cast<size_t>(enabled) == tests.size();
+  const std::string filter = are_all ? "*" : joined_filter(tests);
+  std::set<std::string_view> wanted;
+  for (const Test* test : tests) wanted.insert(test->id.name);
+  const bool is_plain_list = filter.find_first_of("*?-") == filter.npos;
+  for (const Test* test : listed) {
+    const bool would_run = (is_plain_list ? wanted.contains(test->id.name)
+                                          : gtest_filter_selects(filter, test->id.name)) &&
+                           (with_disabled || !test->disabled);
+    if (wanted.contains(test->id.name) != would_run)
+      return cannot_share(*test, "GoogleTest's filters cannot select just the tests asked for");
+  }
+  std::vector<std::string> words{std::string(filter_option) + filter, "--gtest_color=no"};
+  if (with_disabled) words.emplace_back(disabled_option);
+  return words;
+}
+
+void add_shuffle(std::vector<std::string>& words, uint32_t seed) {
+  words.emplace_back("--gtest_shuffle");
+  words.push_back("--gtest_random_seed=" + std::to_string(seed));
+}
+
 class GtestAdapter : public Adapter {
  public:
   Result<Command> in_order(const std::vector<const Test*>& order,
                            const std::vector<const Test*>& listed) const override {
     const auto positions = positions_in(listed, order);
     if (!positions) return positions.error();
-    const std::string filter = joined_filter(order);
-    const bool with_disabled = std::ranges::any_of(order, &Test::disabled);
-    for (const Test* test : listed) {
-      const bool is_wanted = std::ranges::find(order, test->id, &Test::id) != order.end();
-      const bool would_run =
-          gtest_filter_selects(filter, test->id.name) && (with_disabled || !test->disabled);
-      if (is_wanted != would_run)
-        return cannot_share(*test, "GoogleTest's filters cannot select just the tests asked for");
-    }
-    std::vector<std::string> words{std::string(filter_option) + filter, "--gtest_color=no"};
-    if (with_disabled) words.emplace_back(disabled_option);
+    auto words = gtest_words(order, listed);
+    if (!words) return words.error();
     if (std::ranges::is_sorted(*positions))
-      return with_selection(*order.front(), filter_option, std::move(words));
+      return with_selection(*order.front(), filter_option, std::move(*words));
     const auto seed = seed_for(*positions, listed);
     if (!seed)
       return cannot_share(*order.front(),
                           "GoogleTest runs all tests of a suite one after another, and no seed "
                           "that was tried gives this order");
-    words.emplace_back("--gtest_shuffle");
-    words.push_back("--gtest_random_seed=" + std::to_string(*seed));
-    return with_selection(*order.front(), filter_option, std::move(words));
+    add_shuffle(*words, *seed);
+    return with_selection(*order.front(), filter_option, std::move(*words));
+  }
+
+  // Which order a seed gives is known before the run, also of some of the tests: GoogleTest
+  // shuffles before it selects.
+  Result<Arranged> arrange(const std::vector<const Test*>& tests,
+                           const std::vector<const Test*>& listed,
+                           const Arrangement& how) const override {
+    auto words = gtest_words(tests, listed);
+    if (!words) return words.error();
+    if (how.kind != Arrangement::Kind::listed && how.kind != Arrangement::Kind::shuffled)
+      return cannot_share(*tests.front(), "GoogleTest keeps its order, or shuffles");
+    std::vector<size_t> order(listed.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    if (how.kind == Arrangement::Kind::shuffled) {
+      add_shuffle(*words, how.seed);
+      order = GtestSuites(listed).shuffled(how.seed);
+    }
+    Arranged arranged{with_selection(*tests.front(), filter_option, std::move(*words)), {}, false};
+    std::map<TestId, const Test*> wanted;
+    for (const Test* test : tests) wanted.emplace(test->id, test);
+    for (const size_t position : order)
+      if (const auto found = wanted.find(listed[position]->id); found != wanted.end())
+        arranged.tests.push_back(found->second);
+    return arranged;
   }
 
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,

@@ -203,6 +203,17 @@ Result<std::vector<size_t>> positions_in(const std::vector<const Test*>& listed,
   return positions;
 }
 
+std::vector<const Test*> in_listing_order(const std::vector<const Test*>& tests,
+                                          const std::vector<const Test*>& listed) {
+  std::map<TestId, const Test*> wanted;
+  for (const Test* test : tests) wanted.emplace(test->id, test);
+  std::vector<const Test*> sorted;
+  for (const Test* test : listed)
+    if (const auto found = wanted.find(test->id); found != wanted.end())
+      sorted.push_back(found->second);
+  return sorted;
+}
+
 namespace {
 
 // The adapter's words are the last ones: the target's own may look alike.

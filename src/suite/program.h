@@ -54,6 +54,10 @@ Error cannot_share(const Test& test, std::string_view why);
 Result<std::vector<size_t>> positions_in(const std::vector<const Test*>& listed,
                                          const std::vector<const Test*>& order);
 
+// The tests as they stand in the list; those that it does not have are left out.
+std::vector<const Test*> in_listing_order(const std::vector<const Test*>& tests,
+                                          const std::vector<const Test*>& listed);
+
 // The words of a test's command from the first that begins so, as its adapter has added them behind
 // the target's own; and the command with others in their place.
 std::vector<std::string> selection_from(const Test& test, std::string_view first);

@@ -25,12 +25,13 @@ Count BaseRate::count(const std::function<bool(const Outcome&)>& is_hit) const {
   return count;
 }
 
-Confirmation::Confirmation(int candidates, int hits_before)
-    : allowed_(significance / std::max({1, candidates, (hits_before + 1) * (hits_before + 2)})) {}
+Confirmation::Confirmation(int candidates, int hits_before, double least_share)
+    : allowed_(significance / std::max({1, candidates, (hits_before + 1) * (hits_before + 2)})),
+      least_share_(least_share) {}
 
 // It cannot come in three of five any more.
 bool Confirmation::is_lost(int runs) const {
-  return with_plan_.misses() * 5 > runs * 2;
+  return with_plan_.misses() > runs * (1 - least_share_) + 1e-9;
 }
 
 void Confirmation::make_runs(const Runs& make, int runs) {
@@ -45,7 +46,7 @@ void Confirmation::make_runs(const Runs& make, int runs) {
 }
 
 std::optional<Confirmation::Answer> Confirmation::look(int number, int runs) const {
-  if (with_plan_.hits * 5 < with_plan_.runs * 3) return Answer::does_not;
+  if (with_plan_.hits < with_plan_.runs * least_share_ - 1e-9) return Answer::does_not;
   const int both = std::min(with_plan_.runs, without_plan_.runs);
   const double p = fisher_more_often(with_plan_, without_plan_);
   if (both >= group_of_runs && p <= allowed_ / (number * (number + 1))) return Answer::holds;

@@ -32,15 +32,15 @@ class BaseRate {
   std::vector<Outcome> outcomes_;
 };
 
-// Whether something comes in at least 3 of 5 fresh runs, and more often than without the plan.
-// Looks at the counts after 5, 10, 20 and 40 runs share the error that is allowed: looking more
-// often does not make a lucky streak more likely to pass.
+// Whether something comes in at least 3 of 5 fresh runs, or another share, and more often than
+// without the plan. Looks at the counts after 5, 10, 20 and 40 runs share the error that is
+// allowed: looking more often does not make a lucky streak more likely to pass.
 class Confirmation {
  public:
   enum class Answer { holds, does_not, no_time, ended };
   // The n-th candidate of a search shares the error with all others; so do the hits that were
   // looked at before: 1/2 + 1/6 + 1/12 ... is no more than 1.
-  Confirmation(int candidates, int hits_before);
+  Confirmation(int candidates, int hits_before, double least_share = 0.6);
 
   struct Runs {
     // A fresh run with the plan, and whether it came again. Nothing: there is no time for one.
@@ -63,6 +63,7 @@ class Confirmation {
   void make_runs(const Runs& make, int runs);
 
   const double allowed_;
+  const double least_share_;
   Count with_plan_, without_plan_;
 };
 

@@ -131,7 +131,8 @@ TrialRunner::TrialRunner(Executor& executor, std::shared_ptr<const Test> test, E
       budget_(executor, budget) {}
 
 Ticket TrialRunner::start(const Trial& trial, const TrialLimit& limit) {
-  Experiment experiment{test_, trial.plan, limit.timeout, limit.keep_leftovers};
+  Experiment experiment{trial.tests.value_or(TestOrder(test_)), trial.plan, limit.timeout,
+                        limit.keep_leftovers};
   experiment.conditions = trial.conditions;
   // Thousands of runs of milliseconds, or one of each of thousands of tests.
   experiment.fork_server = trial.plan.schedule.has_value() || is_function_trace(trial.plan);

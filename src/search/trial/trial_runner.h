@@ -19,6 +19,7 @@ struct Trial {
   Plan plan;
   Conditions conditions;
   std::string why;
+  std::optional<TestOrder> tests = std::nullopt;  // that run before the one that it is about
 };
 
 struct Observation {
