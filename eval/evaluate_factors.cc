@@ -46,10 +46,11 @@ class FactorEvaluation {
   Result<void> measure(const std::string& program, const std::string& truth) {
     const TempFolder place;
     fs::create_directory(place.file(".unflake"));  // a project of its own
-    const auto result = run_tool(
-        {fs::absolute(command_.build + "/bin/unflake").string(), "factors", "--json", "--no-repro",
-         "--no-history", "--", fs::absolute(command_.build + "/zoo/factors/factors").string(), program},
-        place.path(), longest_search);
+    const auto result =
+        run_tool({fs::absolute(command_.build + "/bin/unflake").string(), "factors", "--json",
+                  "--no-repro", "--no-history", "--",
+                  fs::absolute(command_.build + "/zoo/factors/factors").string(), program},
+                 place.path(), longest_search);
     if (!result) return result.error();
     if (result->status > 1)
       return internal_error(fmt::format("exit status {}: {}", result->status, result->errors),

@@ -103,16 +103,16 @@ std::string orders_text(const OrderReport& report, const Style& style) {
 
 std::string orders_json(const OrderReport& report) {
   DependenceJson json = {{"format", 1},
-                     {"tests", report.tests},
-                     {"orders", report.orders},
-                     {"pairs_seen", report.pairs_seen},
-                     {"processes", report.processes},
-                     {"test_runs", report.test_runs},
-                     {"suite_runs", report.suite_runs()},
-                     {"is_complete", report.is_complete},
-                     {"relations", DependenceJson::array()},
-                     {"flakes", DependenceJson::array()},
-                     {"notes", printable_all(report.notes)}};
+                         {"tests", report.tests},
+                         {"orders", report.orders},
+                         {"pairs_seen", report.pairs_seen},
+                         {"processes", report.processes},
+                         {"test_runs", report.test_runs},
+                         {"suite_runs", report.suite_runs()},
+                         {"is_complete", report.is_complete},
+                         {"relations", DependenceJson::array()},
+                         {"flakes", DependenceJson::array()},
+                         {"notes", printable_all(report.notes)}};
   for (const OrderRelation& relation : report.relations) {
     const bool is_victim = relation.kind == Kind::victim;
     json["relations"].push_back(
@@ -169,13 +169,13 @@ std::string factors_text(const Test& test, const FactorReport& report, const Sty
 
 std::string factors_json(const Test& test, const FactorReport& report) {
   DependenceJson json = {{"format", 1},
-                     {"test", printable(to_string(test.id))},
-                     {"levels", report.levels},
-                     {"runs", report.runs},
-                     {"is_complete", report.is_complete},
-                     {"findings", DependenceJson::array()},
-                     {"not_tried", DependenceJson::array()},
-                     {"notes", printable_all(report.notes)}};
+                         {"test", printable(to_string(test.id))},
+                         {"levels", report.levels},
+                         {"runs", report.runs},
+                         {"is_complete", report.is_complete},
+                         {"findings", DependenceJson::array()},
+                         {"not_tried", DependenceJson::array()},
+                         {"notes", printable_all(report.notes)}};
   for (const FactorFinding& finding : report.findings)
     json["findings"].push_back({{"factor", finding.factor},
                                 {"sentence", factor_sentence(finding)},

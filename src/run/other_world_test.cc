@@ -111,9 +111,9 @@ TEST_F(OtherWorlds, Freed_memory_is_filled) {
 TEST_F(OtherWorlds, A_twin_runs_at_the_same_time) {
   Conditions conditions;
   conditions.twins = 1;
-  EXPECT_EQ(output("echo line >> log; until [ $(wc -l < log) -ge 2 ]; do :; done; echo both",
-                   conditions),
-            "both");
+  EXPECT_EQ(
+      output("echo line >> log; until [ $(wc -l < log) -ge 2 ]; do :; done; echo both", conditions),
+      "both");
 }
 
 TEST_F(OtherWorlds, What_is_written_is_gone_afterwards) {

@@ -184,8 +184,7 @@ TEST_F(TestOrders, A_seed_gives_an_order_that_a_selection_keeps) {
       EXPECT_NE(order->is_open, order_is_known) << fixture;
       const auto result = executor_->run(Experiment{*order, {}, 1min});
       std::vector<std::string> names;
-      for (const size_t number : result->sequence)
-        names.push_back(order->all[number]->id.name);
+      for (const size_t number : result->sequence) names.push_back(order->all[number]->id.name);
       return names;
     };
     const std::vector<std::string> all = run_of(listed_);
@@ -208,8 +207,9 @@ TEST_F(TestOrders, Processes_run_one_after_the_other_with_an_end_for_each) {
     test->command.env = {{"WORD", name}};
     return test;
   };
-  const Tests tests{command("says", "printf \"$WORD\"; exit 0"), command("fails", "echo no; exit 3"),
-                    command("dies", "kill -SEGV $$"), command("ends", "exit 0")};
+  const Tests tests{command("says", "printf \"$WORD\"; exit 0"),
+                    command("fails", "echo no; exit 3"), command("dies", "kill -SEGV $$"),
+                    command("ends", "exit 0")};
   const auto order = in_sequence(tests);
   ASSERT_TRUE(order);
   const auto result = executor_->run(Experiment{*order, {}, 1min});

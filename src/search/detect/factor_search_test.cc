@@ -126,8 +126,8 @@ TEST(FactorSearch, What_cannot_be_made_is_told_as_not_tried) {
   }));
   EventStream events;
   TrialRunner runner(executor, ScriptedHunt::a_test(), events, 24h);
-  const FactorReport report = look_for_factors(runner, ScriptedHunt::a_test(),
-                                               factor_levels(some_machine()), {});
+  const FactorReport report =
+      look_for_factors(runner, ScriptedHunt::a_test(), factor_levels(some_machine()), {});
   EXPECT_THAT(report.not_tried, Contains(Field(&FactorReport::NotTried::factor, "network")));
   EXPECT_THAT(report.findings, IsEmpty());
 }

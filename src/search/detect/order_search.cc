@@ -160,7 +160,7 @@ class OrderSearch {
   // Those that were there in most runs with a hit and in few without, one by one; then those that
   // were there in all of them together; then all of one run, made smaller and smaller.
   std::optional<TestNumbers> makers_in(const OrderSuspect& suspect,
-                                               const std::vector<TestNumbers>& hits) {
+                                       const std::vector<TestNumbers>& hits) {
     const TestNumbers ranked = ranked_makers(suspect, hits);
     for (size_t i = 0; i < ranked.size() && i < first_singles; ++i)
       if (is_made_by(suspect, {ranked[i]})) return TestNumbers{ranked[i]};
@@ -175,14 +175,13 @@ class OrderSearch {
   }
 
   // Twice: a flake of another kind may hit once.
-  std::optional<TestNumbers> comes_back(const OrderSuspect& suspect,
-                                                const TestNumbers& prefix) {
+  std::optional<TestNumbers> comes_back(const OrderSuspect& suspect, const TestNumbers& prefix) {
     const auto once = hit_behind(suspect, prefix);
     return once && !once->empty() ? hit_behind(suspect, *once) : std::nullopt;
   }
 
   TestNumbers ranked_makers(const OrderSuspect& suspect,
-                                    const std::vector<TestNumbers>& hits) const {
+                            const std::vector<TestNumbers>& hits) const {
     std::map<size_t, double> score;
     const auto misses = prefixes_of(runs_, suspect, false);
     for (const auto& prefix : hits)
@@ -213,8 +212,8 @@ class OrderSearch {
     return list;
   }
 
-  std::optional<TestNumbers> smaller_list(const OrderSuspect& suspect,
-                                                  const TestNumbers& list, size_t parts) {
+  std::optional<TestNumbers> smaller_list(const OrderSuspect& suspect, const TestNumbers& list,
+                                          size_t parts) {
     for (const bool without : {false, true}) {
       if (without && parts == 2) break;
       for (size_t part = 0; part < parts; ++part) {

@@ -6,9 +6,9 @@
 namespace unflake {
 namespace {
 
-constexpr size_t likely_ones = 6;    // tried before others
-constexpr size_t most_ready = 80;    // of those whose order is at hand
-constexpr size_t few_left = 6;       // that are tried one by one
+constexpr size_t likely_ones = 6;  // tried before others
+constexpr size_t most_ready = 80;  // of those whose order is at hand
+constexpr size_t few_left = 6;     // that are tried one by one
 constexpr uint32_t most_gathering_runs = 16;
 
 TestNumbers behind_first(const TestNumbers& tests, const TestNumbers& list) {
