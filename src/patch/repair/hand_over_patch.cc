@@ -139,7 +139,8 @@ class HandOverDraft {
     const HandOver& first = request_.hand_overs[0];
     const std::string times = first.count == 1 ? "" : fmt::format(" {} times", first.count);
     draft_.what = fmt::format("{} waits until {} was passed{}, by a hand-over of {}",
-                              short_place(first.barrier.spot), short_place(first.critical.spot),
+                              short_place(first.barrier.spot.file, first.barrier.spot.line),
+                              short_place(first.critical.spot.file, first.critical.spot.line),
                               times, header_name);
     if (request_.hand_overs.size() > 1)
       draft_.what += fmt::format(", and {} more pairs alike", request_.hand_overs.size() - 1);

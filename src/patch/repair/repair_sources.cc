@@ -39,8 +39,9 @@ bool is_read_only(const std::string& path) {
 std::string places_text(const PatchRequest& request) {
   std::vector<std::string> places;
   for (const HandOver& each : request.hand_overs)
-    places.push_back(fmt::format("{} has to wait for {}", short_place(each.barrier.spot),
-                                 short_place(each.critical.spot)));
+    places.push_back(fmt::format("{} has to wait for {}",
+                                 short_place(each.barrier.spot.file, each.barrier.spot.line),
+                                 short_place(each.critical.spot.file, each.critical.spot.line)));
   return join(places, "; ");
 }
 
@@ -48,10 +49,6 @@ std::string places_text(const PatchRequest& request) {
 
 std::string short_place(const std::string& file, int line) {
   return fmt::format("{}:{}", printable(base_name(file)), line);
-}
-
-std::string short_place(const CodeSpot& spot) {
-  return short_place(spot.file, spot.line);
 }
 
 // Headers last, so that they are read where they are included.
@@ -334,8 +331,8 @@ Result<InsertionPoint> sleep_statement(const PatchRequest& request, RepairSource
   auto found = statement_at(*place->unit, place->file, place->line, place->function);
   if (!found) return found.error();
   if (!is_sleep_call(found->statement.cursor))
-    return usage_error(
-        fmt::format("the sleep at {} is part of a larger statement", short_place(spot)));
+    return usage_error(fmt::format("the sleep at {} is part of a larger statement",
+                                   short_place(spot.file, spot.line)));
   return found;
 }
 
@@ -351,8 +348,9 @@ std::vector<SourceEdit> sleep_removal(const PatchRequest& request, RepairSources
     const auto place = sources.place(request.wait->place.spot);
     return {removal(*place->unit, *sleep)};
   }
-  cautions.push_back(fmt::format("the sleep at {} stays: others may need it",
-                                 short_place(request.wait->place.spot)));
+  cautions.push_back(
+      fmt::format("the sleep at {} stays: others may need it",
+                  short_place(request.wait->place.spot.file, request.wait->place.spot.line)));
   return {};
 }
 

@@ -74,7 +74,6 @@ Result<HandOverPlaces> places_of(const PatchRequest& request, RepairSources& sou
 bool reads_file(const SourceUnit& unit, const std::string& file);
 bool is_c_source(const SourceUnit& unit);
 std::string short_place(const std::string& file, int line);
-std::string short_place(const CodeSpot& spot);
 
 // `#include "name"` or `#include <name>` among the others; nothing when it is there.
 std::vector<SourceEdit> include_edits(const SourceUnit& unit, const std::string& file,

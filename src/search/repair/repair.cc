@@ -24,9 +24,9 @@ constexpr Duration short_enough = 200ms;
 constexpr int shorter_by = 4;
 constexpr int runs_of_delays = 3;  // that must all fail in place of others
 constexpr int runs_of_stop_gap = 5;
-constexpr int quick_runs = 3;         // of an order, before it is verified
-constexpr int noisy_quick_runs = 6;   // where half of the runs would pass anyway
-constexpr int most_visits_tried = 3;  // of one place
+constexpr int quick_runs = 3;           // of an order, before it is verified
+constexpr int noisy_quick_runs = 6;     // where half of the runs would pass anyway
+constexpr int most_visits_tried = 3;    // of one place
 constexpr size_t most_times_tried = 4;  // at which a thread is late
 
 bool has_holds(const Plan& plan) {
@@ -186,8 +186,8 @@ class RepairSearch {
   static std::vector<size_t> times_to_try(const LateThread& late) {
     std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
     times.erase(std::ranges::unique(times).begin(), times.end());
-    if (times.size() > most_times_tried) times.erase(times.begin() + most_times_tried - 1,
-                                                     times.end() - 1);
+    if (times.size() > most_times_tried)
+      times.erase(times.begin() + most_times_tried - 1, times.end() - 1);
     return times;
   }
 
@@ -280,19 +280,19 @@ class RepairSearch {
   }
 
   uint64_t class_passes_until(const ThreadStep& step, const ThreadStep& barrier) const {
-    const auto others =
-        steps_of(passing(), thread_named(passing(), barrier.thread.text), *lines_);
+    const auto others = steps_of(passing(), thread_named(passing(), barrier.thread.text), *lines_);
     const auto there = std::ranges::find_if(others, [&](const ThreadStep& other) {
       return other.site == barrier.site && other.visit == barrier.visit;
     });
     if (there == others.end()) return 0;
     const std::string name = thread_class_of(step.thread.text);
-    return static_cast<uint64_t>(std::ranges::count_if(passing().calls, [&](const TracedCall& call) {
-      return !call.is_intervention && call.enter < there->at &&
-             call.site < passing().sites.size() && call.thread < passing().threads.size() &&
-             passing().sites[call.site].name == step.site &&
-             thread_class_of(passing().threads[call.thread].name.text) == name;
-    }));
+    return static_cast<uint64_t>(
+        std::ranges::count_if(passing().calls, [&](const TracedCall& call) {
+          return !call.is_intervention && call.enter < there->at &&
+                 call.site < passing().sites.size() && call.thread < passing().threads.size() &&
+                 passing().sites[call.site].name == step.site &&
+                 thread_class_of(passing().threads[call.thread].name.text) == name;
+        }));
   }
 
   // One place holds a thread for one reason: the next reason has the place before it.

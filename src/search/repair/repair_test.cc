@@ -231,9 +231,9 @@ TEST(Repair, Of_a_thread_that_is_late_at_every_visit_finds_the_visit_that_matter
         .change([](auto& state) { ++state["items"]; })
         .unlock("work.cc:13", "m");
   });
-  program.main()
-      .join("work.cc:15", worker)
-      .check("work.cc:16", [](const auto& state) { return state.values.at("seen") == 2; });
+  program.main().join("work.cc:15", worker).check("work.cc:16", [](const auto& state) {
+    return state.values.at("seen") == 2;
+  });
   Search search(program, {late_at("work.cc:12:pthread_mutex_lock", "main", 20ms)}, 16);
   const RepairReport report = search();
   ASSERT_THAT(report.repairs, SizeIs(1));
