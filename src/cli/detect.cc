@@ -41,6 +41,9 @@ could not be run; 2: bad usage; 3: a test was seen flaky, or fails when late or 
 
 constexpr double seen_before = 10;  // times as suspect: it failed and passed in earlier sessions
 
+constexpr int64_t enough_runs = 100;  // of a test, to tell its rate
+constexpr size_t enough_to_learn_from = 50;
+
 struct DetectCommand {
   OneTestOptions one;
   std::optional<Duration> budget;
@@ -93,7 +96,7 @@ class Detecting {
     history_.open(command_.one.history, *one_, command_line_of("detect", words_),
                   [this](const Note& note) { progress_.on(note); });
     one_->events().add(progress_);
-    if (auto note = recall(*inputs); !note.empty())
+    if (auto note = recall(*inputs, options->prior); !note.empty())
       progress_.on(Note{Note::Level::warning, note, ""});
     return detect(*inputs, *options);
   }
@@ -191,8 +194,9 @@ class Detecting {
     return one_->set_up();
   }
 
-  // How long tests take, and which were flaky before, as far as the history knows them.
-  std::string recall(std::vector<DetectInput>& inputs) const {
+  // How long tests take, which were flaky before, and what this project's tests are like, as far as
+  // the history knows them. What it says of the past is no evidence: the code may have changed.
+  std::string recall(std::vector<DetectInput>& inputs, RerunPrior& prior) const {
     if (command_.one.history.no_history) return "";
     auto store = open_store_to_read(one_->history());
     if (!store) return "";  // there is none yet
@@ -202,6 +206,8 @@ class Detecting {
     if (!known) return "nothing is known of earlier runs: " + to_string(known.error());
     std::map<TestId, const TestSummary*> by_id;
     for (const TestSummary& summary : *known) by_id[summary.test] = &summary;
+    if (const auto rated = rated_often(*known); rated.size() >= enough_to_learn_from)
+      prior = RerunPrior::learned({rated});
     for (DetectInput& input : inputs) {
       const auto found = by_id.find(input.test->id);
       if (found == by_id.end()) continue;
@@ -213,6 +219,15 @@ class Detecting {
         input.known_signatures.insert(one.signature);
     }
     return "";
+  }
+
+  static std::vector<RatedTest> rated_often(const std::vector<TestSummary>& tests) {
+    std::vector<RatedTest> rated;
+    for (const TestSummary& test : tests)
+      if (const int64_t runs = test.passes + test.failures; runs >= enough_runs)
+        rated.push_back({static_cast<double>(test.failures) / static_cast<double>(runs),
+                         std::chrono::duration<double>(test.pass_durations.median).count()});
+    return rated;
   }
 
   Result<DetectOptions::Kept> keep(Hunt& hunt, const Found& found) {
