@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "app/agent_command.h"
+#include "app/characteristic_file.h"
 #include "app/found_repro.h"
 #include "app/listeners.h"
 #include "app/project.h"
@@ -12,6 +13,7 @@
 #include "cli/commands.h"
 #include "report/detect_text.h"
 #include "search/detect/detection.h"
+#include "search/detect/touched.h"
 #include "store/values.h"
 #include "util/files.h"
 #include "util/text.h"
@@ -90,14 +92,14 @@ class Detecting {
     auto one = OneTest::find_each(command_.one, words_);
     if (!one) return one.error();
     one_ = std::move(*one);
+    recall();
     auto inputs = select();
     if (!inputs) return inputs.error();
+    if (auto used = use_history(*inputs, *options); !used) return used.error();
     options->hunt.extra_functions = one_->functions();
     history_.open(command_.one.history, *one_, command_line_of("detect", words_),
                   [this](const Note& note) { progress_.on(note); });
     one_->events().add(progress_);
-    if (auto note = recall(*inputs, options->prior); !note.empty())
-      progress_.on(Note{Note::Level::warning, note, ""});
     return detect(*inputs, *options);
   }
 
@@ -153,25 +155,50 @@ class Detecting {
     return inputs;
   }
 
-  // Those whose own lines changed. Code outside of the tests may be run by any of them.
+  // Those that executed code which changed, as far as traces in the history tell; else those whose
+  // own lines changed. Code outside of the tests may then be run by any of them.
   Result<std::set<TestId>> changed_ones(const std::vector<std::shared_ptr<const Test>>& tests) {
     const auto changes = changes_since(command_.changed_since, one_->project(), one_->launcher());
     if (!changes) return changes.error();
     const ChangedTests found = changed_tests(tests, *changes);
-    const std::vector<std::string> elsewhere = sources_without_tests(tests, *changes);
     std::set<TestId> wanted = found.changed;
-    wanted.insert(found.undecided.begin(), found.undecided.end());
     const std::string since = "changed since " + printable(command_.changed_since);
-    if (elsewhere.empty()) {
-      selection_ =
-          fmt::format("{} of {}: their own lines {}, or nothing tells where they are written",
-                      wanted.size(), counted(static_cast<long long>(tests.size()), "test"), since);
+    const auto of_all = [&](size_t number) {
+      return fmt::format("{} of {}", number, counted(static_cast<long long>(tests.size()), "test"));
+    };
+    if (!traces_.tests.empty()) {
+      const std::set<TestId> untraced = add_touched(tests, {changes->lines, changes->new_files}, wanted);
+      selection_ = fmt::format("{}: code that they executed, or their own lines, {}; {} of them were "
+                               "never traced",
+                               of_all(wanted.size()), since, untraced.size());
       return wanted;
     }
-    selection_ = fmt::format("all tests: {} {}, and nothing tells which tests run it",
+    wanted.insert(found.undecided.begin(), found.undecided.end());
+    const std::vector<std::string> elsewhere = sources_without_tests(tests, *changes);
+    if (elsewhere.empty()) {
+      selection_ = of_all(wanted.size()) + ": their own lines " + since +
+                   ", or nothing tells where they are written";
+      return wanted;
+    }
+    selection_ = fmt::format("all tests: {} {}, and no traces tell which tests run it",
                              printable(elsewhere.front()), since);
     for (const auto& test : tests) wanted.insert(test->id);
     return wanted;
+  }
+
+  // Those that were never traced are wanted too, and given back.
+  std::set<TestId> add_touched(const std::vector<std::shared_ptr<const Test>>& tests,
+                               const EditedCode& edited, std::set<TestId>& wanted) const {
+    std::set<TestId> untraced;
+    for (const auto& test : tests) untraced.insert(test->id);
+    for (const FunctionTraces::OfTest& traced : traces_.tests) {
+      if (untraced.erase(traced.test) == 0) continue;
+      std::vector<FunctionId> executed;
+      for (const uint32_t number : traced.functions) executed.push_back(traces_.functions[number]);
+      if (!touched_functions(executed, edited).empty()) wanted.insert(traced.test);
+    }
+    wanted.insert(untraced.begin(), untraced.end());
+    return untraced;
   }
 
   static std::vector<std::string> sources_without_tests(
@@ -194,31 +221,55 @@ class Detecting {
     return one_->set_up();
   }
 
-  // How long tests take, which were flaky before, and what this project's tests are like, as far as
-  // the history knows them. What it says of the past is no evidence: the code may have changed.
-  std::string recall(std::vector<DetectInput>& inputs, RerunPrior& prior) const {
-    if (command_.one.history.no_history) return "";
+  // What the history knows. There may be none yet.
+  void recall() {
+    if (command_.one.history.no_history) return;
     auto store = open_store_to_read(one_->history());
-    if (!store) return "";  // there is none yet
+    if (!store) return;
+    store_ = std::move(*store);
+    if (auto traces = store_->latest_functions("*")) traces_ = std::move(*traces);
+  }
+
+  // How long tests take, which were flaky before, and what this project's tests are like. What it
+  // says of the past is no evidence: the code may have changed.
+  Result<void> use_history(std::vector<DetectInput>& inputs, DetectOptions& options) const {
+    auto functions = load_functions(one_->project());
+    if (!functions) return functions.error();
+    options.functions = std::move(*functions);
+    if (!store_) return {};
     std::vector<TestId> ids;
     for (const DetectInput& input : inputs) ids.push_back(input.test->id);
-    const auto known = (*store)->summarise_tests(ids);
-    if (!known) return "nothing is known of earlier runs: " + to_string(known.error());
+    const auto known = store_->summarise_tests(ids);
+    if (!known) return known.error();
     std::map<TestId, const TestSummary*> by_id;
     for (const TestSummary& summary : *known) by_id[summary.test] = &summary;
     if (const auto rated = rated_often(*known); rated.size() >= enough_to_learn_from)
-      prior = RerunPrior::learned({rated});
-    for (DetectInput& input : inputs) {
-      const auto found = by_id.find(input.test->id);
+      options.prior = RerunPrior::learned({rated});
+    for (DetectInput& input : inputs)
+      if (const auto found = by_id.find(input.test->id); found != by_id.end())
+        describe_past(*found->second, input);
+    add_known(by_id, options);
+    return {};
+  }
+
+  static void describe_past(const TestSummary& summary, DetectInput& input) {
+    if (summary.pass_durations.runs > 0)
+      input.seconds = std::chrono::duration<double>(summary.pass_durations.median).count();
+    if (summary.passes > 0 && summary.failures > 0) input.suspicion = seen_before;
+    for (const SignatureSummary& one : summary.signatures)
+      input.known_signatures.insert(one.signature);
+  }
+
+  // Which of the project's functions went with flaky tests.
+  void add_known(const std::map<TestId, const TestSummary*>& by_id, DetectOptions& options) const {
+    const auto exposed = exposures(options.functions, traces_);
+    for (size_t i = 0; i < traces_.tests.size(); ++i) {
+      const auto found = by_id.find(traces_.tests[i].test);
       if (found == by_id.end()) continue;
-      const TestSummary& summary = *found->second;
-      if (summary.pass_durations.runs > 0)
-        input.seconds = std::chrono::duration<double>(summary.pass_durations.median).count();
-      if (summary.passes > 0 && summary.failures > 0) input.suspicion = seen_before;
-      for (const SignatureSummary& one : summary.signatures)
-        input.known_signatures.insert(one.signature);
+      const bool is_flaky = found->second->passes > 0 && found->second->failures > 0;
+      if (is_flaky || found->second->passes >= enough_runs)
+        options.known.push_back({exposed[i], is_flaky});
     }
-    return "";
   }
 
   static std::vector<RatedTest> rated_often(const std::vector<TestSummary>& tests) {
@@ -302,6 +353,8 @@ class Detecting {
   std::vector<size_t> numbers_;  // of the tests that are looked at, among those selected
   std::optional<size_t> chosen_;
   std::string selection_;
+  std::unique_ptr<Store> store_;  // to read
+  FunctionTraces traces_;
   bool asked_machine_ = false;
   std::optional<MachineLateness> machine_;
 };

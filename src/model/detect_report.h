@@ -32,6 +32,7 @@ struct DetectedTest {
 
   size_t threads = 0;              // in a run that was looked at
   std::vector<std::string> waits;  // groups of timing APIs that could make it depend on time
+  std::vector<std::string> hints;  // root causes that functions it executed are characteristic of
   bool was_searched = false;       // for a schedule or a delay under which it fails
   int trials = 0;
   std::optional<Repro> perturbed;  // what makes it fail, the least lateness first

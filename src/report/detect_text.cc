@@ -81,6 +81,7 @@ DetectJson detected_json(const DetectedTest& test) {
   json["chance_flaky"] = test.chance;
   json["threads"] = test.threads;
   json["waits"] = test.waits;
+  json["hints"] = test.hints;
   json["searched"] = test.was_searched;
   json["trials"] = test.trials;
   if (!test.failure.empty()) json["failure"] = test.failure;

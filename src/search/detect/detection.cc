@@ -14,8 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration least_search = 2s;    // a shorter one has no time to confirm anything
 constexpr double runs_of_a_search = 60;  // that a search may take, as a measure of its length
-constexpr double of_threads = 4;         // times as suspect as a test without threads and waits
-constexpr double of_lateness = 20;       // as one that no lateness breaks
+constexpr double of_lateness = 20;       // times as suspect as one that no lateness breaks
 
 double detection_seconds(Duration time) {
   return std::chrono::duration<double>(time).count();
@@ -33,6 +32,16 @@ bool may_depend_on_time(const std::string& group) {
   return group == "sleep" || group == "condition" || group == "poll" || group == "timer";
 }
 
+// One run that tells all: functions, threads, and calls that wait.
+Plan looking_plan(const DetectOptions& options) {
+  Plan plan = base_plan(options.hunt);
+  const Plan tracing = tracing_plan(options.functions);
+  plan.functions = tracing.functions;
+  plan.callees = tracing.callees;
+  plan.library_functions = tracing.library_functions;
+  return plan;
+}
+
 // A run that the budget ended has shown nothing.
 bool was_cut_short(const ExperimentResult& result, Duration given, Duration timeout) {
   return given < timeout && result.process.end == ProcessResult::End::timed_out &&
@@ -48,6 +57,7 @@ Detection::Detection(Executor& executor, EventStream& events, std::vector<Detect
       tests_(std::move(tests)),
       options_(options),
       budget_(executor, options.budget),
+      exposure_(options_.known),
       scheduler_(candidates_of(tests_), options.prior, options.rerun) {
   for (const DetectInput& input : tests_) {
     Known known;
@@ -147,7 +157,7 @@ void Detection::run_each_once() {
 
 void Detection::look_into_each() {
   if (is_over()) return;
-  say("a run of each under the agent: which have threads or waits");
+  say("a traced run of each: which functions, threads and waits it has");
   const Duration until = budget_.elapsed() + budget_.left() / 4;
   for (size_t test = 0; test < tests_.size() && !is_over(); ++test) {
     const DetectedTest& result = known_[test].result;
@@ -162,31 +172,32 @@ void Detection::look_into(size_t number) {
   Known& known = known_[number];
   TrialRunner runner(executor_, tests_[number].test, events_, budget_.left());
   runner.teller().begin("detect");
-  const Trial trial{base_plan(options_.hunt), {}, "which threads and waits it has"};
-  const auto seen = runner.run(trial, TrialEnded::Purpose::look,
+  const Trial trial{looking_plan(options_), {}, "which functions, threads and waits it has"};
+  const auto seen = runner.run(trial, TrialEnded::Purpose::trace,
                                {std::min(tests_[number].timeout, budget_.left())});
   stopped_ = stopped_ || runner.stopped();
-  if (!seen) {
-    known.can_be_looked_into = false;
-    return;
-  }
+  known.can_be_looked_into = seen && has_started(seen->result) && seen->result.trace;
+  if (!seen) return;
   ++trials_;
   ++known.result.trials;
   in_trials_ += seen->result.outcome.duration;
-  if (!has_started(seen->result) || !seen->result.trace) {
-    known.can_be_looked_into = false;
-    if (known.result.why.empty())
-      known.result.why = "cannot be looked into: " + seen->result.process.error;
-    return;
-  }
-  const Trace& trace = *seen->result.trace;
-  known.result.threads = trace.threads.size();
+  if (known.can_be_looked_into)
+    take_look(number, *seen->result.trace);
+  else if (known.result.why.empty())
+    known.result.why = "cannot be looked into: " + seen->result.process.error;
+}
+
+void Detection::take_look(size_t number, const Trace& trace) {
+  DetectedTest& test = known_[number].result;
+  test.threads = trace.threads.size();
   std::set<std::string> waits;
   for (const TracedVisits& visits : trace.visits)
     if (visits.site < trace.sites.size() && may_depend_on_time(trace.sites[visits.site].group))
       waits.insert(trace.sites[visits.site].group);
-  known.result.waits.assign(waits.begin(), waits.end());
-  if (known.result.threads > 1 || !waits.empty()) scheduler_.suspect(number, of_threads);
+  test.waits.assign(waits.begin(), waits.end());
+  const auto exposed = exposures(options_.functions, executed_functions(trace));
+  for (const Exposure& one : exposed) test.hints.push_back(one.cause);
+  scheduler_.suspect(number, exposure_.of(exposed).likelihood_ratio);
 }
 
 // What could depend on timing: what was seen flaky first, then the short ones.

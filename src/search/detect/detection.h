@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/detect_report.h"
+#include "search/detect/characteristic.h"
 #include "search/detect/rerun_scheduler.h"
 #include "search/reproduce/strategy.h"
 
@@ -30,6 +31,10 @@ struct DetectOptions {
   double perturb_share = 0.6;
   Duration longest_search{std::chrono::seconds(30)};  // for one test
   HuntOptions hunt;
+  // Whose execution makes a test more or less suspect, and tests of which it is known what came of
+  // that.
+  CharacteristicSet functions;
+  std::vector<KnownTest> known;
 
   // Sets up what the test needs, before its runs. None: nothing is needed.
   std::function<Result<void>(size_t test)> choose = {};
@@ -71,6 +76,7 @@ class Detection {
   void run_each_once();
   void look_into_each();
   void look_into(size_t test);
+  void take_look(size_t test, const Trace& trace);
   void perturb_suspects();
   void perturb(size_t test, Duration time);
   void take_found(size_t test, Hunt& hunt);
@@ -83,6 +89,7 @@ class Detection {
   const std::vector<DetectInput> tests_;
   const DetectOptions options_;
   const Budget budget_;
+  const ExposurePrior exposure_;
   RerunScheduler scheduler_;
   std::vector<Known> known_;
   std::vector<std::string> notes_;
