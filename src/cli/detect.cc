@@ -167,10 +167,12 @@ class Detecting {
       return fmt::format("{} of {}", number, counted(static_cast<long long>(tests.size()), "test"));
     };
     if (!traces_.tests.empty()) {
-      const std::set<TestId> untraced = add_touched(tests, {changes->lines, changes->new_files}, wanted);
-      selection_ = fmt::format("{}: code that they executed, or their own lines, {}; {} of them were "
-                               "never traced",
-                               of_all(wanted.size()), since, untraced.size());
+      const std::set<TestId> untraced =
+          add_touched(tests, {changes->lines, changes->new_files}, wanted);
+      selection_ = fmt::format(
+          "{}: code that they executed, or their own lines, {}; {} of them were "
+          "never traced",
+          of_all(wanted.size()), since, untraced.size());
       return wanted;
     }
     wanted.insert(found.undecided.begin(), found.undecided.end());

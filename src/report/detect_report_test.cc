@@ -40,7 +40,8 @@ DetectReport some_report() {
   report.budget = 10min;
   report.elapsed = 9min;
   report.plain_runs = 340;
-  report.tests = {late("Net.Slow", 80ms), late("Net.Quick", 3ms),
+  report.tests = {late("Net.Slow", 80ms),
+                  late("Net.Quick", 3ms),
                   detected("Calm.One", DetectedTest::Answer::no_sign, 300, 0),
                   detected("Loud.One", DetectedTest::Answer::seen_flaky, 17, 3),
                   detected("Bad.One", DetectedTest::Answer::always_fails, 0, 20),
@@ -60,8 +61,8 @@ TEST(DetectReport, is_sorted_by_answer_and_slack) {
 
 TEST(DetectReport, keeps_kinds_of_answers_in_tables_of_their_own) {
   const std::string text = detect_text(some_report(), Style(false));
-  const size_t flaky = text.find("Seen flaky in plain runs"), perturbed = text.find("Fail when late"),
-               none = text.find("No sign");
+  const size_t flaky = text.find("Seen flaky in plain runs"),
+               perturbed = text.find("Fail when late"), none = text.find("No sign");
   ASSERT_LT(flaky, perturbed);
   ASSERT_LT(perturbed, none);
   EXPECT_GT(text.find("Net.Quick"), perturbed);
