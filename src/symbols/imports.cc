@@ -58,16 +58,20 @@ std::optional<uint64_t> slot_of_entry(std::span<const uint8_t> code, uint64_t ad
 
 // Entries have 8 or 16 bytes, by the table and the linker.
 std::vector<Import> imports_of(const ElfFile& file) {
-  constexpr uint64_t shortest_entry = 8, longest_jump = 11;
+  constexpr size_t shortest_entry = 8, longest_jump = 11;
   const Slots slots = slots_of(file);
   std::vector<Import> imports;
   for (const char* table : {".plt", ".plt.sec", ".plt.got"}) {
     const auto section = file.section(table);
     if (!section) continue;
-    for (uint64_t at = section->start; at < section->end; at += shortest_entry) {
-      const auto slot = slot_of_entry(file.bytes_at(at, longest_jump), at);
+    // What the file has of it: a header may promise anything.
+    const auto code = file.bytes_at(section->start, section->end - section->start);
+    for (size_t at = 0; at < code.size(); at += shortest_entry) {
+      const uint64_t entry = section->start + at;
+      const auto jump = code.subspan(at, std::min(longest_jump, code.size() - at));
+      const auto slot = slot_of_entry(jump, entry);
       const auto found = slot ? slots.find(*slot) : slots.end();
-      if (found != slots.end()) imports.push_back({found->second, at});
+      if (found != slots.end()) imports.push_back({found->second, entry});
     }
   }
   std::ranges::sort(imports, {}, &Import::entry);

@@ -199,7 +199,7 @@ HOOK(int, sigsuspend, (const sigset_t* mask)) {
         const posix_spawnattr_t* attributes, char* const* arguments, char* const* environment)) { \
     Visit visit(Api::name, CALLER);                                                               \
     Turn turn(visit, {});                                                                         \
-    Participant* expected = is_controlled() ? expect_program() : nullptr;                         \
+    Participant* expected = is_controlled() ? expect_program(arguments) : nullptr;                \
     const StartingProgram starting;                                                               \
     pid_t started = 0;                                                                            \
     const int result =                                                                            \
@@ -216,9 +216,9 @@ namespace {
 
 // Comes back when there is no such program.
 template <class Exec>
-int exec_in_turn(Visit& visit, Exec exec) {
+int exec_in_turn(Visit& visit, char* const* arguments, Exec exec) {
   const StartingProgram starting;
-  if (is_controlled()) become_program();
+  if (is_controlled()) become_program(arguments);
   const int result = exec();
   if (is_controlled()) stay_program();
   return visit.leave(result);
@@ -226,34 +226,34 @@ int exec_in_turn(Visit& visit, Exec exec) {
 
 }  // namespace
 
-#define EXEC(environment, call)                  \
+#define EXEC(arguments, environment, call)       \
   Visit visit(Api::execve, CALLER);              \
   char* const* followed = FOLLOWED(environment); \
-  return exec_in_turn(visit, [&] { return call; })
+  return exec_in_turn(visit, arguments, [&] { return call; })
 
 HOOK(int, execve, (const char* path, char* const* arguments, char* const* environment)) {
-  EXEC(environment, real::execve(path, arguments, followed));
+  EXEC(arguments, environment, real::execve(path, arguments, followed));
 }
 
 HOOK(int, execvpe, (const char* file, char* const* arguments, char* const* environment)) {
-  EXEC(environment, real::execvpe(file, arguments, followed));
+  EXEC(arguments, environment, real::execvpe(file, arguments, followed));
 }
 
 HOOK(int, fexecve, (int file, char* const* arguments, char* const* environment)) {
-  EXEC(environment, real::fexecve(file, arguments, followed));
+  EXEC(arguments, environment, real::fexecve(file, arguments, followed));
 }
 
 HOOK(int, execveat,
      (int folder, const char* path, char* const* arguments, char* const* environment, int flags)) {
-  EXEC(environment, real::execveat(folder, path, arguments, followed, flags));
+  EXEC(arguments, environment, real::execveat(folder, path, arguments, followed, flags));
 }
 
 UNFLAKE_DEFINE(int, execv, (const char* path, char* const* arguments)) {
-  EXEC(environ, real::execve(path, arguments, followed));
+  EXEC(arguments, environ, real::execve(path, arguments, followed));
 }
 
 UNFLAKE_DEFINE(int, execvp, (const char* file, char* const* arguments)) {
-  EXEC(environ, real::execvpe(file, arguments, followed));
+  EXEC(arguments, environ, real::execvpe(file, arguments, followed));
 }
 
 namespace {
@@ -281,7 +281,7 @@ UNFLAKE_DEFINE(int, execl, (const char* path, const char* first, ...)) {
   va_start(list, first);
   GATHER(words, first, list)
   va_end(list);
-  EXEC(environ, real::execve(path, words, followed));
+  EXEC(words, environ, real::execve(path, words, followed));
 }
 
 UNFLAKE_DEFINE(int, execlp, (const char* file, const char* first, ...)) {
@@ -289,7 +289,7 @@ UNFLAKE_DEFINE(int, execlp, (const char* file, const char* first, ...)) {
   va_start(list, first);
   GATHER(words, first, list)
   va_end(list);
-  EXEC(environ, real::execvpe(file, words, followed));
+  EXEC(words, environ, real::execvpe(file, words, followed));
 }
 
 UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
@@ -298,7 +298,7 @@ UNFLAKE_DEFINE(int, execle, (const char* path, const char* first, ...)) {
   GATHER(words, first, list)
   char* const* environment = va_arg(list, char* const*);
   va_end(list);
-  EXEC(environment, real::execve(path, words, followed));
+  EXEC(words, environment, real::execve(path, words, followed));
 }
 
 // At the end of main and here another thread may still go first.

@@ -133,11 +133,8 @@ void let_process_die() {
 
 // A program that was started under control and has not taken part since.
 void note_outsider(const Participant& lost) {
-  char path[64], name[32] = "", text[128];
-  snprintf(path, sizeof path, "/proc/%u/comm", lost.process.load());
-  read_facts(path, name, sizeof name);
-  name[strcspn(name, "\n")] = '\0';
-  snprintf(text, sizeof text, "the program %s, which is not controlled", name);
+  char text[128];
+  snprintf(text, sizeof text, "the program %s, which is not controlled", lost.program);
   note_unrepeatable(text);
 }
 

@@ -90,6 +90,7 @@ struct Participant {
   bool is_skipped;    // it has yielded, and nobody has done anything since
   uint32_t yields;    // in a row
   uint32_t handlers;  // of signals that it has run
+  char program[32];   // that it was to become, as its first argument says
 };
 
 }  // namespace unflake::agent

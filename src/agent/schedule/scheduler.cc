@@ -367,10 +367,22 @@ Participant* expect_fork() {
   return forked = expect_child();
 }
 
-Participant* expect_program() {
+namespace {
+
+// A short-lived one has no name any more when somebody asks for it.
+void expect(Participant& program, char* const* arguments) {
+  const char* path = arguments != nullptr && arguments[0] != nullptr ? arguments[0] : "";
+  const char* slash = strrchr(path, '/');
+  snprintf(program.program, sizeof program.program, "%s", slash != nullptr ? slash + 1 : path);
+  program.is_expected = true;
+}
+
+}  // namespace
+
+Participant* expect_program(char* const* arguments) {
   Participant* child = expect_child();
   if (child == nullptr) return nullptr;
-  child->is_expected = true;
+  expect(*child, arguments);
   state->starting.add(1);
   return child;
 }
@@ -399,8 +411,8 @@ bool is_borrowed() {
 
 }  // namespace
 
-void become_program() {
-  if (self != nullptr && !is_borrowed()) self->is_expected = true;
+void become_program(char* const* arguments) {
+  if (self != nullptr && !is_borrowed()) expect(*self, arguments);
 }
 
 void stay_program() {

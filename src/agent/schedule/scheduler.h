@@ -45,11 +45,11 @@ void child_was_created(Participant& child, pthread_t handle);
 void child_was_not_created(Participant& child);
 // The same for processes, by fork() or as a program of its own.
 Participant* expect_fork();
-Participant* expect_program();
+Participant* expect_program(char* const* arguments);
 void process_was_created(Participant& child, pid_t process);
 void process_was_not_created(Participant& child);
 // Around exec(), which comes back when there is no such program.
-void become_program();
+void become_program(char* const* arguments);
 void stay_program();
 void await_first_turn(Participant& self);
 // Once the thread is known to the report.
