@@ -67,9 +67,9 @@ TEST(DetectReport, keeps_kinds_of_answers_in_tables_of_their_own) {
   ASSERT_LT(perturbed, none);
   EXPECT_GT(text.find("Net.Quick"), perturbed);
   EXPECT_LT(text.find("Net.Slow"), none);
-  EXPECT_THAT(text, HasSubstr("3 of 20 failed (3.2..38 %)"));
+  EXPECT_THAT(text, HasSubstr("3 of 20 failed (3.2..37.9 %)"));
   EXPECT_THAT(text, HasSubstr("3.00 ms late (5 of 5 runs)"));
-  EXPECT_THAT(text, HasSubstr("1.0 %"));
+  EXPECT_THAT(text, HasSubstr("1.00 %"));
   EXPECT_THAT(text, HasSubstr("no time was left for a run"));
 }
 

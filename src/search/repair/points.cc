@@ -26,7 +26,9 @@ Duration failed_at_time(const Trace& trace) {
 
 bool is_of(const Intervention& one, const Trace& trace, const TracedCall& late) {
   if (one.action != Action::delay && one.action != Action::hold) return false;
-  return late.site < trace.sites.size() && trace.sites[late.site].name == one.site;
+  // What a user or a file has named by its line need not say the function.
+  return late.site < trace.sites.size() &&
+         to_string(trace.sites[late.site].name) == to_string(one.site);
 }
 
 // A thread that is delayed before a line has come to it.
