@@ -39,7 +39,7 @@ TEST(LineChanges, A_line_moves_by_what_was_added_and_removed_above_it) {
 TEST(LineChanges, A_removed_line_is_nowhere) {
   const LineChanges changes(diff);
   EXPECT_EQ(changes.line_after(file, 11), 0);
-  EXPECT_EQ(changes.line_after("/work/src/post_test.cc", 20), 0);
+  EXPECT_EQ(changes.line_after("/home/src/post_test.cc", 20), 0);
 }
 
 TEST(LineChanges, Other_files_stay_as_they_are) {
