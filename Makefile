@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all ready setup test torture check demo bench eval eval-races eval-fixes eval-balance eval-detect eval-factors rank format install clean
+.PHONY: all ready setup test torture check demo bench eval eval-races eval-repeatability eval-fixes eval-repair eval-balance eval-detect eval-bisect eval-factors rank format install clean
 .NOTPARALLEL:
 
 all: ready
@@ -49,9 +49,15 @@ bench: all
 # and the like narrow down the first part, EVAL_BALANCE the second.
 eval: rank
 	build/bin/evaluate --append build/eval/orders.md $(EVAL)
+	@$(MAKE) --no-print-directory eval-repeatability
 	@$(MAKE) --no-print-directory eval-races
 	@$(MAKE) --no-print-directory eval-fixes
+	@$(MAKE) --no-print-directory eval-repair
 	@$(MAKE) --no-print-directory eval-balance
+
+eval-repeatability: TARGETS = --target evaluate_repeatability
+eval-repeatability: all
+	build/bin/evaluate_repeatability $(EVAL_REPEATABILITY)
 
 eval-races: TARGETS = --target evaluate_races
 eval-races: all
@@ -60,6 +66,10 @@ eval-races: all
 eval-fixes: TARGETS = --target evaluate_fixes
 eval-fixes: all
 	build/bin/evaluate_fixes $(EVAL_FIXES)
+
+eval-repair: TARGETS = --target evaluate_repair
+eval-repair: all
+	build/bin/evaluate_repair $(EVAL_REPAIR)
 
 eval-factors: TARGETS = --target unflake evaluate_factors
 eval-factors: all
@@ -75,7 +85,11 @@ eval-detect: TARGETS = --target evaluate_detect
 eval-detect: all
 	build/bin/evaluate_detect --rates $(RATES) $(EVAL_DETECT)
 
-rank: TARGETS = --target unflake zoo interleavings_zoo unsteady_zoo evaluate rank_orders
+eval-bisect: TARGETS = --target evaluate_bisect
+eval-bisect: all
+	build/bin/evaluate_bisect $(EVAL_BISECT)
+
+rank: TARGETS = --target unflake zoo interleavings_zoo layers_zoo unsteady_zoo evaluate rank_orders
 rank: all
 	build/bin/rank_orders record
 	build/bin/rank_orders rank --out build/eval/orders.md

@@ -16,7 +16,7 @@
 
 #include "measuring.h"
 #include "store/sqlite/database.h"
-#include "store/sqlite/sums.h"
+#include "store/sqlite/sqlite_parts.h"
 #include "store/store.h"
 
 namespace unflake {

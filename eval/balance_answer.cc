@@ -54,7 +54,7 @@ json parse(const std::string& text, const char* kind) {
 }  // namespace
 
 std::string BalanceAnswer::Value::line() const {
-  const std::string place = site.substr(site.find('!') + 1);  // behind the name of a library
+  const std::string place = site.substr(site.find('!') + 1);  // after the name of a library
   const size_t file = place.find(':');
   return file == std::string::npos ? place : place.substr(0, place.find(':', file + 1));
 }

@@ -7,7 +7,7 @@
 namespace unflake::eval {
 namespace {
 
-const std::string report = R"({"format": "unflake-balance", "version": 1, "kind": "test",
+const std::string balance_output = R"({"format": "unflake-balance", "version": 1, "kind": "test",
   "test": "nap:nap", "runs": 91, "elapsed_us": 9000000, "saved_ms": 140.5,
   "interrupted": false, "out_of_budget": false, "notes": ["a note"],
   "values": [
@@ -17,7 +17,7 @@ const std::string report = R"({"format": "unflake-balance", "version": 1, "kind"
      "asked_us": {"least": 1000, "most": 5000}, "proposed_us": 5000, "loads": []}]})";
 
 TEST(BalanceAnswer, Is_what_the_report_says) {
-  const BalanceAnswer answer = read_balance(report);
+  const BalanceAnswer answer = read_balance(balance_output);
   EXPECT_EQ(answer.error, "");
   EXPECT_EQ(answer.runs, 91);
   EXPECT_EQ(answer.saved_ms, 140.5);
@@ -30,7 +30,7 @@ TEST(BalanceAnswer, Is_what_the_report_says) {
 }
 
 TEST(BalanceAnswer, Finds_a_value_by_its_line) {
-  const BalanceAnswer answer = read_balance(report);
+  const BalanceAnswer answer = read_balance(balance_output);
   ASSERT_NE(answer.at("nap.cc:40"), nullptr);
   EXPECT_EQ(answer.at("nap.cc:40")->site, "nap.cc:40:poll#2");
   EXPECT_EQ(answer.at("nap.cc:3"), nullptr);
@@ -50,7 +50,7 @@ TEST(BalanceAnswer, That_cannot_be_read_says_so) {
 }
 
 TEST(SuiteAnswer, Has_an_answer_for_every_test_and_why_there_is_none) {
-  const std::string inner = report.substr(report.find("\"test\": \"nap"));
+  const std::string inner = balance_output.substr(balance_output.find("\"test\": \"nap"));
   const SuiteAnswer answer = read_suite_balance(
       R"({"format": "unflake-balance", "version": 1, "kind": "suite", "target": "all",
           "runs": 100, "elapsed_us": 5, "tests": [
@@ -72,8 +72,8 @@ TEST(BalanceResults, Come_back_as_they_were_written) {
   TimedMeasurement program;
   program.program = "nap";
   program.proposals.push_back(
-      {read_balance(report), {1000, 1, 60.5}, {{{"nap.cc:33"}, {9, 2, 0}}}});
-  program.at_loads = CheckedAtLoads{read_balance(report), {1, 0, 5}, {}, {}, {}, {}};
+      {read_balance(balance_output), {1000, 1, 60.5}, {{{"nap.cc:33"}, {9, 2, 0}}}});
+  program.at_loads = CheckedAtLoads{read_balance(balance_output), {1, 0, 5}, {}, {}, {}, {}};
   results.programs.push_back(program);
   const std::string text = balance_results_json(results);
   const auto again = parse_balance_results(text, "file");

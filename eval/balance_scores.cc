@@ -20,7 +20,7 @@ constexpr double unlikely = 0.05;
 constexpr double chance_at_suites = 0.01;  // there are many tests
 constexpr int64_t near_zero_us = 2000;
 
-std::string share(size_t some, size_t all) {
+std::string share_with_interval(size_t some, size_t all) {
   if (all == 0) return "0 of 0";
   return fmt::format(
       "{} of {} (95 % interval {})", some, all,
@@ -29,10 +29,6 @@ std::string share(size_t some, size_t all) {
 
 std::string with_list(std::string text, const char* what, const std::vector<std::string>& names) {
   return names.empty() ? text : fmt::format("{}; {}: {}", text, what, join(names, ", "));
-}
-
-bool reaches(size_t some, size_t all, double least) {
-  return all > 0 && static_cast<double>(some) >= least * static_cast<double>(all);
 }
 
 using Cases = std::vector<ProposalCase>;
@@ -53,12 +49,13 @@ std::string spread_of_places(const Cases& cases) {
 
 std::vector<Score> accuracy_scores(const Cases& cases) {
   const auto within = names_at(cases, Place::within), below = names_at(cases, Place::below);
-  std::string text =
-      with_list(share(within.size(), cases.size()), "above", names_at(cases, Place::above));
+  std::string text = with_list(share_with_interval(within.size(), cases.size()), "above",
+                               names_at(cases, Place::above));
   text = with_list(text, "nothing proposed", names_at(cases, Place::none));
   return {{"proposals within 10 % above the smallest value that holds", text, ">= 95 %",
            reaches(within.size(), cases.size(), accuracy)},
-          {"proposals below it", with_list(share(below.size(), cases.size()), "namely", below), "0",
+          {"proposals below it",
+           with_list(share_with_interval(below.size(), cases.size()), "namely", below), "0",
            below.empty() && !cases.empty()}};
 }
 
@@ -90,16 +87,18 @@ std::vector<Score> run_scores(const std::vector<MeasuredTimes>& all) {
       more.push_back(fmt::format("{} ({:.2f})", truth->program, ratios.back()));
   }
   if (ratios.empty()) return {};
-  return {{"runs of a search, of those that FaTB's fixed 100 per value take",
-           with_list(
-               fmt::format(
-                   "{:.0f} of {:.0f} ({:.2f}) over {} programs; each by itself: median {:.2f}, "
-                   "worst {:.2f}",
-                   ours, theirs, ours / theirs, ratios.size(), median(ratios), quantile(ratios, 1)),
-               "without those where FaTB's value does not hold", without_answer),
-           "<= 1/3", ours <= fatb_share * theirs},
-          {"programs that take at most a third of FaTB's runs",
-           with_list(share(ratios.size() - more.size(), ratios.size()), "others", more), ""}};
+  return {
+      {"runs of a search, of those that FaTB's fixed 100 per value take",
+       with_list(
+           fmt::format("{:.0f} of {:.0f} ({:.2f}) over {} programs; each by itself: median {:.2f}, "
+                       "worst {:.2f}",
+                       ours, theirs, ours / theirs, ratios.size(), median(ratios),
+                       quantile(ratios, 1)),
+           "without those where FaTB's value does not hold", without_answer),
+       "<= 1/3", ours <= fatb_share * theirs},
+      {"programs that take at most a third of FaTB's runs",
+       with_list(share_with_interval(ratios.size() - more.size(), ratios.size()), "others", more),
+       ""}};
 }
 
 struct Expected {
@@ -128,11 +127,13 @@ std::vector<Score> expectation_scores(const std::vector<MeasuredTimes>& all) {
   const size_t others = sum.all - sum.unneeded;
   return {
       {"values that are not needed, brought near zero",
-       with_list(share(sum.unneeded - sum.still_long.size(), sum.unneeded), "not", sum.still_long),
+       with_list(share_with_interval(sum.unneeded - sum.still_long.size(), sum.unneeded), "not",
+                 sum.still_long),
        "all", sum.still_long.empty() && sum.unneeded > 0},
       {"other values shortened, raised or left alone as they should be",
-       with_list(share(others - sum.otherwise.size(), others), "not", sum.otherwise), ""},
-      {"kinds of values told right", share(sum.kinds, sum.all), ""}};
+       with_list(share_with_interval(others - sum.otherwise.size(), others), "not", sum.otherwise),
+       ""},
+      {"kinds of values told right", share_with_interval(sum.kinds, sum.all), ""}};
 }
 
 Score fatb_score(const std::vector<MeasuredTimes>& all) {
@@ -148,13 +149,14 @@ std::vector<Score> suite_scores(const std::vector<SuiteMeasurement>& suites) {
   if (suites.empty()) return {};
   const SuiteTotals totals = totals_of(suites);
   const double ratio = totals.claimed_s > 0 ? totals.measured_s / totals.claimed_s : 0;
-  return {{"suite mode: seconds saved per run of the suites, measured",
-           fmt::format("{:.2f} s of {:.2f} s claimed ({:.2f}), {} tests in {} suites",
-                       totals.measured_s, totals.claimed_s, ratio, totals.tests, suites.size()),
-           ">= 90 % of the claim", ratio >= kept_promise},
-          {"suite mode: tests that fail more often than before",
-           with_list(share(totals.worse.size(), totals.tests), "namely", totals.worse), "0",
-           totals.worse.empty() && totals.tests > 0}};
+  return {
+      {"suite mode: seconds saved per run of the suites, measured",
+       fmt::format("{:.2f} s of {:.2f} s claimed ({:.2f}), {} tests in {} suites",
+                   totals.measured_s, totals.claimed_s, ratio, totals.tests, suites.size()),
+       ">= 90 % of the claim", ratio >= kept_promise},
+      {"suite mode: tests that fail more often than before",
+       with_list(share_with_interval(totals.worse.size(), totals.tests), "namely", totals.worse),
+       "0", totals.worse.empty() && totals.tests > 0}};
 }
 
 // A single failure of so few runs proves nothing.
@@ -178,7 +180,8 @@ std::vector<Score> load_scores(const std::vector<MeasuredTimes>& all) {
   }
   if (programs == 0) return {};
   return {{"proposals for all loads that hold when busy and on one core, of two each",
-           with_list(share(2 * programs - bad.size(), 2 * programs), "not", bad), ""}};
+           with_list(share_with_interval(2 * programs - bad.size(), 2 * programs), "not", bad),
+           ""}};
 }
 
 }  // namespace

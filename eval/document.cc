@@ -173,13 +173,14 @@ std::string family_table(const std::string& title, const std::vector<Measured>& 
   return text;
 }
 
-std::string programs(const std::vector<Measured>& late) {
-  std::string text =
-      "\n## Programs\n\nThe last three columns compare the explanation with the truth; `caller`: "
-      "the line "
-      "that called the place is the truth's.\n\n" +
-      table_head({"program", "category", "found by", "runs", "s", "slack", "replays",
-                  "beside others", "category right", "critical", "barrier"});
+std::string explained_table(const std::string& title, const std::vector<Measured>& late) {
+  if (late.empty()) return "";
+  std::string text = "\n## " + title +
+                     "\n\nThe last three columns compare the explanation with the truth; `caller`: "
+                     "the line "
+                     "that called the place is the truth's.\n\n" +
+                     table_head({"program", "category", "found by", "runs", "s", "slack", "replays",
+                                 "beside others", "category right", "critical", "barrier"});
   for (const Measured& one : late) {
     const Search& search = one.result->search;
     const ExplanationCheck explained = check(*one.truth, one.result->explained);
@@ -238,7 +239,8 @@ std::string document(const Results& results, const std::vector<Measured>& all,
   text += "\n## Targets\n\n" + targets_text(scores_of(all, results.settings));
   const auto usual = of_family(late, "");
   text += comparison(results, usual);
-  text += programs(usual);
+  text += explained_table("Programs", usual);
+  text += explained_table("Programs with layers of their own", of_family(late, "layers"));
   text += family_table("Interleavings", of_family(late, "interleavings"));
   text += family_table("Tests that fail by themselves now and then", of_family(late, "unsteady"));
   text += details(late);

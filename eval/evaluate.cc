@@ -8,10 +8,13 @@
 #include <thread>
 
 #include "balance_section.h"
+#include "detect_replay.h"
 #include "document.h"
+#include "fixes.h"
 #include "markdown.h"
 #include "measure.h"
 #include "races.h"
+#include "repairs.h"
 #include "support/temp_folder.h"
 
 namespace unflake::eval {
@@ -46,7 +49,8 @@ class Evaluation {
         if (truth.path() == result.program) all.push_back({&truth, &result});
     const std::string appended = command_.append.empty() ? "" : contents(command_.append);
     std::string text = document(results_, all, appended);
-    for (const char* heading : {balance_heading, races_heading})  // others measure those
+    for (const char* heading : {repeatability_heading, races_heading, fixes_heading,
+                                repairs_heading, detect_heading, balance_heading})
       text = with_section(text, heading, section_of(contents(command_.out), heading));
     if (auto done = write_file(command_.out, text); !done) return done.error();
     int missed = 0;

@@ -9,7 +9,7 @@
 #include "fixes.h"
 #include "markdown.h"
 #include "subprocess.h"
-#include "support/temp_folder.h"
+#include "zoo_repository.h"
 
 namespace unflake::eval {
 namespace {
@@ -18,10 +18,7 @@ using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-constexpr Duration longest_compile = 10min;
-constexpr Duration longest_search = 10min;
 constexpr Duration longest_proof = 60min;
-constexpr const char* program_folder = "build/";
 
 struct EvaluateFixes {
   std::string source = ".";
@@ -32,12 +29,6 @@ struct EvaluateFixes {
   int runs = 50;
   int schedules = 500;
   std::vector<std::string> only;
-};
-
-// A repository with one program of the zoo, and the failure of it that was recorded.
-struct ProgramPlace {
-  TempFolder folder;
-  std::string repro;
 };
 
 class FixEvaluation {
@@ -65,22 +56,18 @@ class FixEvaluation {
 
   std::string unflake() const { return fs::absolute(command_.build + "/bin/unflake"); }
 
-  Result<ToolResult> tool(const Words& words, const std::string& folder, Duration at_most) const {
-    return run_tool(words, folder, at_most);
-  }
-
   Result<void> judge(const FixTruth& fix) {
     const auto place = place_of(fix.program);
     if (!place) return place.error();
     const Truth& truth = truths_.at(fix.program);
     Words words{
-        unflake(),       "prove",
-        (*place)->repro, "--json",
-        "--patch",       fs::absolute(command_.source + "/zoo/fixes/" + fix.name + ".patch"),
-        "--build",       compile_line(truth, "\"$UNFLAKE_BUILD\"/" + fix.program)};
+        unflake(),         "prove",
+        (*place)->repro(), "--json",
+        "--patch",         fs::absolute(command_.source + "/zoo/fixes/" + fix.name + ".patch"),
+        "--build",         compile_line(truth, "\"$UNFLAKE_BUILD\"/" + fix.program)};
     const Words options = proof_options();
     words.insert(words.end(), options.begin(), options.end());
-    const auto result = tool(words, (*place)->folder.path(), longest_proof);
+    const auto result = run_tool(words, (*place)->path(), longest_proof);
     if (!result) return result.error();
     JudgedFix judged = judged_by(fix, result->output);
     judged.seconds = std::chrono::duration<double>(result->elapsed).count();
@@ -92,56 +79,17 @@ class FixEvaluation {
     return {};
   }
 
-  Result<ProgramPlace*> place_of(const std::string& program) {
+  Result<ZooRepository*> place_of(const std::string& program) {
     if (const auto known = places_.find(program); known != places_.end()) return &known->second;
     const auto truths = read_truths(command_.source + "/zoo", {program});
     if (!truths) return truths.error();
     truths_[program] = truths->front();
-    ProgramPlace& place = places_[program];
-    if (auto made = make(truths->front(), place); !made) return made.error();
+    ZooRepository& place = places_[program];
+    if (auto made = place.make(command_.source + "/zoo", truths->front()); !made)
+      return made.error();
+    if (auto recorded = place.record(unflake(), command_.reproduce_budget); !recorded)
+      return recorded.error();
     return &place;
-  }
-
-  Result<void> make(const Truth& truth, ProgramPlace& place) const {
-    const std::string& folder = place.folder.path();
-    const std::string zoo = command_.source + "/zoo";
-    fs::create_directories(folder + "/zoo");
-    fs::create_directories(folder + "/" + program_folder);
-    fs::copy(zoo + "/" + truth.program + ".cc", folder + "/zoo");
-    for (const char* name : {"support", "mains"})
-      fs::copy(zoo + "/" + name, folder + "/zoo/" + name, fs::copy_options::recursive);
-    if (auto done = shell("git init -q . && echo build/ > .gitignore && git add -A && git -c "
-                          "user.name=zoo -c user.email=zoo@example.org commit -q -m zoo",
-                          folder, 1min);
-        !done)
-      return done.error();
-    const std::string executable = program_folder + truth.program;
-    if (auto done = shell(compile_line(truth, executable), folder, longest_compile); !done)
-      return done.error();
-    return record(truth, executable, place);
-  }
-
-  Result<void> shell(const std::string& line, const std::string& folder, Duration at_most) const {
-    const auto result = tool({"/bin/sh", "-ec", line}, folder, at_most);
-    if (!result) return result.error();
-    if (result->status == 0) return {};
-    return internal_error(result->errors, line);
-  }
-
-  Result<void> record(const Truth& truth, const std::string& executable,
-                      ProgramPlace& place) const {
-    const TestWords target = test_words(truth.framework, place.folder.file(executable), truth.test);
-    place.repro = place.folder.file("repro.json");
-    Words words{unflake(), "reproduce"};
-    words.insert(words.end(), target.words.begin(), target.words.end());
-    words.insert(words.end(), {"--failure", truth.failure_word(), "--budget",
-                               command_.reproduce_budget, "--out", place.repro});
-    if (!target.command.empty()) words.push_back("--");
-    words.insert(words.end(), target.command.begin(), target.command.end());
-    const auto result = tool(words, place.folder.path(), longest_search);
-    if (!result) return result.error();
-    if (fs::exists(place.repro)) return {};
-    return internal_error("its failure was not reproduced: " + result->errors, truth.program);
   }
 
   int tell() const {
@@ -154,7 +102,7 @@ class FixEvaluation {
   }
 
   const EvaluateFixes& command_;
-  std::map<std::string, ProgramPlace> places_;
+  std::map<std::string, ZooRepository> places_;
   std::map<std::string, Truth> truths_;
   std::vector<JudgedFix> all_;
 };

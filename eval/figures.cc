@@ -25,4 +25,8 @@ double quantile(std::vector<double> values, double share) {
   return values[std::clamp<size_t>(rank, 1, values.size()) - 1];
 }
 
+bool reaches(size_t some, size_t all, double least) {
+  return all > 0 && static_cast<double>(some) >= least * static_cast<double>(all);
+}
+
 }  // namespace unflake::eval

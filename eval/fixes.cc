@@ -48,15 +48,6 @@ Result<std::vector<FixTruth>> read_fixes(const std::string& folder,
   return fixes;
 }
 
-std::string compile_line(const Truth& truth, const std::string& out) {
-  std::string line = fmt::format("c++ -std=c++20 -g -Izoo -o {} zoo/{}.cc", out, truth.program);
-  if (truth.framework == "gtest") line += " -lgtest_main -lgtest";
-  if (truth.framework == "doctest") line += " zoo/mains/doctest.cc";
-  if (truth.framework == "boost")
-    line += " -DBOOST_TEST_DYN_LINK zoo/mains/boost.cc -lboost_unit_test_framework";
-  return line + " -lpthread";
-}
-
 JudgedFix judged_by(const FixTruth& truth, const std::string& output) {
   JudgedFix fix;
   fix.truth = truth;

@@ -24,9 +24,6 @@ struct FixTruth {
 Result<std::vector<FixTruth>> read_fixes(const std::string& folder,
                                          const std::vector<std::string>& only);
 
-// The shell command that builds a program of the zoo in a folder that has it, into `out`.
-std::string compile_line(const Truth& truth, const std::string& out);
-
 struct JudgedFix {
   FixTruth truth;
   std::string verdict;  // of `unflake prove`; "failed" when there is none

@@ -7,6 +7,7 @@
 
 #include "subprocess.h"
 #include "support/temp_folder.h"
+#include "zoo_repository.h"
 
 namespace unflake::eval {
 namespace {

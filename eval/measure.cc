@@ -93,7 +93,7 @@ class Measuring {
     result_.search = search("", settings_.budget_us, truth_.lateness_can_cause_it, repro_);
     if (!truth_.lateness_can_cause_it) return std::move(result_);
     if (result_.search.found) result_.replays = replay();
-    if (result_.search.found && truth_.family.empty()) explain();
+    if (result_.search.found && truth_.is_explained()) explain();
     if (!settings_.with_strategies || !truth_.family.empty()) return std::move(result_);
     for (const std::string& strategy : compared_strategies())
       result_.compared.push_back(

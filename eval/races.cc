@@ -79,7 +79,7 @@ std::optional<std::string> place_of(const json& access, std::string_view folder)
   return std::nullopt;
 }
 
-bool is_near(const std::string& a, const std::string& b) {
+bool is_near_place(const std::string& a, const std::string& b) {
   const auto in_a = split(a, ':'), in_b = split(b, ':');
   return in_a[0] == in_b[0] &&
          std::abs(std::atoi(in_a[1].c_str()) - std::atoi(in_b[1].c_str())) <= 1;
@@ -88,8 +88,8 @@ bool is_near(const std::string& a, const std::string& b) {
 // The two are built with different options, and an optimiser reads a variable where it needs it.
 bool is_among(const std::pair<std::string, std::string>& race, const RacingLines& others) {
   return std::ranges::any_of(others, [&](const auto& other) {
-    return (is_near(race.first, other.first) && is_near(race.second, other.second)) ||
-           (is_near(race.first, other.second) && is_near(race.second, other.first));
+    return (is_near_place(race.first, other.first) && is_near_place(race.second, other.second)) ||
+           (is_near_place(race.first, other.second) && is_near_place(race.second, other.first));
   });
 }
 

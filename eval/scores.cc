@@ -34,11 +34,6 @@ std::string with_names(std::string text, const char* what, const std::vector<Mea
   return some.empty() ? text : fmt::format("{}; {}: {}", text, what, names_of(some));
 }
 
-// Whether `some` are at least this share of `all`.
-bool reaches(size_t some, size_t all, double least) {
-  return all > 0 && static_cast<double>(some) >= least * static_cast<double>(all);
-}
-
 Score reproduced_score(const std::string& figure, const std::vector<Measured>& late, double least) {
   const auto good = those(late, [](const Measured& one) { return one.reproduced(); });
   const auto bad = those(late, [](const Measured& one) { return !one.reproduced(); });
@@ -142,7 +137,7 @@ std::vector<Score> explanation_scores(const std::vector<Measured>& late) {
     sum.by_caller += agreement.caller;
   };
   for (const Measured& one : late) {
-    if (!one.reproduced()) continue;
+    if (!one.reproduced() || !one.truth->is_explained()) continue;
     const ExplanationCheck found = check(*one.truth, one.result->explained);
     ++explained;
     category += found.category;
@@ -224,6 +219,8 @@ std::vector<Score> scores_of(const std::vector<Measured>& all, const EvalSetting
   };
   if (const auto some = of_family(late, "interleavings"); !some.empty())
     add(interleaving_scores(some));
+  if (const auto some = of_family(late, "layers"); !some.empty())
+    add({reproduced_score("programs with layers of their own reproduced", some, 0.95)});
   if (const auto some = of_family(late, "unsteady"); !some.empty())
     add({reproduced_score("tests that fail by themselves now and then reproduced", some, 1)});
   add({replay_score(late, &Measurement::replays,
@@ -232,7 +229,7 @@ std::vector<Score> scores_of(const std::vector<Measured>& all, const EvalSetting
        replay_score(late, &Measurement::busy_replays,
                     fmt::format("the same beside {} busy processes", settings.busy), 0.95)});
   for (const auto& more :
-       {run_scores(usual), time_scores(late), honesty_scores(rest), explanation_scores(usual)})
+       {run_scores(usual), time_scores(late), honesty_scores(rest), explanation_scores(late)})
     add(more);
   return scores;
 }

@@ -92,9 +92,19 @@ TEST(Scores, Judge_each_family_by_its_own_targets) {
   EXPECT_EQ(zoo.score("failures reproduced").measured, "1 of 1 (100.0 %)");
   EXPECT_TRUE(zoo.score("interleavings").met);
   EXPECT_FALSE(zoo.score("the same: runs").met);
+  zoo.truth(1).family = "layers";
+  EXPECT_EQ(zoo.score("programs with layers").measured, "1 of 1 (100.0 %)");
   zoo.truth(1).family = "unsteady";
   zoo[1].search.found = false;
   EXPECT_EQ(zoo.score("tests that fail by themselves").measured, "0 of 1 (0.0 %); not: late1");
+}
+
+TEST(Scores, Count_explanations_of_the_families_that_are_explained) {
+  Zoo zoo(3, 0, 0);
+  zoo.truth(1).family = "layers";
+  zoo[1].explained.cause = "ordering";
+  zoo.truth(2).family = "interleavings";
+  EXPECT_EQ(zoo.score("explanation: category").measured, "1 of 2 (50.0 %)");
 }
 
 TEST(Scores, Take_the_guided_runs_from_where_it_was_alone) {

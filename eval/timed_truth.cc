@@ -31,7 +31,7 @@ Result<TimedValue> value_in(const toml::table& table) {
                     *needs};
 }
 
-Result<TimedTruth> truth_in(const std::string& name, const toml::table& table) {
+Result<TimedTruth> timed_truth_in(const std::string& name, const toml::table& table) {
   const auto together = duration_in(table, "together");
   if (!together) return together.error();
   TimedTruth truth{name,
@@ -70,7 +70,7 @@ Result<std::vector<TimedTruth>> read_timed_truths(const std::string& folder,
   for (const std::string& name : *names) {
     const std::string file = folder + "/" + name + ".toml";
     try {
-      auto truth = truth_in(name, toml::parse_file(file));
+      auto truth = timed_truth_in(name, toml::parse_file(file));
       if (!truth) return truth.error();
       truths.push_back(std::move(*truth));
     } catch (const toml::parse_error& error) {

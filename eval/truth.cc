@@ -61,7 +61,7 @@ std::string Truth::failure_word() const {
 Result<std::vector<Truth>> read_truths(const std::string& zoo,
                                        const std::vector<std::string>& only) {
   std::vector<Truth> truths;
-  for (const char* family : {"", "interleavings", "unsteady"}) {
+  for (const char* family : {"", "interleavings", "layers", "unsteady"}) {
     const std::string folder = *family ? zoo + "/" + family : zoo;
     const auto names = names_in(folder);
     if (!names) return names.error();

@@ -23,6 +23,8 @@ struct Truth {
 
   std::string path() const { return family.empty() ? program : family + "/" + program; }
   bool fails_often() const { return lateness_can_cause_it && plain_failure_rate >= 0.2; }
+  // Whether what `unflake explain` says of it counts.
+  bool is_explained() const { return family.empty() || family == "layers"; }
   // As `unflake reproduce --failure` takes it.
   std::string failure_word() const;
 };
@@ -35,7 +37,7 @@ Result<std::vector<std::string>> truth_names(const std::string& folder,
 Result<std::vector<Truth>> read_truths(const std::string& zoo,
                                        const std::vector<std::string>& only);
 
-// How a command line names a test: the words that come first, or those behind `--`.
+// How a command line names a test: the words that come first, or those after `--`.
 struct TestWords {
   std::vector<std::string> words, command;
 };

@@ -58,6 +58,11 @@ const Programs& interleavings() {
   return all;
 }
 
+const Programs& layers() {
+  static const Programs all = programs_in(zoo / "layers");
+  return all;
+}
+
 const Programs& unsteady() {
   static const Programs all = programs_in(zoo / "unsteady");
   return all;
@@ -152,34 +157,37 @@ void expect_marked_lines(const Program& program) {
 }
 
 TEST(ZooTruths, Every_program_has_one_and_every_one_has_a_program) {
-  for (const fs::path& folder : {zoo, zoo / "interleavings", zoo / "unsteady"})
+  for (const fs::path& folder : {zoo, zoo / "interleavings", zoo / "layers", zoo / "unsteady"})
     EXPECT_EQ(names_with(folder, {".c", ".cc"}), names_with(folder, {".toml"})) << folder;
 }
 
 TEST(ZooTruths, Have_all_fields_and_no_other) {
-  for (const Programs& all : {programs(), unsteady()})
+  for (const Programs& all : {programs(), layers(), unsteady()})
     for (const Program& program : all)
       expect_fields(program, {"lateness_can_cause_it", "delays_needed"});
 }
 
 TEST(ZooTruths, Have_known_words_only) {
-  for (const Programs& all : {programs(), unsteady()})
+  for (const Programs& all : {programs(), layers(), unsteady()})
     for (const Program& program : all) expect_known_words(program, categories_of_lateness);
 }
 
 TEST(ZooTruths, Name_the_lines_that_carry_the_markers) {
-  for (const Programs& all : {programs(), interleavings(), unsteady()})
+  for (const Programs& all : {programs(), interleavings(), layers(), unsteady()})
     for (const Program& program : all) expect_marked_lines(program);
 }
 
+void expect_lateness(const Program& program) {
+  const int delays = program.number("delays_needed");
+  EXPECT_EQ(program.late(), program.text("expect") == "reproduced") << program.name;
+  EXPECT_EQ(program.late(), program.text("category") != "none") << program.name;
+  EXPECT_TRUE(program.late() ? delays == 1 || delays == 2 : delays == 0) << program.name;
+  EXPECT_EQ(program.text("failure") == "none", program.sound()) << program.name;
+}
+
 TEST(ZooTruths, Expect_a_reproduction_where_lateness_can_cause_the_failure_and_only_there) {
-  for (const Program& program : programs()) {
-    const int delays = program.number("delays_needed");
-    EXPECT_EQ(program.late(), program.text("expect") == "reproduced") << program.name;
-    EXPECT_EQ(program.late(), program.text("category") != "none") << program.name;
-    EXPECT_TRUE(program.late() ? delays == 1 || delays == 2 : delays == 0) << program.name;
-    EXPECT_EQ(program.text("failure") == "none", program.sound()) << program.name;
-  }
+  for (const Programs& all : {programs(), layers()})
+    for (const Program& program : all) expect_lateness(program);
 }
 
 TEST(ZooTruths, Give_a_failure_rate_that_was_measured) {
@@ -309,8 +317,24 @@ TEST(ZooTruths, Are_what_the_readme_says) {
     expect_row(program.name + "` | " + std::to_string(program.number("threads")) + " | " +
                std::to_string(program.number("depth")) + " | " + percent(program.rate()) + " | " +
                program.text("switch_points"));
-  for (const Program& program : unsteady())
-    expect_row(program.name + "` | " + percent(program.rate()));
+  for (const Programs& all : {layers(), unsteady()})
+    for (const Program& program : all) expect_row(program.name + "` | " + percent(program.rate()));
+}
+
+TEST(Layers, Are_enough_and_hardly_ever_fail_by_themselves) {
+  for (const Program& program : layers()) {
+    SCOPED_TRACE(program.name);
+    EXPECT_GE(program.number("plain_runs"), 200);
+    EXPECT_GE(program.rate(), 0.0);
+    EXPECT_LE(program.rate(), program.sound() ? 0.0 : 0.05);
+  }
+  EXPECT_GE(how_many([](const Program& program) { return program.late(); }, layers()), 12);
+  EXPECT_GE(how_many([](const Program& program) { return program.sound(); }, layers()), 3);
+}
+
+TEST(Layers, Have_their_points_in_the_code_that_uses_them) {
+  for (const Program& program : layers())
+    EXPECT_EQ(source_of(program).parent_path(), program.folder) << program.name;
 }
 
 TEST(Unsteady, Fail_by_themselves_neither_rarely_nor_mostly) {

@@ -124,6 +124,7 @@ void end_process() {
 // the exit forever.
 void hold_exit() {
   if (!attached() || (plan().flags & protocol::hold_exit) == 0) return;
+  if (is_controlled()) return wait_for_late_threads(static_cast<int64_t>(plan().hold_exit_ns));
   const uint64_t began = now_ns();
   const uint64_t latest = later(began, delayed_until.load());
   while (others(late_threads, this_thread.was_late) > 0) {

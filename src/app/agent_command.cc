@@ -216,7 +216,8 @@ std::string RunTexts::text_of(const Test& test, const ExperimentResult& result) 
   std::string text = is_new ? outcome_text(test, result, style_, detail_) +
                                   failures_text(*result.trace, style_, detail_)
                             : outcome_line(test, result, style_);
-  for (const std::string_view line : split_lines(losses_text(*result.trace, style_)))
+  const std::string losses = losses_text(*result.trace, style_);
+  for (const std::string_view line : split_lines(losses))
     if (!line.empty() && losses_.emplace(line).second) text += std::string(line) + "\n";
   return text;
 }

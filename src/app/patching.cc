@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <thread>
 
 #include "app/proving.h"
+#include "report/patch_file.h"
 #include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
+
+constexpr size_t largest_patch = size_t{1} << 20;
 
 ProvingOptions proving_options(const PatchingOptions& options, const RepairPatch& patch) {
   ProvingOptions proving;
@@ -28,12 +32,34 @@ ProvingOptions proving_options(const PatchingOptions& options, const RepairPatch
   return proving;
 }
 
+// "join: REASON" of each idiom, those with the same reason together.
+std::vector<std::string> refusals(const std::vector<std::string>& why_not) {
+  std::vector<std::pair<std::string, std::string>> reasons;  // and the idioms
+  for (const std::string& line : why_not) {
+    const size_t colon = std::min(line.find(": "), line.size());
+    const std::string idiom = line.substr(0, colon), reason = line.substr(colon);
+    const auto known =
+        std::ranges::find(reasons, reason, [](const auto& one) { return one.first; });
+    if (known == reasons.end())
+      reasons.emplace_back(reason, idiom);
+    else
+      known->second += " or " + idiom;
+  }
+  std::vector<std::string> notes;
+  for (const auto& [reason, idioms] : reasons) notes.push_back("no patch by " + idioms + reason);
+  return notes;
+}
+
+std::string patch_path(const Project& project, const std::string& name) {
+  return project.path("patches/" + name + ".patch");
+}
+
 Result<std::string> write_patch(const Project& project, const std::string& name,
-                                const RepairPatch& patch) {
+                                const std::string& text) {
   make_folder(project);
-  const std::string path = project.path("patches/" + name + ".patch");
+  const std::string path = patch_path(project, name);
   if (const auto ready = prepare_output_file(path); !ready) return ready.error();
-  if (const auto written = replace_file(path, patch.diff); !written) return written.error();
+  if (const auto written = replace_file(path, text); !written) return written.error();
   return path_from_here(path);
 }
 
@@ -60,9 +86,21 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
   } else {
     bound.place.spot = {repro.failure.file, repro.failure.line, repro.failure.function};
     bound.new_value = *timing.proposed;
+    bound.least_old = timing.median + timing.passes;
+    bound.most_old = timing.median + timing.fails;
   }
   request.bound = bound;
   return request;
+}
+
+std::optional<ProposedPatch> proposed_patch(const Project& project, const std::string& name) {
+  const std::string path = patch_path(project, name);
+  std::ifstream file(path, std::ios::binary);
+  if (name.empty() || !file) return std::nullopt;
+  std::string text(largest_patch, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return read_patch_file(path_from_here(path), text);
 }
 
 Result<int> write_patches(RepairReport& report, const Project& project,
@@ -70,7 +108,7 @@ Result<int> write_patches(RepairReport& report, const Project& project,
                           Consumer& events, const TellPatching& tell) {
   std::vector<std::string> why_not;
   const auto patches = patches_for(request, &why_not);
-  for (const std::string& line : why_not) report.notes.push_back("no patch by " + line);
+  for (std::string& note : refusals(why_not)) report.notes.push_back(std::move(note));
   if (!patches) {
     report.notes.push_back("no patch was written: " + to_string(patches.error()));
     return 0;
@@ -93,7 +131,8 @@ Result<int> write_patches(RepairReport& report, const Project& project,
     if (repairs || is_offered) {
       const std::string name =
           repairs ? options.name : options.name + "-" + std::string(to_string(patch.idiom));
-      auto file = write_patch(project, name, patch);
+      auto file =
+          write_patch(project, name, repairs ? patch_file_text(patch, *tried.proof) : patch.diff);
       if (!file) return file.error();
       tried.file = *file;
     }

@@ -36,4 +36,8 @@ Result<int> write_patches(RepairReport& report, const Project& project,
                           const PatchingOptions& options, const PatchRequest& request,
                           Consumer& events, const TellPatching& tell);
 
+// The patch that was proven for the failure of this repro, by the name of its file without an
+// ending; none: there is no such file.
+std::optional<ProposedPatch> proposed_patch(const Project& project, const std::string& name);
+
 }  // namespace unflake

@@ -1,6 +1,8 @@
 #include "app/plain_repro.h"
 
 #include <fmt/format.h>
+#include <locale.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -51,6 +53,18 @@ class BraceCounter {
 };
 
 }  // namespace
+
+FactorFacts facts_of_machine() {
+  FactorFacts facts;
+  facts.now = std::chrono::system_clock::now();
+  facts.cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  for (const std::string& name : wanted_locales())
+    if (const locale_t found = ::newlocale(LC_ALL_MASK, name.c_str(), nullptr)) {
+      facts.locales.push_back(name);
+      ::freelocale(found);
+    }
+  return facts;
+}
 
 RecordedCleaner cleaner_of(const Test& test, const std::string& root) {
   RecordedCleaner cleaner{test.id.name, test.file, test.line, test.line, {}};

@@ -6,6 +6,7 @@
 #include "app/project.h"
 #include "model/dependence_report.h"
 #include "model/repro.h"
+#include "search/detect/factor_search.h"
 
 namespace unflake {
 
@@ -16,6 +17,9 @@ RecordedCleaner cleaner_of(const Test& test, const std::string& root);
 // A repro of what was found, ready to be saved.
 Repro repro_of(const OrderRelation& relation, const Conditions& conditions, OneTest& one);
 Repro repro_of(const FactorFinding& finding, OneTest& one);
+
+// What decides which factors can be tried here.
+FactorFacts facts_of_machine();
 
 struct PlainReplayOptions {
   std::string target;  // another one than was recorded; empty: that one

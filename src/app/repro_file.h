@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "app/agent_command.h"
 #include "app/project.h"
 #include "model/repair.h"
 #include "model/repro.h"
 #include "repro/relocation.h"
+#include "search/reproduce/findings.h"
 #include "store/store.h"
 #include "suite/adapter.h"
 
@@ -56,5 +58,15 @@ std::vector<Repro> load_all_repros(const Project& project);
 // Their root causes, as far as repros tell them by themselves, without the runs that `unflake
 // explain` makes. Empty: the repro does not tell.
 std::map<TestId, std::string> categories_of_repros(const Project& project);
+
+// What a hunt for failures of this test has found, as a repro.
+Repro repro_of(const Found& found, OneTest& one, uint64_t seed);
+
+// How its sites look in the source, so that they are found again after an edit.
+void describe(Repro& repro, const Profile& profile, const OneTest& one);
+
+// How late this machine is, plain and while it is made scarce. What it cannot tell of counts as a
+// quiet machine.
+std::optional<MachineLateness> machine_lateness();
 
 }  // namespace unflake

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "model/signature.h"
+#include "model/outcome.h"
 #include "util/paths.h"
 #include "util/text.h"
 

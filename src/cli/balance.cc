@@ -20,7 +20,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* balance_help =
     R"(Finds the time values that a test's own code passes (sleeps, waits with a time-out, polls,
 timers), and for each the smallest at which the test still holds. Nothing is edited or rebuilt: the
 times are changed while the test runs.
@@ -290,7 +290,7 @@ int tell_machine_speed() {
 
 int balance_command(const Words& words) {
   BalanceCommand command;
-  CommandLine line("balance", help);
+  CommandLine line("balance", balance_help);
   command.one.add_to(line);
   line.option("--tolerance", command.tolerance,
               "the share of runs that may fail beyond those that fail anyway [0.1%]");

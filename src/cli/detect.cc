@@ -6,13 +6,17 @@
 
 #include "app/agent_command.h"
 #include "app/characteristic_file.h"
-#include "app/found_repro.h"
 #include "app/listeners.h"
+#include "app/plain_repro.h"
 #include "app/project.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
+#include "cli/detect_bisect.h"
 #include "report/detect_text.h"
+#include "report/detect_words.h"
 #include "search/detect/detection.h"
+#include "search/detect/order_search.h"
+#include "search/detect/suite_orders.h"
 #include "search/detect/touched.h"
 #include "store/values.h"
 #include "util/files.h"
@@ -23,15 +27,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* help =
+constexpr const char* detect_help =
     R"(Finds the flaky tests of a suite for a part of what reruns take: one plain run of each test, one
-look at its threads and waits, then schedules and delays for those that have any, and plain runs
-where they most likely show something, until the time is over or nothing is worth a run.
+look at its threads and waits, a few orders of the suite, then schedules and delays for those that
+have any, and plain runs where they most likely show something, until the time is over or nothing
+is worth a run. What was seen flaky and no lateness explains is tried in other surroundings.
 
   unflake detect ./server_test                          ten minutes, all tests
   unflake detect build --budget 1h --html flaky.html    a CTest build folder
   unflake detect ./server_test 'Net*' --changed-since origin/main
   unflake detect ./server_test --policy round-robin --no-perturb     what rerunning everything finds
+  unflake detect ./server_test Server.Push --bisect v1.2..HEAD       which commit made it flaky
 
 Three kinds of answer, never mixed: seen flaky in plain runs; fails when so late, or in this order
 (short slack first); no sign, and the failure rate that the plain runs leave open. Plain runs go
@@ -39,12 +45,17 @@ into the history as such, all others as trials. Ctrl-C ends the search and tells
 
 Exit code 0: no sign in any test; 1: nothing flaky was found, but a test failed in all of its runs, or
 could not be run; 2: bad usage; 3: a test was seen flaky, or fails when late or in another order;
-4: unflake itself failed; 128 + N: stopped by signal N.)";
+4: unflake itself failed; 128 + N: stopped by signal N.
+
+With --bisect, one test is built at commits between two, in a copy of the sources: the failure is
+hunted for at the bad end, and what brings it about there is done again in every other build. Exit
+code 0: the commit is named; 1: it is not, and the report says why.)";
 
 constexpr double seen_before = 10;  // times as suspect: it failed and passed in earlier sessions
 
 constexpr int64_t enough_runs = 100;  // of a test, to tell its rate
 constexpr size_t enough_to_learn_from = 50;
+constexpr int orders_of_a_look = 4;  // shuffled; `unflake orders` makes more
 
 struct DetectCommand {
   OneTestOptions one;
@@ -52,7 +63,8 @@ struct DetectCommand {
   std::string changed_since, policy = "likeliest", rate = "0.3%";
   std::string junit, html;
   uint64_t seed = 1;
-  bool no_perturb = false, json = false;
+  bool no_perturb = false, no_orders = false, no_factors = false, json = false;
+  BisectCommand bisect;
 };
 
 Result<double> parse_rate(std::string text) {
@@ -123,6 +135,12 @@ class Detecting {
     options.hunt.seed = command_.seed;
     options.hunt.measure_lateness = [this] { return lateness(); };
     options.choose = [this](size_t test) { return choose(test); };
+    if (!command_.no_orders)
+      options.look_for_orders = [this](Duration most) { return look_for_orders(most); };
+    if (!command_.no_factors) options.factors = factor_levels(facts_of_machine());
+    options.keep_factor = [this](const FactorFinding& finding) {
+      return kept(repro_of(finding, *one_));
+    };
     options.keep = [this](size_t, Hunt& hunt, const Found& found) { return keep(hunt, found); };
     return options;
   }
@@ -283,13 +301,56 @@ class Detecting {
     return rated;
   }
 
+  Result<DetectOptions::Kept> kept(Repro repro) const {
+    auto saved = save_repro(one_->project(), repro);
+    if (!saved) return saved.error();
+    return DetectOptions::Kept{std::move(repro), path_from_here(saved->path)};
+  }
+
+  // A few orders of each program's tests in one process; what they show is made small.
+  Result<DetectOptions::Ordered> look_for_orders(Duration most) {
+    DetectOptions::Ordered all;
+    std::map<std::string, Tests> programs;
+    for (const size_t number : numbers_) {
+      const auto& test = one_->selected()[number];
+      if (shares_process(*test)) programs[test->command.argv.front()].push_back(test);
+    }
+    std::erase_if(programs, [](const auto& program) { return program.second.size() < 2; });
+    for (const auto& [program, tests] : programs) {
+      SuiteOrderLimits limits;
+      limits.budget = most / static_cast<int64_t>(programs.size());
+      limits.timeout = std::min(limits.timeout, limits.budget);
+      limits.conditions.private_files = true;
+      SuiteOrders suite(one_->executor(), tests, one_->all(), limits);
+      OrderOptions options;
+      options.least_orders = options.most_orders = orders_of_a_look;
+      const OrderReport report = look_for_order_dependence(suite, suite.tests(), options);
+      if (suite.error()) return *suite.error();
+      all.test_runs += static_cast<int>(report.test_runs);
+      if (auto added = add_relations(report, suite.conditions(), all); !added) return added.error();
+    }
+    return all;
+  }
+
+  Result<void> add_relations(const OrderReport& report, const Conditions& conditions,
+                             DetectOptions::Ordered& all) {
+    std::set<TestId> told;  // the first of a test is its smallest
+    for (const OrderRelation& relation : report.relations) {
+      if (!told.insert(relation.test->id).second) continue;
+      auto one = kept(repro_of(relation, conditions, *one_));
+      if (!one) return one.error();
+      all.found.push_back(std::move(*one));
+    }
+    if (!report.is_complete)
+      all.notes.push_back("there was no time for all orders; `unflake orders` looks for longer");
+    return {};
+  }
+
   Result<DetectOptions::Kept> keep(Hunt& hunt, const Found& found) {
     Repro repro = repro_of(found, *one_, command_.seed);
     describe(repro, hunt.profile(), *one_);
     if (repro.is_margin()) return DetectOptions::Kept{std::move(repro), ""};
-    auto saved = save_repro(one_->project(), repro);
-    if (!saved) return saved.error();
-    return DetectOptions::Kept{std::move(repro), path_from_here(saved->path)};
+    return kept(std::move(repro));
   }
 
   Result<int> detect(const std::vector<DetectInput>& inputs, const DetectOptions& options) {
@@ -307,10 +368,35 @@ class Detecting {
     ended.not_run = static_cast<int>(report.count(DetectedTest::Answer::not_run));
     one_->events().emit(ended);
     const auto told = tell(report);
+    note_findings(report);
     if (!done) return done.error();
     if (!told) return told.error();
     if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     return static_cast<int>(exit_code_of(report));
+  }
+
+  // What a later `unflake history` tells. Runs are in the history already; this says what came of
+  // them, so that it is worth no more than a warning when it cannot be written.
+  void note_findings(const DetectReport& report) const {
+    using Answer = DetectedTest::Answer;
+    if (command_.one.history.no_history ||
+        report.count(Answer::seen_flaky) + report.count(Answer::fails_perturbed) == 0)
+      return;
+    auto store = open_store(one_->history());
+    for (const DetectedTest& test : report.tests) {
+      if (!store) return;
+      if (test.answer != Answer::seen_flaky && test.answer != Answer::fails_perturbed) continue;
+      LifecycleStep step;
+      step.kind = LifecycleStep::Kind::detected;
+      step.test = test.id;
+      step.signature = test.perturbed ? test.perturbed->signature : test.signature;
+      step.at = std::chrono::system_clock::now();
+      step.commit = report.commit;
+      step.reason = finding_words(test);
+      step.url = test.repro_file;
+      if (auto noted = (*store)->lifecycle().note(step); !noted)
+        return (void)report_error(noted.error());
+    }
   }
 
   SessionStarted started(const std::vector<DetectInput>& inputs, const Surroundings& here) const {
@@ -365,7 +451,7 @@ class Detecting {
 
 int detect_command(const Words& words) {
   DetectCommand command;
-  CommandLine line("detect", help);
+  CommandLine line("detect", detect_help);
   command.one.add_to(line);
   command.one.target.include_disabled = false;
   line.option("--budget", command.budget, "for everything [10m]");
@@ -377,13 +463,20 @@ int detect_command(const Words& words) {
       .one_of({"likeliest", "round-robin", "size-threshold"});
   line.option("--rate", command.rate,
               "a test is left alone when more than this is ruled out at 95 % [0.3%]");
-  line.flag("--no-perturb", command.no_perturb, "plain runs only: no schedules, no delays");
+  line.flag("--no-perturb", command.no_perturb,
+            "plain runs only: no schedules, no delays, no orders, no factors");
+  line.flag("--no-orders", command.no_orders, "run the tests in no other order");
+  line.flag("--no-factors", command.no_factors, "change no surroundings of what was seen flaky");
   line.option("--seed", command.seed, "for what is random");
+  command.bisect.add_to(line);
   line.flag("--json", command.json, "JSON instead of text");
   line.option("--junit", command.junit, "write the answers as JUnit XML").takes("FILE");
   line.option("--html", command.html, "write the answers as a page").takes("FILE");
   if (const auto done = line.parse(words)) return *done;
-  const auto code = Detecting(command, words)();
+  const auto code =
+      command.bisect.revisions.empty()
+          ? Detecting(command, words)()
+          : bisect(command.bisect, command.one, words, command.budget, command.seed, command.json);
   return code ? *code : report_error(code.error());
 }
 

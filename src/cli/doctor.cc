@@ -22,7 +22,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* doctor_help =
     R"(Tells what this machine can do for unflake, what is missing, and what to do about it.
 
 Exit code 0: everything that unflake needs is there; 4: something is not.)";
@@ -151,7 +151,7 @@ void print(Page& page, const Finding& finding) {
 int doctor_command(const Words& words) {
   StoreOptions store_options;
   ConfigOptions config_options;
-  CommandLine line("doctor", help);
+  CommandLine line("doctor", doctor_help);
   store_options.add_to(line);
   config_options.add_to(line);
   if (const auto done = line.parse(words)) return *done;

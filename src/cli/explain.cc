@@ -1,16 +1,20 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "app/agent_command.h"
 #include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/patching.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "report/dependence_text.h"
 #include "report/explanation_pages.h"
 #include "report/trace_pages.h"
 #include "repro/relocation.h"
+#include "search/explain/decisive_pair.h"
+#include "search/explain/free_lateness.h"
 #include "trace/program_code.h"
 #include "util/files.h"
 #include "util/json.h"
@@ -19,7 +23,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* explain_help =
     R"(Says why a test is flaky: which thread has to come where before which other one, what the
 test relies on instead of waiting for it, and what kind of repair helps. It compares a passing run
 with one that fails under the plan of a repro file, which `unflake reproduce` has written.
@@ -32,6 +36,8 @@ Exit code 0: explained; 1: one of the two runs could not be made, and the explan
 file and the other run tell, or nothing can be told of the cause, because the code that matters has
 neither debug information nor names; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by
 signal N.)";
+
+constexpr Duration budget = std::chrono::seconds(8);  // of the experiments
 
 struct ExplainCommand {
   std::string file, target;
@@ -64,6 +70,7 @@ class Explaining {
     if (repro_.is_plain()) return tell_plain_cause();
     if (auto ready = prepare_files(); !ready) return ready.error();
     if (auto made = make_runs(words); !made) return made.error();
+    if (one_ && one_->stop_signal() == 0 && passing_ && failing_) make_experiments();
     if (one_ && one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
     return report();
   }
@@ -75,9 +82,9 @@ class Explaining {
     project_ = std::move(found->project);
     repro_ = std::move(found->repro);
     if (repro_.is_under_control()) notes_.push_back("under control it fails when " + repro_.reason);
+    name_ = std::filesystem::path(found->path).stem().string();
     if (!command_.html.empty() || command_.json) return {};
-    command_.html =
-        project_.path("explain/" + std::filesystem::path(found->path).stem().string() + ".html");
+    command_.html = project_.path("explain/" + name_ + ".html");
     make_folder(project_);
     return {};
   }
@@ -206,6 +213,61 @@ class Explaining {
     return {};
   }
 
+  FailingTest failing_test() const {
+    FailingTest test;
+    Plan plain = repro_.plan;
+    plain.interventions.clear();
+    plain.schedule.reset();
+    const Trial with_plan{repro_.plan, repro_.conditions, "made late"};
+    const Trial without{plain, {}, "without the plan"};
+    test.failing = repro_.passes_under_plan ? without : with_plan;
+    test.passing = repro_.passes_under_plan ? with_plan : without;
+    test.is_same = [this](const Outcome& outcome) {
+      return is_same_failure(repro_, outcome, code_);
+    };
+    test.by_itself = repro_.without_plan;
+    test.timeout = repro_.timeout > Duration{} ? repro_.timeout : one_->timeout();
+    test.lines = code_.lines;
+    return test;
+  }
+
+  // What two runs look like only suggests what decides; experiments show it.
+  void make_experiments() {
+    TrialRunner runner(one_->executor(), one_->shared_test(), one_->events(), budget);
+    RepairRuns runs(runner, failing_test());
+    if (!take_lateness(runs)) return;
+    shown_ = find_decisive_pair(runs);
+    options_.experiments.insert(options_.experiments.end(), shown_.tried.begin(),
+                                shown_.tried.end());
+    if (recorded_plan_ && shown_.passing && shown_.failing) {
+      passing_ = observed(*shown_.passing);
+      failing_ = observed(*shown_.failing);
+    }
+    if (!shown_.critical || !shown_.barrier) return;
+    options_.shown =
+        ShownPair{shown_.critical->step.call, shown_.barrier->call, shown_.kept, shown_.reversed};
+    passing_ = observed(*shown_.passing);
+    failing_ = observed(*shown_.failing);
+  }
+
+  // A schedule or an order says who comes first, and not who is late.
+  bool take_lateness(RepairRuns& runs) {
+    const auto is_hold = [](const Intervention& one) {
+      return one.action == Intervention::Action::hold;
+    };
+    if (!repro_.is_under_control() && std::ranges::none_of(repro_.plan.interventions, is_hold))
+      return true;
+    const auto late = as_lateness(runs, repro_.plan, failing_ ? &failing_->trace : nullptr);
+    options_.experiments.push_back(late ? "the same failure comes when " + to_string(late->plan, {})
+                                        : "no lateness of a thread was found that does the same");
+    if (!late) return false;
+    recorded_plan_ = repro_.plan;
+    runs.test().failing = *late;
+    runs.test().passing.plan.schedule.reset();
+    repro_.plan = late->plan;
+    return true;
+  }
+
   std::string source_line(const std::string& file, int line) const {
     if (!code_.source || line <= 0) return "";
     const CodeView::Lines& lines = code_.source(file);
@@ -215,11 +277,16 @@ class Explaining {
   Result<int> report() {
     const ObservedRun* passing = passing_ ? &*passing_ : nullptr;
     const ObservedRun* failing = failing_ ? &*failing_ : nullptr;
-    const Explanation explanation = explain(repro_, passing, failing);
+    const Explanation explanation = explain(repro_, passing, failing, options_);
     const ExplanationReport report{
-        repro_,  explanation,
-        passing, failing,
-        notes_,  [this](const std::string& file, int line) { return source_line(file, line); }};
+        repro_,
+        explanation,
+        passing,
+        failing,
+        notes_,
+        [this](const std::string& file, int line) { return source_line(file, line); },
+        proposed_patch(project_, name_),
+        recorded_plan_};
     if (auto written = write_files(report); !written) return written.error();
     Page page;
     page.print("{}", command_.json ? explanation_json(report)
@@ -245,12 +312,16 @@ class Explaining {
 
   ExplainCommand& command_;
   Project project_;
+  std::string name_;  // of the repro's file
   Repro repro_;
   TrialHistory history_;
   std::unique_ptr<OneTest> one_;
   CodeView code_;
   Relocation relocation_;
   std::optional<ObservedRun> passing_, failing_;
+  DecisivePair shown_;
+  std::optional<Plan> recorded_plan_;  // where it was replaced by one with lateness
+  ExplainOptions options_;
   std::vector<std::string> notes_;
 };
 
@@ -258,7 +329,7 @@ class Explaining {
 
 int explain_command(const Words& words) {
   ExplainCommand command;
-  CommandLine line("explain", help);
+  CommandLine line("explain", explain_help);
   line.option("file", command.file, "the repro's file, or its name in .unflake/repro")
       .required()
       .takes("FILE");

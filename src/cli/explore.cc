@@ -7,7 +7,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* explore_help =
     R"(Asks whether a test is sound: runs it under many schedules, one thread at a time, with a clock of
 its own, and looks for an order of its threads under which it fails.
 
@@ -61,7 +61,7 @@ Result<int> run(ExploreCommand& command, const Words& words) {
 
 int explore_command(const Words& words) {
   ExploreCommand command;
-  CommandLine line("explore", help);
+  CommandLine line("explore", explore_help);
   command.one.add_to(line);
   line.option("--budget", command.budget, "for everything [1m]");
   line.option("--sampler", command.samplers,

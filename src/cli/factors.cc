@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <locale.h>
 #include <unistd.h>
 
 #include <set>
@@ -18,7 +17,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* factors_help =
     R"(Runs a test with one factor of its surroundings at a time other than usual, and names those that change
 its outcome: address layout, environment size, locale, time zone, clock (leap day, month end, daylight
 saving), umask, number of cores, CPU load, free disk, open files, temporary and working folder, a
@@ -41,18 +40,6 @@ struct FactorsCommand {
   std::vector<std::string> only;
   bool json = false, no_repro = false;
 };
-
-FactorFacts facts_of_machine() {
-  FactorFacts facts;
-  facts.now = std::chrono::system_clock::now();
-  facts.cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  for (const std::string& name : wanted_locales())
-    if (const locale_t found = ::newlocale(LC_ALL_MASK, name.c_str(), nullptr)) {
-      facts.locales.push_back(name);
-      ::freelocale(found);
-    }
-  return facts;
-}
 
 class FactorsOfTest {
  public:
@@ -122,7 +109,7 @@ class FactorsOfTest {
 
 int factors_command(const Words& words) {
   FactorsCommand command;
-  CommandLine line("factors", help);
+  CommandLine line("factors", factors_help);
   command.one.target.add_to(line);
   line.option("--only", command.only, "these factors [all]").separated_by(',').one_at_a_time();
   line.option("--budget", command.budget, "for everything [5m]");

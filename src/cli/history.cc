@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr const char* help =
+constexpr const char* history_help =
     R"(Tells what the recorded runs say about a test, or about all tests, least reliable first.
 
   unflake history                            every test
@@ -229,6 +229,32 @@ Result<std::vector<RecentRun>> runs_of(Store& store, const TestId& test,
   return runs;
 }
 
+// What detection and bisection have found out about it, oldest first.
+Result<std::vector<LifecycleStep>> findings_about(Store& store, const TestId& test) {
+  auto steps = store.lifecycle().steps({});
+  if (!steps) return steps.error();
+  std::erase_if(*steps, [&](const auto& step) { return !is_finding(step) || step.test != test; });
+  std::ranges::stable_sort(*steps, {}, &LifecycleStep::at);
+  return steps;
+}
+
+void print_findings(Page& page, const std::vector<LifecycleStep>& findings) {
+  if (!findings.empty()) page.print("\nfound out (UTC)\n");
+  for (const LifecycleStep& step : findings) {
+    const bool is_beginning = step.kind == LifecycleStep::Kind::introduced;
+    page.print("  {}  {} {}: {}\n", timestamp_in_minutes(step.at),
+               is_beginning ? "introduced by" : "detected at", short_commit(step.commit),
+               printable(step.reason));
+    if (!step.url.empty()) page.print("  {:16}  {}\n", "", printable(step.url));
+  }
+}
+
+Json json_of(const LifecycleStep& step) {
+  return {{"kind", to_string(step.kind)},     {"at", timestamp_in_seconds(step.at)},
+          {"commit", printable(step.commit)}, {"signature", printable(step.signature)},
+          {"reason", printable(step.reason)}, {"repro", printable(step.url)}};
+}
+
 Result<void> show_one(Page& page, Store& store, const TestSummary& test,
                       const HistoryCommand& command) {
   if (!command.output_of.empty()) {
@@ -243,14 +269,18 @@ Result<void> show_one(Page& page, Store& store, const TestSummary& test,
   }
   const auto runs = runs_of(store, test.test, command);
   if (!runs) return runs.error();
+  const auto findings = findings_about(store, test.test);
+  if (!findings) return findings.error();
   if (command.json) {
     Json all = json_of(std::vector{test});
+    for (const LifecycleStep& step : *findings) all[0]["findings"].push_back(json_of(step));
     if (command.wants_trials())
       for (const RecentRun& run : *runs) all[0]["runs"].push_back(json_of(run));
     print_json(page, std::move(all));
     return {};
   }
   print_summary(page, test);
+  print_findings(page, *findings);
   command.wants_trials() ? print_with_trials(page, *runs) : print_recent(page, *runs);
   return {};
 }
@@ -370,7 +400,7 @@ Result<void> show_what(Page& page, Store& store, const HistoryCommand& command, 
 int history_command(const Words& words) {
   if (const auto code = run_history_part(words)) return *code;
   HistoryCommand command;
-  CommandLine line("history", help);
+  CommandLine line("history", history_help);
   line.option("test", command.words,
               "TARGET [NAME-OR-GLOB...], ids or globs over ids; or: export, import, prune");
   line.flag("--json", command.json, "JSON instead of text");

@@ -67,7 +67,7 @@ void TransferProgress::show(int64_t runs, int64_t done, int64_t all) {
   std::fflush(stderr);
 }
 
-constexpr const char* help =
+constexpr const char* history_prune_help =
     R"(Forgets single runs that are older than is worth keeping: first trials, the runs that `reproduce`,
 `balance`, `inject` and other searches made, and which functions tests executed, except for the newest trace
 of each; then plain runs and outputs. The sums over all plain runs stay: rates, durations, signatures, and
@@ -198,7 +198,7 @@ Result<void> prune(Page& page, const PruneCommand& command, const StoreAddress& 
 
 int history_prune_command(const Words& words) {
   PruneCommand command;
-  CommandLine line("history prune", help);
+  CommandLine line("history prune", history_prune_help);
   line.option("--keep-trials", command.retention.trials, "forget trials that are older [30d]");
   line.option("--most-trials", command.retention.most_trials,
               "and all but this many of the newest of each test [20000]")

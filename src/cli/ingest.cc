@@ -11,7 +11,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* ingest_help =
     R"(Takes test reports of other tools into the history: JUnit XML of GoogleTest, Catch2, doctest,
 Boost.Test, CTest, pytest, Maven, Gradle, Bazel, cargo-nextest, Go and others, and CTest's Test.xml.
 
@@ -254,7 +254,7 @@ class Ingestion {
 }  // namespace
 
 int ingest_command(const Words& words) {
-  CommandLine line("ingest", help);
+  CommandLine line("ingest", ingest_help);
   IngestCommand command;
   add_options(line, command);
   if (const auto code = line.parse(words)) return *code;

@@ -24,7 +24,7 @@ using Visits = Intervention::Visits;
 
 constexpr Duration longest_hold = 5s;
 
-std::optional<uint64_t> number_in(std::string_view text) {
+std::optional<uint64_t> count_in(std::string_view text) {
   uint64_t value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failed != std::errc() || end != text.data() + text.size() || value == 0) return std::nullopt;
@@ -50,19 +50,19 @@ struct Assignment {
   std::string_view place;
   std::string_view value;
   Duration duration{};
-  std::string_view rest;  // behind the value
+  std::string_view rest;  // after the value
 };
 
 // At the first `=` that a value follows: `operator==()` has some of its own.
 template <class Parse>
 std::optional<Assignment> split_assignment(std::string_view text, Parse parse) {
   for (size_t at = text.find('='); at != std::string_view::npos; at = text.find('=', at + 1)) {
-    const std::string_view behind = text.substr(at + 1);
-    const size_t end = std::min(behind.find(' '), behind.size());
-    const auto duration = parse(behind.substr(0, end));
-    if (duration && !behind.empty())
-      return Assignment{text.substr(0, at), behind.substr(0, end), *duration,
-                        trim(behind.substr(end))};
+    const std::string_view after_sign = text.substr(at + 1);
+    const size_t end = std::min(after_sign.find(' '), after_sign.size());
+    const auto duration = parse(after_sign.substr(0, end));
+    if (duration && !after_sign.empty())
+      return Assignment{text.substr(0, at), after_sign.substr(0, end), *duration,
+                        trim(after_sign.substr(end))};
   }
   return std::nullopt;
 }
@@ -147,7 +147,7 @@ class Parser {
     delay.visits = text.starts_with("from ") ? Visits::from_nth : Visits::only_nth;
     for (const std::string_view word : {"at visit ", "from visit "}) {
       if (!text.starts_with(word)) continue;
-      const auto nth = number_in(trim(text.substr(word.size())));
+      const auto nth = count_in(trim(text.substr(word.size())));
       delay.nth = nth.value_or(0);
       return nth.has_value();
     }
@@ -170,7 +170,7 @@ class Parser {
       hold->duration = *duration;
     }
     if (const auto count = take_last(other, " x ")) {
-      const auto number = number_in(*count);
+      const auto number = count_in(*count);
       if (!number) return wrong;
       hold->count = *number;
     }
@@ -184,7 +184,7 @@ class Parser {
   // How often a side of an order was visited; 0: that is not a number.
   static uint64_t take_visit(std::string_view& text, uint64_t otherwise) {
     const auto number = take_last(text, " visit ");
-    return number ? number_in(*number).value_or(0) : otherwise;
+    return number ? count_in(*number).value_or(0) : otherwise;
   }
 
   Result<void> read_order(const std::string& text) {
@@ -261,7 +261,7 @@ class Parser {
     return added ? Result<void>() : added.error();
   }
 
-  // Who has passed a call or an instruction is behind it, unless the side was named.
+  // Whoever has passed a call or an instruction is past it, unless the side was named.
   static bool has_other_side(const Intervention& what) {
     return !what.site.api.empty() || (what.site.file.empty() && what.site.offset > 0);
   }
@@ -340,7 +340,7 @@ Result<Schedule> parse_schedule(std::string_view text) {
   const size_t colon = text.find(':');
   const auto sampler = sampler_from(text.substr(0, colon));
   const auto seed =
-      colon == text.npos ? std::optional<uint64_t>(1) : number_in(text.substr(colon + 1));
+      colon == text.npos ? std::optional<uint64_t>(1) : count_in(text.substr(colon + 1));
   if (!sampler || !seed)
     return usage_error("this is not a schedule", "--schedule '" + std::string(text) + "'",
                        "write stay, random, pct, pos or surw, followed by a seed: random:7");
@@ -362,7 +362,7 @@ Result<void> check_interventions(const InjectWords& words) {
 
 namespace {
 
-constexpr const char* help =
+constexpr const char* inject_help =
     R"(Makes threads of one test late at sites that `unflake trace` shows, and tells what came of
 it. The first run goes without interventions, to learn the names; then come the runs with them.
 
@@ -504,7 +504,7 @@ class Injection {
 
 int inject_command(const Words& words) {
   InjectCommand command;
-  CommandLine line("inject", help);
+  CommandLine line("inject", inject_help);
   command.one.add_to(line);
   const auto add_list = [&](const char* name, std::vector<std::string>& list, const char* text) {
     line.option(name, list, text).one_at_a_time().takes("TEXT");

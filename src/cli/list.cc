@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* help =
+constexpr const char* list_help =
     R"(Lists the tests of a target, one id a line.
 
   unflake list ./server_test                 every test of an executable
@@ -80,7 +80,7 @@ int list_command(const Words& words) {
   StoreOptions history;
   ConfigOptions configuration;
   bool json = false;
-  CommandLine line("list", help);
+  CommandLine line("list", list_help);
   target.add_to(line);
   history.add_to(line);
   configuration.add_to(line);

@@ -18,12 +18,11 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* orders_help =
     R"(Looks for tests whose outcome depends on what ran before them: victims, which fail after a polluter and
 pass alone, and brittle tests, which fail alone and pass after a state-setter.
 
   unflake orders ./server_test                      the tests of a program, in one process
-  unflake orders build/                             those of a CTest folder, one process after the other
   unflake orders ./server_test --json               for programs
 
 All tests run alone, as listed and in shuffled orders, until each pair ran both ways round. Orders that
@@ -74,9 +73,7 @@ class OrdersOfSuite {
   std::map<std::string, Tests> programs() const {
     std::map<std::string, Tests> all;
     for (const auto& test : one_->selected()) {
-      const bool is_alone = test->is_entry || test->framework == Framework::ctest ||
-                            test->framework == Framework::command || test->command.argv.empty();
-      all[is_alone ? "" : test->command.argv.front()].push_back(test);
+      all[shares_process(*test) ? test->command.argv.front() : ""].push_back(test);
     }
     return all;
   }
@@ -128,7 +125,7 @@ class OrdersOfSuite {
 
 int orders_command(const Words& words) {
   OrdersCommand command;
-  CommandLine line("orders", help);
+  CommandLine line("orders", orders_help);
   command.one.target.add_to(line);
   line.option("--budget", command.budget, "for everything [10m]");
   line.option("--suite-runs", command.suite_runs, "runs of as many tests as the suite has [60]")

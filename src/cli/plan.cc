@@ -14,7 +14,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* plan_help =
     R"(What would 5 minutes buy me? How many flaky tests plain reruns are expected to find in a given
 time: rerunning everything alike, by the exact model, and run by run where it most likely shows
 something, as `unflake detect` does, by simulation. Failure rates and run times come from the
@@ -171,7 +171,7 @@ Result<int> plan(const PlanCommand& command) {
 
 int plan_command(const Words& words) {
   PlanCommand command;
-  CommandLine line("plan", help);
+  CommandLine line("plan", plan_help);
   line.option("tests", command.patterns, "TARGET:NAME or globs of these; all when none is given")
       .takes("");
   line.option("--rates", command.rates, "a CSV file instead of the history").takes("FILE");

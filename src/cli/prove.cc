@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* help =
+constexpr const char* prove_help =
     R"(Tells whether a change repairs a failure that `unflake reproduce` has recorded. The program is
 built without the change and with it, each in a copy of the sources; the work tree, its index and its
 branches are not touched. Then both are run in the same ways: under the plan that made the test fail,
@@ -163,7 +163,7 @@ class Prove {
 
 int prove_command(const Words& words) {
   ProveCommand command;
-  CommandLine line("prove", help);
+  CommandLine line("prove", prove_help);
   line.option("file", command.file, "the repro's file, or its name in .unflake/repro")
       .required()
       .takes("REPRO");

@@ -17,7 +17,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* quarantine_help =
     R"(Known failures that do not fail builds for a while, in .unflake/quarantine.toml, which
 belongs in version control. Their tests still run; another failure of such a test fails the build.
 
@@ -275,7 +275,7 @@ int quarantine_command(const Words& words) {
         rest.options.erase(rest.options.begin());
         return action.run(rest);
       }
-  CommandLine line("quarantine", help);
+  CommandLine line("quarantine", quarantine_help);
   if (const auto done = line.parse(words)) return *done;
   return report_error(usage_error("the quarantine needs an action", "",
                                   "write add, list, expire or lift after it"));

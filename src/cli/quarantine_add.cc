@@ -17,7 +17,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* quarantine_add_help =
     R"(Puts a flaky failure of a test into the quarantine, or extends the time that it stays there.
 
   unflake quarantine add server_test:Server.Push --reason 'races with the acceptor'
@@ -300,7 +300,7 @@ Result<int> add(const QuarantineDesk& desk, const AddWords& words) {
 
 int quarantine_add(const Words& words) {
   AddWords add_words;
-  CommandLine line("quarantine add", help);
+  CommandLine line("quarantine add", quarantine_add_help);
   line.option("test", add_words.test, "target:name, or a name that only one has").required();
   line.option("--signature", add_words.signature, "which failure [the most recent flaky one]");
   line.option("--reason", add_words.reason, "what is known about it");

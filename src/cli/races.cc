@@ -6,7 +6,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* races_help =
     R"(Lists the data races of a test, with both stacks: two threads touch the same memory, at least one of
 them writes, and nothing orders the two. The program need not be built for it.
 
@@ -40,7 +40,7 @@ Result<int> run(RacesCommand& command, const Words& words) {
 
 int races_command(const Words& words) {
   RacesCommand command;
-  CommandLine line("races", help);
+  CommandLine line("races", races_help);
   command.one.add_to(line);
   line.option("--runs", command.runs, "schedules to look at [20]").between(1, 10000);
   line.option("--budget", command.budget, "for everything [1m]");

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "app/agent_command.h"
-#include "app/found_repro.h"
 #include "app/listeners.h"
 #include "app/patching.h"
 #include "app/repro_file.h"
@@ -23,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* help =
+constexpr const char* repair_help =
     R"(Finds what must wait for what so that a flaky test passes, and tries it in the running binary
 before any source is touched: the order is enforced while the test runs under what made it fail, when
 nobody is late, and under sampled schedules.
@@ -107,7 +106,7 @@ class Repairing {
   Result<void> find_recorded(const Project& project, const std::string& path) {
     auto repro = load_repro(path);
     if (!repro) return repro.error();
-    path_ = path;
+    path_ = repro_path_ = path;
     repro_ = std::move(*repro);
     OneTestOptions options = command_.one;
     options.target.words.clear();
@@ -162,7 +161,10 @@ class Repairing {
     auto found = hunt(*options, true);
     if (!found) return found.error();
     repro_ = std::move(*found);
-    if (repro_) (void)save_repro(one_->project(), *repro_);
+    if (!repro_) return {};
+    auto saved = save_repro(one_->project(), *repro_);
+    if (!saved) return saved.error();
+    repro_path_ = saved->path;
     return {};
   }
 
@@ -177,7 +179,9 @@ class Repairing {
     options->wanted.failure = repro_->failure;
     auto found = hunt(*options, false);
     if (!found) return found.error();
-    if (*found) repro_ = std::move(**found);
+    if (!*found) return {};
+    repro_ = std::move(**found);
+    path_.clear();
     return {};
   }
 
@@ -239,6 +243,7 @@ class Repairing {
     RepairOptions options;
     options.verification.seed = command_.seed;
     options.slack = repro_->slack;
+    options.machine = repro_->machine_lateness.value_or(MachineLateness{});
     options.compare = [this](const ExperimentResult& passing, const ExperimentResult& failing) {
       return compare(passing, failing);
     };
@@ -309,7 +314,7 @@ class Repairing {
     if (!request) return {};
     PatchingOptions options;
     options.repro = *repro_;
-    options.repro_path = path_;
+    options.repro_path = repro_path_;
     options.name = name_of_files();
     options.target = command_.target;
     options.build_command = command_.build_command;
@@ -326,7 +331,7 @@ class Repairing {
   }
 
   std::string name_of_files() const {
-    const std::string file = base_name(fix_path_.empty() ? path_ : fix_path_);
+    const std::string file = base_name(fix_path_.empty() ? repro_path_ : fix_path_);
     return file.substr(0, file.rfind(".json"));
   }
 
@@ -358,7 +363,9 @@ class Repairing {
   EventStream events_;
   TrialHistory history_;
   std::unique_ptr<OneTest> one_;
-  std::string path_, fix_path_;
+  std::string path_;        // of the repro that is used; empty: it was found just now
+  std::string repro_path_;  // of that, or of what was reproduced first
+  std::string fix_path_;
   int stopped_patching_ = 0;
   std::optional<Repro> repro_;
   LocatedPlan located_;
@@ -369,7 +376,7 @@ class Repairing {
 
 int repair_command(const Words& words) {
   RepairCommand command;
-  CommandLine line("repair", help);
+  CommandLine line("repair", repair_help);
   command.one.add_to(line);
   line.option("--method", command.method,
               "short-cut: from what the repro makes late; flakesync: the published search")

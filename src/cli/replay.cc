@@ -23,7 +23,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* replay_help =
     R"(Makes a failure that `unflake reproduce` has recorded happen again. The sites and threads of
 its plan are first looked for in the program as it is now; what has moved is told.
 
@@ -341,7 +341,7 @@ class Replay {
 
 int replay_command(const Words& words) {
   ReplayCommand command;
-  CommandLine line("replay", help);
+  CommandLine line("replay", replay_help);
   line.option("file", command.file, "the repro's file, or its name in .unflake/repro")
       .required()
       .takes("FILE");

@@ -12,7 +12,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* report_help =
     R"(Tells what makes tests flaky, cause by cause: failures that look alike, of one test or of
 several, are one cause. How often, since which commit, how many builds it hit, what it cost, who
 owns it, and how to make it happen again.
@@ -150,7 +150,7 @@ class Reporting {
 
 int report_command(const Words& words) {
   ReportCommand command;
-  CommandLine line("report", help);
+  CommandLine line("report", report_help);
   line.option("--days", command.days, "how far to look back [30]").between(1, 3650);
   line.option("--most", command.most, "how many causes to tell of [50]").between(1, 100'000);
   line.option("--format", command.format, "md, html or json").one_of({"md", "html", "json"});

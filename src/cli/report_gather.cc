@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "app/patching.h"
 #include "app/repro_file.h"
 #include "report/explanation_pages.h"
 #include "report/search_text.h"
@@ -18,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using FailureKey = std::pair<TestId, std::string>;
 
-constexpr size_t most_failures = 50'000;
+constexpr size_t most_gathered = 50'000;
 constexpr size_t most_tests_of_a_cause = 20;
 constexpr size_t most_repros = 2'000;
 constexpr auto remembered = std::chrono::days(365);
@@ -98,9 +99,9 @@ class Gathering {
   Result<void> ask_store(const Contains& contains) {
     const Window year{std::min(TimePoint(first_day()), request_.now - remembered),
                       TimePoint::max()};
-    auto failures = store_.lifecycle().flaky_failures(year, most_failures);
+    auto failures = store_.lifecycle().flaky_failures(year, most_gathered);
     if (!failures) return failures.error();
-    auto current = store_.lifecycle().flaky_failures(window(), most_failures);
+    auto current = store_.lifecycle().flaky_failures(window(), most_gathered);
     if (!current) return current.error();
     auto known = store_.lifecycle().causes();
     if (!known) return known.error();
@@ -131,7 +132,7 @@ class Gathering {
     if (!request_.trend || all_.failures.empty()) return {};
     for (Day day = first_day(); day <= today_; day += std::chrono::days(1)) {
       const auto hits = store_.lifecycle().flaky_failures(
-          {TimePoint(day), TimePoint(day + std::chrono::days(1))}, most_failures);
+          {TimePoint(day), TimePoint(day + std::chrono::days(1))}, most_gathered);
       if (!hits) return hits.error();
       const auto number = static_cast<size_t>((day - first_day()).count());
       for (const FlakyFailure& one : *hits) {
@@ -249,6 +250,7 @@ class Gathering {
       const auto found = repros_.find({test.test, test.signature});
       if (found == repros_.end()) continue;
       cause.repro = reported(found->second);
+      cause.repro->patch = proposed_patch(project_, found->second.name);
       return;
     }
     if (!cause.tests.empty())

@@ -10,7 +10,7 @@
 #include "report/layout.h"
 #include "util/result.h"
 #include "util/text.h"
-#include "web/issue_sender.h"
+#include "web/issue_plan.h"
 
 namespace unflake {
 namespace {

@@ -9,8 +9,8 @@
 #include "causes/cause_links.h"
 #include "lifecycle/owners.h"
 #include "lifecycle/quarantine.h"
-#include "model/cause_report.h"
 #include "model/repro.h"
+#include "report/cause_pages.h"
 #include "store/store.h"
 #include "web/issue_plan.h"
 

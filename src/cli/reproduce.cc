@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "app/agent_command.h"
-#include "app/found_repro.h"
 #include "app/listeners.h"
 #include "app/project.h"
 #include "app/repro_file.h"
@@ -23,7 +22,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* help =
+constexpr const char* reproduce_help =
     R"(Makes a failure happen on demand: looks for the order of threads, or for the delays at sites
 in threads, under which the test fails, confirms them on fresh runs, and measures how late is too late.
 
@@ -333,7 +332,7 @@ class Reproduction {
 
 int reproduce_command(const Words& words) {
   ReproduceCommand command;
-  CommandLine line("reproduce", help);
+  CommandLine line("reproduce", reproduce_help);
   command.one.add_to(line);
   line.option("--log", command.log, "a raw CI log or JUnit XML that shows the failure")
       .takes("FILE");

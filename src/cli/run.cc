@@ -35,7 +35,7 @@ bool is_disk_full(const std::string& path) {
   return no_files_left || disk.f_bavail * disk.f_frsize < least_room;
 }
 
-constexpr const char* help =
+constexpr const char* run_help =
     R"(Runs tests, each alone in a process of its own, and remembers every run.
 
   unflake run ./server_test                        every test once
@@ -355,7 +355,7 @@ class RunSession {
 
 int run_command(const Words& words) {
   RunCommand run;
-  CommandLine line("run", help);
+  CommandLine line("run", run_help);
   add_options(line, run);
   if (const auto done = line.parse(words)) return *done;
   const auto project = find_project();

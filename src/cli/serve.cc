@@ -13,7 +13,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* serve_help =
     R"(Takes the reports that `unflake ingest --server` sends into a history, for any number of machines.
 
   UNFLAKE_TOKEN=... unflake serve
@@ -93,7 +93,7 @@ Result<int> serve(const ServeCommand& command, const Project& project) {
 }  // namespace
 
 int serve_command(const Words& words) {
-  CommandLine line("serve", help);
+  CommandLine line("serve", serve_help);
   ServeCommand command;
   line.option("--listen", command.listen, "where to listen; port 0: any [127.0.0.1:8080]")
       .takes("HOST:PORT");

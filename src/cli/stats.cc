@@ -18,7 +18,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* stats_help =
     R"(A study of flaky tests on your own data: how common they are, how often they fail, how long until they
 are fixed, what fixes do, and which claimed fixes changed nothing.
 
@@ -154,7 +154,7 @@ Result<int> run(const StatsCommand& command, const Project& project, const Store
 
 int stats_command(const Words& words) {
   StatsCommand command;
-  CommandLine line("stats", help);
+  CommandLine line("stats", stats_help);
   line.option("--days", command.days, "how far table 1 looks back [30]").between(1, 36'500);
   line.option("--since", command.since, "the same as a date, as 2026-01-01 (UTC)")
       .takes("TIME")

@@ -10,7 +10,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* trace_help =
     R"(Runs one test under the agent and shows what it did: its threads, the sites where they
 called timing APIs, how long they waited there, and where it failed.
 
@@ -29,7 +29,7 @@ struct TraceCommand {
   bool functions = false, no_stacks = false, json = false, full = false;
 };
 
-class StringSink : public Sink {
+class TraceText : public Sink {
  public:
   void write(std::string_view bytes) override { text += bytes; }
   std::string text;
@@ -50,7 +50,7 @@ Result<Plan> plan_of(const TraceCommand& command) {
 
 Result<void> write_out(const TraceCommand& command, const Trace& trace) {
   if (command.out.empty()) return {};
-  StringSink sink;
+  TraceText sink;
   write_chrome_trace(trace, sink);
   return replace_file(command.out, sink.text);
 }
@@ -104,7 +104,7 @@ Result<int> trace(const TraceCommand& command, const Words& words) {
 
 int trace_command(const Words& words) {
   TraceCommand command;
-  CommandLine line("trace", help);
+  CommandLine line("trace", trace_help);
   command.one.add_to(line);
   line.option("--out", command.out, "write a Chrome trace, which Perfetto opens").takes("FILE");
   line.flag("--functions", command.functions, "list the functions of project code executed");

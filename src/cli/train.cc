@@ -19,7 +19,7 @@
 namespace unflake {
 namespace {
 
-constexpr const char* help =
+constexpr const char* train_help =
     R"(Learns which functions set your flaky tests apart from the others: characteristic functions, which
 tell `unflake detect` where to look first. Flaky tests are those that the history has seen fail and pass on the
 same code; what tests execute comes from `unflake detect` and `unflake trace --functions`.
@@ -85,7 +85,7 @@ std::string class_of(const TestId& test) {
 }
 
 // Gathers what is known of the tests of one project after the other.
-class Gathering {
+class RunGathering {
  public:
   Result<void> add(const StoreAddress& address, const Labels& of_repros) {
     auto store = open_store_to_read(address);
@@ -217,7 +217,7 @@ Result<int> train_on_history(const TrainCommand& command) {
   const StoreAddress address = command.history.address(*project, *config);
   const auto names = names_of_projects(command, address);
   if (!names) return names.error();
-  Gathering gathering;
+  RunGathering gathering;
   for (const std::string& name : *names) {
     const bool is_own = name == address.project;
     const auto added =
@@ -243,7 +243,7 @@ Result<int> train_on_history(const TrainCommand& command) {
 
 int train_command(const Words& words) {
   TrainCommand command;
-  CommandLine line("train", help);
+  CommandLine line("train", train_help);
   line.option("--beta", command.beta, "how much more recall counts than precision [5]")
       .between(1, 1000);
   line.option("--cause-beta", command.cause_beta, "the same for flaky tests of one root cause [24]")

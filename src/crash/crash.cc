@@ -111,7 +111,7 @@ void watch(int signal) {
 }
 
 // What follows the prefix, or null.
-char* behind(char* text, const char* prefix) {
+char* after_prefix(char* text, const char* prefix) {
   for (; *prefix != '\0'; ++text, ++prefix)
     if (*text != *prefix) return nullptr;
   return text;
@@ -131,7 +131,7 @@ bool leave_preloads(char* list) {
   char* entry = list;
   for (char* at = list; *at != '\0'; ++at) {
     if (*at == ':' || *at == ' ') entry = at + 1;
-    char* end = behind(at, crash_file_name);
+    char* end = after_prefix(at, crash_file_name);
     if (end == nullptr) continue;
     if (*end != '\0')
       ++end;
@@ -147,8 +147,8 @@ bool leave_preloads(char* list) {
 // In place: the environment must look as if this library had never been in it.
 void leave_environment(char** entry) {
   while (*entry != nullptr) {
-    char* variable = behind(*entry, crash_variable);
-    char* preloads = behind(*entry, "LD_PRELOAD=");
+    char* variable = after_prefix(*entry, crash_variable);
+    char* preloads = after_prefix(*entry, "LD_PRELOAD=");
     const bool is_ours = variable != nullptr && *variable == '=';
     if (is_ours) read_variable(variable + 1);
     if (!is_ours && (preloads == nullptr || !leave_preloads(preloads))) {

@@ -22,7 +22,9 @@ Duration reached(const Trace& trace, const TracedCall& call) {
 
 class Matcher {
  public:
-  Matcher(const Trace& passing, const Trace& failing, bool plan_is_passing) {
+  Matcher(const Trace& passing, const Trace& failing, bool plan_is_passing,
+          const std::vector<std::string>& wrappers) {
+    order_.wrappers = Wrappers({&passing, &failing}, wrappers);
     order_.passing = &passing;
     order_.failing = &failing;
     order_.plan_is_passing = plan_is_passing;
@@ -202,8 +204,9 @@ uint16_t CallOrder::group_traits_of(const Point& point) const {
   return site ? group_traits(*site) : 0;
 }
 
-CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing) {
-  return Matcher(passing, failing, plan_is_passing)();
+CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing,
+                      const std::vector<std::string>& wrappers) {
+  return Matcher(passing, failing, plan_is_passing, wrappers)();
 }
 
 namespace {
@@ -283,6 +286,22 @@ std::optional<Duration> first_error(const Trace& passing, uint32_t passing_threa
   return first;
 }
 
+uint32_t process_of(const CallOrder& order, const Point& point) {
+  const OrderedThread& thread = order.threads[point.thread];
+  const Trace& trace = thread.failing != no_index ? *order.failing : *order.passing;
+  const uint32_t number = thread.failing != no_index ? thread.failing : thread.passing;
+  return number < trace.threads.size() ? trace.threads[number].process : no_index;
+}
+
+bool are_about_one_object(const CallOrder& order, size_t one, size_t other) {
+  const Point &a = order.points[one], &b = order.points[other];
+  const TracedCall* first = a.passing ? a.passing : a.failing;
+  const TracedCall* second = b.passing ? b.passing : b.failing;
+  if (!first || !second || !a.passing != !b.passing) return false;
+  return first->object != 0 && first->object == second->object &&
+         process_of(order, a) == process_of(order, b);
+}
+
 namespace {
 
 constexpr size_t most_late_points = 500;
@@ -352,20 +371,6 @@ class PairSearch {
     return order_.plan_is_passing || (from && *from <= *second.failing_at);
   }
 
-  uint32_t process_of(const Point& point) const {
-    const OrderedThread& thread = order_.threads[point.thread];
-    return thread.passing < order_.passing->threads.size()
-               ? order_.passing->threads[thread.passing].process
-               : no_index;
-  }
-
-  bool are_about_one_object(const Point& a, const Point& b) const {
-    const TracedCall* one = a.passing ? a.passing : a.failing;
-    const TracedCall* two = b.passing ? b.passing : b.failing;
-    if (!one || !two || !a.passing != !b.passing) return false;
-    return one->object != 0 && one->object == two->object && process_of(a) == process_of(b);
-  }
-
   bool is_unlock(const Point& point) const {
     const TracedSite* site = order_.site_of(point);
     return site && unflake::is_unlock(*site);
@@ -433,7 +438,7 @@ class PairSearch {
   void consider(size_t first, size_t second) {
     const Point &one = order_.points[first], &two = order_.points[second];
     if (one.thread == two.thread || !is_flipped(one, two)) return;
-    const bool same_object = are_about_one_object(one, two);
+    const bool same_object = are_about_one_object(order_, first, second);
     const int points = score(one, two, same_object);
     if (best_ && points <= best_score_) return;
     best_ = PointPair{first, second, same_object};

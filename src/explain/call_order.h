@@ -7,6 +7,7 @@
 #include "explain/explanation.h"
 #include "model/trace.h"
 #include "trace/names.h"
+#include "trace/wrappers.h"
 
 namespace unflake {
 
@@ -36,6 +37,7 @@ struct CallOrder {
   const Trace* passing = nullptr;
   const Trace* failing = nullptr;
   bool plan_is_passing = false;  // the passing run is the one with interventions
+  Wrappers wrappers;             // functions that are not where anything happens
   std::vector<OrderedThread> threads;
   std::vector<Point> points;  // by thread, each thread's in its own order
   std::optional<size_t> failure;
@@ -52,7 +54,8 @@ struct CallOrder {
   uint16_t group_traits_of(const Point& point) const;  // protocol::GroupTraits
 };
 
-CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing);
+CallOrder order_calls(const Trace& passing, const Trace& failing, bool plan_is_passing,
+                      const std::vector<std::string>& wrappers = {});
 
 // The pair of points that most likely decides: `first` came before `second` in the passing run and
 // not in the failing one, and one of the two comes after a delay of the plan.
@@ -62,6 +65,10 @@ struct PointPair {
 };
 
 std::optional<PointPair> flipped_pair(const CallOrder& order);
+
+// Of the point's thread, in the failing run if it is there.
+uint32_t process_of(const CallOrder& order, const Point& point);
+bool are_about_one_object(const CallOrder& order, size_t one, size_t other);
 
 // When, in the failing run, a thread first did something other than in the passing one: a call
 // that it does not make there, one less, or one that ended differently. What decides came before.
@@ -74,6 +81,9 @@ std::optional<Duration> first_error(const Trace& passing, uint32_t passing_threa
 
 // The points of an order in the words of an explanation.
 Moment moment_of(const CallOrder& order, const Point& point);
+
+// Where the function that fails is on the way to the point: what the test itself does there.
+std::optional<CodeSpot> line_in_failing_function(const CallOrder& order, const Point& point);
 
 // "queue.cc:57", else the function.
 std::string short_place(const CodeSpot& place);

@@ -28,12 +28,15 @@ void name_failing_line(ObservedRun& run) {
 
 class Explainer {
  public:
-  Explainer(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing)
-      : repro_(repro), passing_(passing), failing_(failing) {}
+  Explainer(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing,
+            const ExplainOptions& options)
+      : repro_(repro), passing_(passing), failing_(failing), options_(options) {}
 
   Explanation operator()() {
     if (passing_ && failing_)
-      order_ = order_calls(passing_->trace, failing_->trace, repro_.passes_under_plan);
+      order_ = order_calls(passing_->trace, failing_->trace, repro_.passes_under_plan,
+                           options_.wrappers);
+    found_.experiments = options_.experiments;
     find_late_threads();
     find_failure();
     find_pair();
@@ -119,13 +122,39 @@ class Explainer {
       place = {repro_.failure.file, repro_.failure.line, repro_.failure.function};
   }
 
+  std::optional<size_t> point_of(const TracedCall* Point::*side, const TracedCall* call) const {
+    for (size_t i = 0; i < order_->points.size(); ++i)
+      if (order_->points[i].kind == Point::Kind::begin && order_->points[i].*side == call) return i;
+    return std::nullopt;
+  }
+
+  std::optional<PointPair> shown_pair() const {
+    if (!options_.shown || !passing_ || !failing_) return std::nullopt;
+    const auto &passing = passing_->trace.calls, &failing = failing_->trace.calls;
+    if (options_.shown->critical >= passing.size() || options_.shown->barrier >= failing.size())
+      return std::nullopt;
+    const auto first = point_of(&Point::passing, &passing[options_.shown->critical]);
+    const auto second = point_of(&Point::failing, &failing[options_.shown->barrier]);
+    if (!first || !second) return std::nullopt;
+    return PointPair{*first, *second, are_about_one_object(*order_, *first, *second)};
+  }
+
   void find_pair() {
     if (!order_) return;
-    pair_ = flipped_pair(*order_);
-    if (!pair_) return;
+    pair_ = shown_pair();
     FlippedPair pair;
+    pair.is_shown = pair_.has_value();
+    if (pair_) {
+      pair.kept = options_.shown->kept;
+      pair.reversed = options_.shown->reversed;
+    } else {
+      pair_ = flipped_pair(*order_);
+    }
+    if (!pair_) return;
     pair.first = moment_of(*order_, order_->points[pair_->first]);
     pair.second = moment_of(*order_, order_->points[pair_->second]);
+    if (const auto test = line_in_failing_function(*order_, order_->points[pair_->second]))
+      if (*test != pair.second.place) pair.second.caller = test;
     pair.same_object = pair_->same_object;
     if (pair.second.passing_is_bound && pair.second.passing < pair.first.passing)
       pair.second.passing = std::nullopt;
@@ -187,6 +216,7 @@ class Explainer {
   const Repro& repro_;
   const ObservedRun* passing_;
   const ObservedRun* failing_;
+  const ExplainOptions& options_;
   std::optional<CallOrder> order_;
   std::optional<PointPair> pair_;
   Explanation found_;
@@ -194,11 +224,12 @@ class Explainer {
 
 }  // namespace
 
-Explanation explain(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing) {
-  if (failing == nullptr) return Explainer(repro, passing, failing)();
+Explanation explain(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing,
+                    const ExplainOptions& options) {
+  if (failing == nullptr) return Explainer(repro, passing, failing, options)();
   ObservedRun named = *failing;
   name_failing_line(named);
-  return Explainer(repro, passing, &named)();
+  return Explainer(repro, passing, &named, options)();
 }
 
 }  // namespace unflake

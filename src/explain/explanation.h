@@ -35,6 +35,10 @@ struct Moment {
 struct FlippedPair {
   Moment first, second;
   bool same_object = false;  // both are about the same mutex, descriptor ...
+  // Whether experiments have shown that it decides: passes with the first one first, failures with
+  // the second one first.
+  bool is_shown = false;
+  Count kept{}, reversed{};
 };
 
 // Where a thread was made late.
@@ -90,13 +94,28 @@ struct Explanation {
   std::optional<Moment> failure;
   std::optional<FlippedPair> pair;
   std::optional<CoveringWait> wait;
-  std::vector<RootCause> causes;   // the best one first; never empty
-  std::vector<std::string> notes;  // what the reader must know before believing the rest
-  std::string unseen;              // why nothing can be said about the cause; empty: it can
+  std::vector<RootCause> causes;         // the best one first; never empty
+  std::vector<std::string> notes;        // what the reader must know before believing the rest
+  std::vector<std::string> experiments;  // what was tried and what came of it
+  std::string unseen;                    // why nothing can be said about the cause; empty: it can
+};
+
+// What experiments have shown, beyond what two runs look like.
+struct ShownPair {
+  size_t critical = 0;   // a call of the passing run
+  size_t barrier = 0;    // a call of the failing run
+  Count kept, reversed;  // passes with the critical point first; failures with the other one first
+};
+
+struct ExplainOptions {
+  std::optional<ShownPair> shown;
+  std::vector<std::string> experiments;  // what was tried and what came of it
+  std::vector<std::string> wrappers;     // functions that only lead to a timing API, by name
 };
 
 // Either run may be missing. Under a plan that makes the test pass it is the passing run that was
 // made under it.
-Explanation explain(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing);
+Explanation explain(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing,
+                    const ExplainOptions& options = {});
 
 }  // namespace unflake

@@ -39,36 +39,28 @@ CodeSpot place_of(const Trace& trace, const TracedFailure& failure) {
   return place;
 }
 
-// The call's own stack is the most reliable source for its file.
-CodeSpot place_of(const Trace& trace, const TracedCall& call, const SiteName& site) {
-  if (call.stack < trace.stacks.size())
-    if (const Frame* frame = frame_at(trace.stacks[call.stack], site))
-      return {frame->file, frame->line, frame->function};
-  return place_of(trace, site);
-}
-
-// The next of the project's own lines further up.
-const Frame* frame_above(const TracedStack& stack, const CodeSpot& own) {
-  bool passed = false;
-  for (const TracedFrame& frame : stack.frames)
-    for (const Frame& source : frame.source) {
-      const bool is_here = source.file == own.file && source.line == own.line;
-      if (passed && !is_here && is_own(frame, source)) return &source;
-      passed = passed || is_here;
-    }
-  return nullptr;
-}
-
-std::optional<CodeSpot> caller_of(const CallOrder& order, const Trace& trace,
-                                  const TracedCall& call, const CodeSpot& own) {
-  if (call.stack >= trace.stacks.size()) return std::nullopt;
+// Where the call happens, seen from outside of wrappers, and the project's next line further up.
+void name_places(Moment& moment, const CallOrder& order, const Trace& trace,
+                 const TracedCall& call) {
+  const SiteName& site = trace.sites[call.site].name;
+  moment.place = place_of(trace, site);
+  if (call.stack >= trace.stacks.size()) return;
   const TracedStack& stack = trace.stacks[call.stack];
-  const TracedFailure* failure = main_failure(*order.failing);
-  const Frame* frame =
-      failure ? frame_of_function(stack, place_of(*order.failing, *failure)) : nullptr;
-  if (!frame) frame = frame_above(stack, own);
-  if (!frame || (frame->line == own.line && frame->file == own.file)) return std::nullopt;
-  return CodeSpot{frame->file, frame->line, frame->function};
+  const auto frames = frames_above(stack, order.wrappers);
+  // The call's own stack is the most reliable source for its file.
+  const Frame* own = frame_at(stack, site);
+  if (!frames.empty() && (!own || order.wrappers.contains(*own))) own = frames.front();
+  if (!own) return;
+  moment.place = {own->file, own->line, own->function};
+  bool passed = false;
+  for (const Frame* frame : frames) {
+    const bool is_here = frame->file == own->file && frame->line == own->line;
+    if (passed && !is_here) {
+      moment.caller = CodeSpot{frame->file, frame->line, frame->function};
+      return;
+    }
+    passed = passed || is_here;
+  }
 }
 
 Moment::What what_of(Point::Kind kind) {
@@ -91,11 +83,21 @@ void describe_call(Moment& moment, const CallOrder& order, const Point& point) {
   const Trace& trace = point.passing ? *order.passing : *order.failing;
   const TracedCall& call = point.passing ? *point.passing : *point.failing;
   moment.api = site->name.api;
-  moment.place = place_of(trace, call, site->name);
-  moment.caller = caller_of(order, trace, call, moment.place);
+  name_places(moment, order, trace, call);
 }
 
 }  // namespace
+
+std::optional<CodeSpot> line_in_failing_function(const CallOrder& order, const Point& point) {
+  const TracedFailure* failure = main_failure(*order.failing);
+  const Trace& trace = point.passing ? *order.passing : *order.failing;
+  const TracedCall* call = point.passing ? point.passing : point.failing;
+  if (!failure || !call || call->stack >= trace.stacks.size()) return std::nullopt;
+  const Frame* frame =
+      frame_of_function(trace.stacks[call->stack], place_of(*order.failing, *failure));
+  if (!frame || frame->line <= 0) return std::nullopt;
+  return CodeSpot{frame->file, frame->line, frame->function};
+}
 
 std::string short_place(const CodeSpot& place) {
   if (place.file.empty()) return place.function;

@@ -31,8 +31,8 @@ RootCauseEvidence async_wait(const Clues& clues) {
                          place)}};
   const std::string kind = wait->is_sleep ? "sleep" : "timed wait";
   const Point& second = *clues.second();
-  const bool covers =
-      wait->needed && wait->passing && *wait->moment.passing + *wait->needed <= *second.passing_to;
+  const bool covers = wait->needed && wait->passing && wait->moment.passing && second.passing_to &&
+                      *wait->moment.passing + *wait->needed <= *second.passing_to;
   if (covers)
     return {
         fails_elsewhere(clues) ? 0.6 : 0.9,
@@ -164,13 +164,6 @@ namespace {
 
 bool is_between_processes(const CallOrder& order, const Point& point) {
   return order.group_traits_of(point) & protocol::group_crosses;
-}
-
-uint32_t process_of(const CallOrder& order, const Point& point) {
-  const OrderedThread& thread = order.threads[point.thread];
-  const Trace& trace = thread.failing != no_index ? *order.failing : *order.passing;
-  const uint32_t number = thread.failing != no_index ? thread.failing : thread.passing;
-  return number < trace.threads.size() ? trace.threads[number].process : no_index;
 }
 
 }  // namespace

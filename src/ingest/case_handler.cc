@@ -20,9 +20,9 @@ constexpr std::chrono::year first_year{1980}, last_year{2200};
 std::string with_point(std::string_view text) {
   const size_t comma = text.find(',');
   const bool has_point = text.find('.') != std::string_view::npos;
-  const size_t behind = text.size() - comma - 1;
+  const size_t decimals = text.size() - comma - 1;
   const bool is_decimal = !has_point && text.find(',', comma + 1) == std::string_view::npos &&
-                          (behind != 3 || text.substr(0, comma) == "0");
+                          (decimals != 3 || text.substr(0, comma) == "0");
   std::string plain;
   for (const char c : text)
     if (c != ',' || is_decimal) plain += c == ',' ? '.' : c;

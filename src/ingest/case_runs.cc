@@ -1,4 +1,4 @@
-#include "ingest/case_runs.h"
+#include "ingest/case_handler.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,8 @@
 #include <cctype>
 #include <functional>
 
-#include "output/ci_log/junit_log.h"
-#include "output/ci_log/log_parts.h"
+#include "output/ci_log/ci_log.h"
 #include "output/output_parsers.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "ingest/case_runs.h"
+#include "ingest/case_handler.h"
 #include "ingest/report_file.h"
 #include "ingest/xml_reader.h"
 #include "store/values.h"

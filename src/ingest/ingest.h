@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/case_runs.h"
+#include "ingest/case_handler.h"
 #include "ingest/report_file.h"
 #include "store/store.h"
 #include "util/time.h"

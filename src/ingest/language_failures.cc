@@ -1,11 +1,10 @@
-#include "ingest/case_runs.h"
+#include "ingest/case_handler.h"
 
 #include <charconv>
 #include <optional>
 
-#include "model/signature.h"
+#include "model/outcome.h"
 #include "output/output_parsers.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -243,8 +243,7 @@ size_t start_of_document(std::string_view text) {
   for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
     if (at + 1 == text.size()) return at;
     const char next = text[at + 1];
-    const bool is_letter = (next >= 'a' && next <= 'z') || (next >= 'A' && next <= 'Z');
-    if (is_letter || next == '?' || next == '!' || next == '_') return at;
+    if (is_letter(next) || next == '?' || next == '!' || next == '_') return at;
   }
   return text.size();
 }

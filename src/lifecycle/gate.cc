@@ -195,10 +195,11 @@ Result<QuarantinedPast> past_of(Store& store, const QuarantineEntry& entry) {
   if (!*summary) return past;
   past.last_run = (*summary)->last;
   past.last_seen = last_seen(**summary, entry.signature);
-  const TimePoint behind = past.last_seen.value_or(entry.since) + std::chrono::microseconds(1);
-  const auto before = store.count_runs(entry.test, entry.signature, {TimePoint::min(), behind});
+  const TimePoint next_moment = past.last_seen.value_or(entry.since) + std::chrono::microseconds(1);
+  const auto before =
+      store.count_runs(entry.test, entry.signature, {TimePoint::min(), next_moment});
   if (!before) return before.error();
-  auto after = store.count_runs(entry.test, entry.signature, {behind, TimePoint::max()});
+  auto after = store.count_runs(entry.test, entry.signature, {next_moment, TimePoint::max()});
   if (after && after->failures > 0 && after->last_failure)
     after =
         store.count_runs(entry.test, entry.signature,

@@ -17,7 +17,7 @@ Day day(const char* text) {
   return *parse_day(text);
 }
 
-QuarantineEntry entry(const char* expires = "2026-03-31") {
+QuarantineEntry gate_entry(const char* expires = "2026-03-31") {
   QuarantineEntry one;
   one.test = quarantined_push;
   one.signature = known_failure;
@@ -38,7 +38,7 @@ GateAttempt failed(const std::string& signature, bool sanitizer = false) {
 }
 
 GateDecision decide(const std::vector<GateAttempt>& attempts,
-                    const std::vector<QuarantineEntry>& entries = {entry()},
+                    const std::vector<QuarantineEntry>& entries = {gate_entry()},
                     const char* today = "2026-03-11") {
   return Gate(Quarantine(entries), day(today)).decide(quarantined_push, attempts);
 }
@@ -67,10 +67,10 @@ TEST(Gate, Calls_an_unknown_failure_of_a_test_that_also_passed_new) {
 }
 
 TEST(Gate, Does_not_propose_to_reproduce_what_was_not_run_here) {
-  const Gate gate(Quarantine({entry()}), day("2026-04-11"), RunsMade::elsewhere);
+  const Gate gate(Quarantine({gate_entry()}), day("2026-04-11"), RunsMade::elsewhere);
   EXPECT_THAT(gate.decide(quarantined_push, std::vector{failed(known_failure), passed()}).next,
               ElementsAre(HasSubstr("unflake quarantine add")));
-  const Gate early(Quarantine({entry()}), day("2026-03-11"), RunsMade::elsewhere);
+  const Gate early(Quarantine({gate_entry()}), day("2026-03-11"), RunsMade::elsewhere);
   EXPECT_THAT(early.decide(quarantined_push, std::vector{failed(other_failure), passed()}).next,
               IsEmpty());
 }
@@ -106,7 +106,8 @@ TEST(Gate, Fails_a_quarantined_test_that_fails_in_another_way_and_names_both) {
 }
 
 TEST(Gate, Fails_what_has_expired_and_says_what_to_do) {
-  const GateDecision decision = decide({failed(known_failure), passed()}, {entry()}, "2026-04-01");
+  const GateDecision decision =
+      decide({failed(known_failure), passed()}, {gate_entry()}, "2026-04-01");
   EXPECT_EQ(decision.kind, GateKind::expired);
   EXPECT_THAT(decision.text, HasSubstr("began 2026-03-01 and expired after 2026-03-31"));
   EXPECT_THAT(decision.next.back(), HasSubstr("--days 30"));
@@ -114,16 +115,16 @@ TEST(Gate, Fails_what_has_expired_and_says_what_to_do) {
 }
 
 TEST(Gate, Holds_on_the_last_day) {
-  EXPECT_EQ(decide({failed(known_failure), passed()}, {entry()}, "2026-03-31").kind,
+  EXPECT_EQ(decide({failed(known_failure), passed()}, {gate_entry()}, "2026-03-31").kind,
             GateKind::flaky_known);
 }
 
 TEST(Gate, An_expired_entry_does_not_matter_to_a_test_that_passes) {
-  EXPECT_EQ(decide({passed()}, {entry()}, "2026-05-01").kind, GateKind::passed);
+  EXPECT_EQ(decide({passed()}, {gate_entry()}, "2026-05-01").kind, GateKind::passed);
 }
 
 TEST(Gate, Another_failure_beside_an_expired_entry_is_new_flakiness) {
-  EXPECT_EQ(decide({failed(other_failure), passed()}, {entry()}, "2026-05-01").kind,
+  EXPECT_EQ(decide({failed(other_failure), passed()}, {gate_entry()}, "2026-05-01").kind,
             GateKind::flaky_new);
 }
 
@@ -135,10 +136,10 @@ TEST(Gate, A_sanitizers_report_is_a_defect_though_other_runs_passed) {
 }
 
 TEST(Gate, Knows_each_failure_of_a_test_for_itself) {
-  QuarantineEntry second = entry("2026-03-20");
+  QuarantineEntry second = gate_entry("2026-03-20");
   second.signature = other_failure;
   const GateDecision decision =
-      decide({failed(known_failure), failed(other_failure)}, {entry(), second});
+      decide({failed(known_failure), failed(other_failure)}, {gate_entry(), second});
   EXPECT_EQ(decision.kind, GateKind::quarantined);
   EXPECT_THAT(decision.known, ElementsAre(known_failure, other_failure));
   EXPECT_EQ(decision.until, "2026-03-20");
@@ -156,7 +157,7 @@ TEST(Gate, Reads_attempts_from_outcomes) {
 }
 
 TEST(QuarantineCare, Warns_before_and_after_an_entry_expires) {
-  const Quarantine quarantine({entry()});
+  const Quarantine quarantine({gate_entry()});
   EXPECT_THAT(expiry_warnings(quarantine, day("2026-03-23"), ""), IsEmpty());
   EXPECT_THAT(expiry_warnings(quarantine, day("2026-03-24"), "")[0].text,
               HasSubstr("expires in 7 days (2026-03-31)"));
@@ -168,7 +169,7 @@ TEST(QuarantineCare, Warns_before_and_after_an_entry_expires) {
 }
 
 TEST(QuarantineCare, Finds_entries_whose_test_is_gone) {
-  const Quarantine quarantine({entry()});
+  const Quarantine quarantine({gate_entry()});
   const auto gone = [&](const std::string& target, std::vector<std::string> listed) {
     return !gone_entries(quarantine, target, listed).empty();
   };

@@ -34,10 +34,15 @@ struct DetectedTest {
   std::vector<std::string> waits;  // groups of timing APIs that could make it depend on time
   std::vector<std::string> hints;  // root causes that functions it executed are characteristic of
   bool was_searched = false;       // for a schedule or a delay under which it fails
+  int factors_tried = 0;           // changes of its surroundings
   int trials = 0;
   std::optional<Repro> perturbed;  // what makes it fail, the least lateness first
   std::string repro_file;
 
+  // It takes an order of tests, or a factor of the surroundings, and no lateness.
+  bool is_plain_cause() const {
+    return perturbed && (perturbed->order.has_value() || !perturbed->factor.empty());
+  }
   bool is_margin() const { return perturbed && perturbed->is_margin(); }
 };
 

@@ -1,4 +1,4 @@
-#include "model/signature.h"
+#include "model/outcome.h"
 
 #include <gtest/gtest.h>
 

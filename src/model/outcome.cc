@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "model/signature.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -45,14 +43,30 @@ std::string_view name_of(const Names& names, Kind kind) {
   return "?";
 }
 
+template <class Kind, size_t count>
+std::optional<Kind> kind_named(const std::array<std::pair<Kind, std::string_view>, count>& names,
+                               std::string_view wanted) {
+  for (const auto& [value, name] : names)
+    if (name == wanted) return value;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view to_string(OutcomeKind kind) {
   return name_of(outcome_names, kind);
 }
 
+std::optional<OutcomeKind> outcome_kind_from(std::string_view name) {
+  return kind_named(outcome_names, name);
+}
+
 std::string_view to_string(FailureKind kind) {
   return name_of(failure_names, kind);
+}
+
+std::optional<FailureKind> failure_kind_from(std::string_view name) {
+  return kind_named(failure_names, name);
 }
 
 bool is_without_place(const Failure& failure) {

@@ -49,7 +49,7 @@ struct ConditionField {
   double least, most;       // that a file may hold
   double shown;             // what people are shown of 1
   const char* in_short;     // "one core"
-  const char* as_a_clause;  // behind "it fails when"
+  const char* as_a_clause;  // after "it fails when"
   bool is_rare = true;      // texts and files that do not have it mean the usual
 };
 

@@ -31,6 +31,7 @@ struct HandOver {
   // What the critical thread comes to next, straight on: whatever lies between the two is over
   // there. Empty: the thread ends, branches, or it is not known.
   CodeSpot over_at{};
+  bool across_processes = false;
 };
 
 // What runs with hand-overs enforced have shown: the order was kept in the running binary, and no
@@ -114,6 +115,15 @@ struct TriedPatch {
   std::string file;  // empty: it was not written
   std::optional<ProofReport> proof;
   std::string why_not;  // proven; empty: it was tried, or another one was proven before
+};
+
+// A patch as its file keeps it and reports show it.
+struct ProposedPatch {
+  std::string file;                      // for `git apply`
+  std::string what;                      // one sentence
+  std::string proof;                     // what was run, and what that says; empty: not known
+  std::vector<std::string> not_covered;  // by the proof
+  std::string diff;
 };
 
 // All that a search for a repair has found in the running binary.

@@ -52,7 +52,7 @@ struct RecordedCleaner {
 struct RecordedOrder {
   std::vector<std::string> before;  // names; empty: it fails when it runs alone
   Arrangement arrangement;
-  std::vector<std::string> state_setters;  // behind which it passes
+  std::vector<std::string> state_setters;  // after which it passes
   std::vector<RecordedCleaner> cleaners;   // that undo what those before it did
   bool operator==(const RecordedOrder&) const = default;
 };

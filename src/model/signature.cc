@@ -1,4 +1,3 @@
-#include "model/signature.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +7,6 @@
 #include <cstdint>
 
 #include "model/outcome.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -66,6 +66,11 @@ struct SiteName {
   auto operator<=>(const SiteName&) const = default;
 };
 
+// "FUNCTION+0x3c"
+inline bool is_instruction(const SiteName& site) {
+  return site.api.empty() && site.file.empty() && !site.function.empty() && site.offset > 0;
+}
+
 std::string to_string(const SiteName& site);
 Result<SiteName> parse_site(std::string_view text);
 

@@ -5,7 +5,7 @@
 namespace unflake {
 namespace {
 
-Failure only_failure(std::string_view text) {
+Failure only_boost_failure(std::string_view text) {
   const auto failures = parse_boost_failures(text);
   EXPECT_EQ(failures.size(), 1u);
   return failures.empty() ? Failure{} : failures.front();
@@ -16,36 +16,39 @@ Failure check(std::string expression, std::string message) {
 }
 
 TEST(BoostOutput, Reads_checks_and_their_values) {
-  EXPECT_EQ(only_failure("queue.cc(7): error: in \"su/a\": check a==b has failed\n"),
+  EXPECT_EQ(only_boost_failure("queue.cc(7): error: in \"su/a\": check a==b has failed\n"),
             check("a==b", ""));
-  EXPECT_EQ(only_failure("queue.cc(7): error: in \"su/a\": check a == b has failed [1 != 2]\n"),
-            check("a == b", "  [1 != 2]"));
-  EXPECT_EQ(only_failure(
+  EXPECT_EQ(
+      only_boost_failure("queue.cc(7): error: in \"su/a\": check a == b has failed [1 != 2]\n"),
+      check("a == b", "  [1 != 2]"));
+  EXPECT_EQ(only_boost_failure(
                 "queue.cc(7): fatal error: in \"su/a\": critical check a == b has failed [1 != 2]"),
             check("a == b", "  [1 != 2]"));
 }
 
 TEST(BoostOutput, Reads_tolerances_without_their_values) {
-  EXPECT_EQ(only_failure("queue.cc(7): error: in \"su/a\": difference{0.1} between 1.0{1} and "
+  EXPECT_EQ(
+      only_boost_failure("queue.cc(7): error: in \"su/a\": difference{0.1} between 1.0{1} and "
                          "1.1{1.1000000000000001} exceeds 0.1%\n")
-                .expression,
-            "difference between 1.0 and 1.1 exceeds 0.1%");
+          .expression,
+      "difference between 1.0 and 1.1 exceeds 0.1%");
 }
 
 TEST(BoostOutput, Reads_the_authors_text) {
-  EXPECT_EQ(only_failure("queue.cc(7): error: in \"su/a\": own words\n"), check("", "own words"));
+  EXPECT_EQ(only_boost_failure("queue.cc(7): error: in \"su/a\": own words\n"),
+            check("", "own words"));
 }
 
 TEST(BoostOutput, Shows_context_and_mismatches) {
   EXPECT_EQ(
-      only_failure(R"(queue.cc(7): error: in "su/a": check a==b has failed [1 != 2]
+      only_boost_failure(R"(queue.cc(7): error: in "su/a": check a==b has failed [1 != 2]
 Failure occurred in a following context:
     ctx 3
     outer
 server stopped
 )"),
       check("a==b", "  [1 != 2]\n  Failure occurred in a following context:\n  ctx 3\n  outer"));
-  EXPECT_EQ(only_failure(R"(queue.cc(7): error: in "su/a": check v==w has failed
+  EXPECT_EQ(only_boost_failure(R"(queue.cc(7): error: in "su/a": check v==w has failed
   - mismatch at position 1: [2 == 3] is false
 )"),
             check("v==w", "  - mismatch at position 1: [2 == 3] is false"));
@@ -53,7 +56,7 @@ server stopped
 
 TEST(BoostOutput, Places_an_exception_at_the_last_checkpoint) {
   EXPECT_EQ(
-      only_failure(
+      only_boost_failure(
           R"(unknown location(0): fatal error: in "su/throws": std::runtime_error: disk full
 queue.cc(9): last checkpoint: here
 )"),
@@ -61,7 +64,7 @@ queue.cc(9): last checkpoint: here
 }
 
 TEST(BoostOutput, Reads_what_a_boost_exception_carries) {
-  const Failure failure = only_failure(
+  const Failure failure = only_boost_failure(
       R"(unknown location(0): fatal error: in "a": Throw location unknown (consider using BOOST_THROW_EXCEPTION)
 Dynamic exception type: boost::wrapexcept<std::runtime_error>
 std::exception::what: disk full
@@ -74,14 +77,14 @@ queue.cc(9): last checkpoint
 
 TEST(BoostOutput, Reads_signals) {
   EXPECT_EQ(
-      only_failure(
+      only_boost_failure(
           R"(unknown location(0): fatal error: in "segv": memory access violation at address: 0x00000000: no mapping at fault address
 queue.cc(4): last checkpoint: "segv" test entry
 )"),
       (Failure{FailureKind::signal, "queue.cc", 4, "", "",
                "memory access violation at address: 0x00000000: no mapping at fault address"}));
   EXPECT_EQ(
-      only_failure(
+      only_boost_failure(
           R"(unknown location(0): fatal error: in "abrt": signal: SIGABRT (application abort requested)
 queue.cc(5): last checkpoint
 )"),
@@ -91,7 +94,7 @@ queue.cc(5): last checkpoint
 
 TEST(BoostOutput, Reads_its_own_time_limit) {
   EXPECT_EQ(
-      only_failure(
+      only_boost_failure(
           R"(unknown location(0): fatal error: in "su/to": signal: SIGALRM (timeout while executing function)
 )")
           .kind,

@@ -5,7 +5,7 @@
 namespace unflake {
 namespace {
 
-Failure only_failure(std::string_view text) {
+Failure only_gtest_failure(std::string_view text) {
   const auto failures = parse_gtest_failures(text);
   EXPECT_EQ(failures.size(), 1u);
   return failures.empty() ? Failure{} : failures.front();
@@ -21,7 +21,7 @@ void expect_check(const Failure& failure, int line, std::string_view expression,
 }
 
 TEST(GtestOutput, Reads_equality_values_and_the_authors_text) {
-  expect_check(only_failure(R"([ RUN      ] Server.equality
+  expect_check(only_gtest_failure(R"([ RUN      ] Server.equality
 net/server_test.cc:8: Failure
 Expected equality of these values:
   got
@@ -35,7 +35,7 @@ had nothing
 }
 
 TEST(GtestOutput, Reads_equality_with_a_diff) {
-  expect_check(only_failure(R"(net/server_test.cc:8: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:8: Failure
 Expected equality of these values:
   m
     Which is: "a\nb\nc"
@@ -56,7 +56,7 @@ lines differ
 }
 
 TEST(GtestOutput, Reads_a_boolean) {
-  expect_check(only_failure(R"(net/server_test.cc:9: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:9: Failure
 Value of: ok
   Actual: false
 Expected: true
@@ -66,7 +66,7 @@ timeout
 }
 
 TEST(GtestOutput, Takes_the_text_of_an_assertion_result_for_the_authors) {
-  expect_check(only_failure(R"(net/server_test.cc:37: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:37: Failure
 Value of: f(3)
   Actual: false (3 is odd)
 Expected: true
@@ -75,13 +75,13 @@ Expected: true
 }
 
 TEST(GtestOutput, Reads_a_comparison) {
-  expect_check(only_failure("net/server_test.cc:10: Failure\n"
-                            "Expected: (a) < (b), actual: 3 vs 2\n"),
+  expect_check(only_gtest_failure("net/server_test.cc:10: Failure\n"
+                                  "Expected: (a) < (b), actual: 3 vs 2\n"),
                10, "(a) < (b)", "  3 vs 2");
 }
 
 TEST(GtestOutput, Reads_a_difference) {
-  expect_check(only_failure(R"(net/server_test.cc:10: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:10: Failure
 The difference between 1.0 and 2.0 is 1, which exceeds 0.5, where
 1.0 evaluates to 1,
 2.0 evaluates to 2, and
@@ -92,7 +92,7 @@ The difference between 1.0 and 2.0 is 1, which exceeds 0.5, where
 }
 
 TEST(GtestOutput, Reads_a_matcher) {
-  expect_check(only_failure(R"(net/server_test.cc:11: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:11: Failure
 Value of: v
 Expected: has 2 elements where
 element #0 is equal to 1,
@@ -107,7 +107,7 @@ user says
 }
 
 TEST(GtestOutput, Reads_a_predicate) {
-  expect_check(only_failure(R"(net/server_test.cc:37: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:37: Failure
 same(1, 2) evaluates to false, where
 1 evaluates to 1
 2 evaluates to 2
@@ -116,12 +116,12 @@ same(1, 2) evaluates to false, where
 }
 
 TEST(GtestOutput, Reads_an_explicit_failure) {
-  expect_check(only_failure("net/server_test.cc:12: Failure\nFailed\nit broke\nbadly\n"), 12, "",
-               "it broke\n  badly");
+  expect_check(only_gtest_failure("net/server_test.cc:12: Failure\nFailed\nit broke\nbadly\n"), 12,
+               "", "it broke\n  badly");
 }
 
 TEST(GtestOutput, Reads_an_expected_exception) {
-  expect_check(only_failure(R"(net/server_test.cc:16: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:16: Failure
 Expected: f() throws an exception of type std::runtime_error.
   Actual: it throws nothing.
 )"),
@@ -130,7 +130,7 @@ Expected: f() throws an exception of type std::runtime_error.
 }
 
 TEST(GtestOutput, Reads_a_death_test) {
-  expect_check(only_failure(R"(net/server_test.cc:27: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:27: Failure
 Death test: abort()
     Result: died but not with expected error.
   Expected: contains regular expression "boom"
@@ -144,7 +144,7 @@ Actual msg:
 }
 
 TEST(GtestOutput, Reads_an_uncaught_exception) {
-  const Failure failure = only_failure(R"(unknown file: Failure
+  const Failure failure = only_gtest_failure(R"(unknown file: Failure
 C++ exception with description "disk full 12" thrown in the test body.
 [  FAILED  ] Server.throws (0 ms)
 )");
@@ -177,7 +177,7 @@ Actual function call count doesn't match EXPECT_CALL(m, bar(5))...
 }
 
 TEST(GtestOutput, Leaves_scoped_traces_out) {
-  expect_check(only_failure(R"(net/server_test.cc:22: Failure
+  expect_check(only_gtest_failure(R"(net/server_test.cc:22: Failure
 Expected equality of these values:
   1
   2
@@ -194,7 +194,7 @@ TEST(GtestOutput, Does_not_take_the_programs_log_for_the_authors_text) {
   for (const char* log :
        {"[2024-01-02 10:00:00] stopped", "[info] stopped", "INFO: stopped", "12:00:01 stopped",
         "I0102 12:00:00.123456 77 server.cc:9] stopped", "{\"event\": \"stopped\"}"}) {
-    const Failure failure = only_failure(
+    const Failure failure = only_gtest_failure(
         std::string("net/server_test.cc:9: Failure\nExpected: (a) < (b), actual: 3 vs 2\n") + log);
     EXPECT_EQ(failure.message, std::string("  3 vs 2\n  ") + log);
   }
@@ -202,7 +202,7 @@ TEST(GtestOutput, Does_not_take_the_programs_log_for_the_authors_text) {
 
 TEST(GtestOutput, Finds_a_failure_behind_output_without_a_line_feed) {
   const Failure failure =
-      only_failure("waiting... net/server_test.cc:41: Failure\nFailed\nno answer\n");
+      only_gtest_failure("waiting... net/server_test.cc:41: Failure\nFailed\nno answer\n");
   EXPECT_EQ(failure.file, "net/server_test.cc");
   EXPECT_EQ(failure.line, 41);
 }

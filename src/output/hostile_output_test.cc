@@ -3,7 +3,6 @@
 #include <random>
 
 #include "model/outcome.h"
-#include "model/signature.h"
 #include "output/output_parsers.h"
 #include "output/read_outcome.h"
 

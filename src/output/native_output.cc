@@ -1,8 +1,7 @@
 #include <array>
 
-#include "model/signature.h"
+#include "model/outcome.h"
 #include "output/output_parsers.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

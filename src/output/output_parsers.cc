@@ -4,7 +4,6 @@
 #include <array>
 #include <string>
 
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -13,7 +12,7 @@ namespace {
 constexpr size_t most_name_bytes = 500;
 constexpr size_t most_message_bytes = 4000;
 
-void append(std::vector<Failure>& all, std::vector<Failure> more) {
+void append_bounded(std::vector<Failure>& all, std::vector<Failure> more) {
   for (Failure& failure : more) {
     if (all.size() == most_failures) return;
     all.push_back(bounded(std::move(failure)));
@@ -27,7 +26,7 @@ bool may_print(Framework tested, Framework printed) {
 void add_checks(Evidence& evidence, std::string_view text, Framework framework) {
   for (const FrameworkOutput& output : framework_outputs()) {
     if (!may_print(framework, output.framework)) continue;
-    append(evidence.checks, output.failures(text));
+    append_bounded(evidence.checks, output.failures(text));
     if (evidence.checks.empty()) continue;
     evidence.framework = &output;
     return;
@@ -43,9 +42,9 @@ std::span<const FrameworkOutput> framework_outputs() {
 
 Evidence evidence_in(std::string_view text, Framework framework) {
   Evidence evidence;
-  append(evidence.reports, parse_sanitizer_reports(text));
-  append(evidence.reports, parse_valgrind_reports(text));
-  append(evidence.aborts, parse_native_aborts(text));
+  append_bounded(evidence.reports, parse_sanitizer_reports(text));
+  append_bounded(evidence.reports, parse_valgrind_reports(text));
+  append_bounded(evidence.aborts, parse_native_aborts(text));
   add_checks(evidence, text, framework);
   return evidence;
 }

@@ -1,8 +1,7 @@
-#include "output/pass_rule.h"
+#include "output/read_outcome.h"
 
 #include <fmt/format.h>
 #include <algorithm>
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -31,7 +30,7 @@ std::string set_from(std::string_view& rest) {
   return set;
 }
 
-constexpr const char* any_text = "([^x]|x)*";  // a dot would not match a zero byte
+constexpr const char* any_posix_text = "([^x]|x)*";  // a dot would not match a zero byte
 
 // After other text glibc lets ^ match after a line feed, whatever it was told: in pattern and text
 // another character takes its place.
@@ -74,8 +73,8 @@ Result<CMakeRegex::Compiled> CMakeRegex::compile_posix(const std::string& posix)
 Result<CMakeRegex> CMakeRegex::compile(const std::string& pattern) {
   const std::string posix = posix_from_cmake(pattern);
   const auto alone = compile_posix(posix);  // `a)(b` would be right inside of parentheses
-  auto from_start =
-      alone ? compile_posix(without_line_feeds(any_text + ("(" + posix + ")"))) : alone.error();
+  auto from_start = alone ? compile_posix(without_line_feeds(any_posix_text + ("(" + posix + ")")))
+                          : alone.error();
   if (from_start) return CMakeRegex(std::move(*from_start));
   return usage_error(fmt::format("'{}' is not a regular expression: {}",
                                  printable(shorten(pattern, 200)), from_start.error().what),

@@ -1,4 +1,4 @@
-#include "output/pass_rule.h"
+#include "output/read_outcome.h"
 
 #include <gtest/gtest.h>
 

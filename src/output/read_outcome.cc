@@ -8,11 +8,8 @@
 #include <cerrno>
 
 #include "output/output_parsers.h"
-#include "output/pass_rule.h"
-#include "output/test_sections.h"
 #include "suite/frameworks.h"
 #include "util/result.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -450,7 +447,7 @@ class SharedProcess {
     return static_cast<size_t>(left - sections_.begin());
   }
 
-  // As the shell tells it, with a signal behind 128.
+  // As the shell reports it: 128 plus the signal.
   ProcessResult own_process(const TestSection& section) const {
     ProcessResult process = process_;
     const bool is_signal = section.code > 128 && section.code < 128 + 65;

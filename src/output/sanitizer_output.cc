@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "output/test_sections.h"
+#include "output/read_outcome.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "output/output_parsers.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,4 +1,3 @@
-#include "output/test_sections.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

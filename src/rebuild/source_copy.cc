@@ -268,6 +268,41 @@ Result<void> copy_commit(const Sources& tree, const std::string& commit, const s
   return copy_submodules(tree, to, launcher);
 }
 
+Result<void> go_to_commit(const std::string& copy, const std::string& commit, bool clean,
+                          Launcher& launcher) {
+  const auto out = git_says(copy, {"checkout", "--quiet", "--detach", "--force", commit},
+                            "cannot check out " + commit, launcher);
+  if (!out) return out.error();
+  if (!clean) return {};
+  const auto cleaned = git_says(copy, {"clean", "--quiet", "-d", "--force", "-x"},
+                                "cannot remove what was built", launcher);
+  return cleaned ? Result<void>() : Result<void>(cleaned.error());
+}
+
+Result<std::vector<ListedCommit>> commits_between(const Sources& tree, const std::string& from,
+                                                  const std::string& to, Launcher& launcher) {
+  const auto first = commit_named(tree, from, launcher);
+  if (!first) return first.error();
+  const auto last = commit_named(tree, to, launcher);
+  if (!last) return last.error();
+  const auto listed = git_says(
+      tree.root, {"log", "--first-parent", "--reverse", "--format=%H %s", *first + ".." + *last},
+      "cannot list the commits", launcher);
+  if (!listed) return listed.error();
+  std::vector<ListedCommit> commits{{*first, ""}};
+  for (const std::string_view line : split_lines(*listed))
+    if (const size_t space = line.find(' '); space != line.npos)
+      commits.push_back({std::string(line.substr(0, space)), std::string(line.substr(space + 1))});
+  if (const auto base = git(tree.root, {"merge-base", "--is-ancestor", *first, *last}, launcher);
+      !went_well(base) || commits.size() < 2)
+    return usage_error(fmt::format("{} is not an ancestor of {}", shell_quote(printable(from)),
+                                   shell_quote(printable(to))),
+                       printable(tree.root),
+                       "name an older commit at which the test holds, then a newer one at which "
+                       "it is flaky: --bisect v1.2..HEAD");
+  return commits;
+}
+
 Result<void> copy_tree(const Sources& tree, const std::string& to, Launcher& launcher,
                        const CopyLimits& limits) {
   if (!tree.is_git) {

@@ -39,6 +39,17 @@ Result<void> copy_tree(const Sources& tree, const std::string& to, Launcher& lau
 Result<void> copy_commit(const Sources& tree, const std::string& commit, const std::string& to,
                          Launcher& launcher);
 
+// Goes to another commit in such a copy. What a build left there stays, unless it is to be clean.
+Result<void> go_to_commit(const std::string& copy, const std::string& commit, bool clean,
+                          Launcher& launcher);
+
+struct ListedCommit {
+  std::string id, subject;
+};
+// Oldest first, from the one to the other along first parents; an error when there is no such way.
+Result<std::vector<ListedCommit>> commits_between(const Sources& tree, const std::string& from,
+                                                  const std::string& to, Launcher& launcher);
+
 // An error that says where when it does not apply.
 Result<void> apply_patch(const std::string& copy, const std::string& patch, Launcher& launcher);
 

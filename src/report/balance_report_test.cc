@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 using namespace std::chrono_literals;
 using Change = BalancedValue::Change;
-using Verdict = TriedSetting::Verdict;
+using SettingVerdict = TriedSetting::Verdict;
 
 TimeValue sleep_of(Duration asked) {
   TimeValue value;
@@ -49,7 +49,7 @@ TriedSetting setting(std::vector<Duration> values, Count failures, double median
   one.load = load;
   one.failures = failures;
   if (failures.hits < failures.runs) one.run_time = spread_of({median, median, median + 3});
-  one.verdict = failures.hits == 0 ? Verdict::holds : Verdict::fails;
+  one.verdict = failures.hits == 0 ? SettingVerdict::holds : SettingVerdict::fails;
   return one;
 }
 
@@ -681,7 +681,7 @@ TEST(Balance_page, Needs_nothing_else) {
   EXPECT_TRUE(is_well_formed(page));
 }
 
-BalanceReport hostile() {
+BalanceReport hostile_balance() {
   BalanceReport report = shortened_sleep();
   const std::string text =
       "</section><img src=x onerror='\"&\x1b\x01\xff" + std::string(1 << 16, 'x');
@@ -698,10 +698,10 @@ BalanceReport hostile() {
 
 TEST(Balance_page, Nothing_from_a_test_is_markup) {
   SuiteBalance all = suite();
-  all.target = all.entries[1].why_not = hostile().test.name;
-  all.entries[0].report = hostile();
-  all.entries[0].test = hostile().test;
-  for (const std::string& page : {balance_html(hostile()), suite_balance_html(all)}) {
+  all.target = all.entries[1].why_not = hostile_balance().test.name;
+  all.entries[0].report = hostile_balance();
+  all.entries[0].test = hostile_balance().test;
+  for (const std::string& page : {balance_html(hostile_balance()), suite_balance_html(all)}) {
     for (const char* part : {"</section><img", "\x1b", "\x01", "\xff"})
       EXPECT_THAT(page, Not(HasSubstr(part)));
     EXPECT_TRUE(is_well_formed(page));
@@ -710,7 +710,7 @@ TEST(Balance_page, Nothing_from_a_test_is_markup) {
 }
 
 TEST(Balance_text, Hostile_names_are_made_safe) {
-  const std::string text = text_of(hostile());
+  const std::string text = text_of(hostile_balance());
   for (const char* part : {"\x1b", "\x01", "\xff"}) EXPECT_THAT(text, Not(HasSubstr(part)));
   EXPECT_LT(text.size(), 20'000u);
 }
@@ -765,7 +765,7 @@ TEST(Balance_JSON, Of_claims_and_suites_says_which_it_is) {
 }
 
 TEST(Balance_JSON, Hostile_names_are_valid) {
-  EXPECT_NO_THROW(parse_json_or_throw(balance_json(hostile())));
+  EXPECT_NO_THROW(parse_json_or_throw(balance_json(hostile_balance())));
 }
 
 }  // namespace

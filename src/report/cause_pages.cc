@@ -1,12 +1,12 @@
-#include "report/cause_pages.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "model/cause_report.h"
+#include "report/cause_pages.h"
 #include "report/layout.h"
+#include "report/patch_file.h"
 #include "stats/intervals.h"
 #include "util/json.h"
 #include "util/text.h"
@@ -133,6 +133,7 @@ class MarkdownWriter {
     if (!repro.category.empty()) put("**Root cause:** {}. {}\n\n", repro.category, repro.advice);
     for (const std::string& line : repro.story) put("- {}\n", markdown_code(line, 500));
     put("\n{}\n", markdown_block(repro.replay + "\n" + repro.explain));
+    if (repro.patch) put("{}", proposed_patch_markdown(*repro.patch));
   }
 
   void what_next(const std::string& command) {
@@ -319,6 +320,7 @@ class HtmlWriter {
     for (const std::string& line : one.story) put("<li>{}</li>\n", html_prose(line));
     if (!one.story.empty()) put("</ul>\n");
     put("<pre>{}\n{}</pre>\n", html_text(one.replay, 2000), html_text(one.explain, 2000));
+    if (one.patch) put("{}", proposed_patch_html(*one.patch));
   }
 
   const CauseReport& report_;
@@ -365,9 +367,14 @@ Json json_of(const ReportedTest& test) {
 }
 
 Json json_of(const ReportedRepro& repro) {
-  return {{"replay", repro.replay}, {"explain", repro.explain},   {"how_often", repro.how_often},
-          {"slack", repro.slack},   {"category", repro.category}, {"advice", repro.advice},
-          {"story", repro.story}};
+  return {{"replay", repro.replay},
+          {"explain", repro.explain},
+          {"how_often", repro.how_often},
+          {"slack", repro.slack},
+          {"category", repro.category},
+          {"advice", repro.advice},
+          {"story", repro.story},
+          {"patch", repro.patch ? proposed_patch_json(*repro.patch) : Json()}};
 }
 
 Json json_of(const ReportedCause& cause) {

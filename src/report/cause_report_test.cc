@@ -1,11 +1,10 @@
-#include "model/cause_report.h"
+#include "report/cause_pages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <pugixml.hpp>
 
-#include "report/cause_pages.h"
 #include "report/layout.h"
 #include "util/json.h"
 

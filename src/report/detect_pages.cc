@@ -55,7 +55,8 @@ std::string detect_table(const DetectCells& head, const std::vector<DetectCells>
 DetectCells cells_of_test(const DetectedTest& test) {
   switch (test.answer) {
     case DetectAnswer::seen_flaky:
-      return {to_string(test.id), plain_words(test), slack_cell(test), test.failure};
+      return {to_string(test.id), plain_words(test), slack_cell(test),
+              test.failure + "; cause: " + cause_words(test)};
     case DetectAnswer::fails_perturbed:
       return {to_string(test.id), plain_words(test), slack_cell(test), perturbed_words(test)};
     case DetectAnswer::no_sign:
@@ -76,8 +77,8 @@ struct DetectChapter {
 
 constexpr DetectChapter detect_chapters[] = {
     {DetectAnswer::seen_flaky, "Seen flaky in plain runs", "Slack", "Failure"},
-    {DetectAnswer::fails_perturbed,
-     "Fail when late or in another order, though not in plain runs here", "Slack", "Fails when"},
+    {DetectAnswer::fails_perturbed, "Fail when late or in another order; plain runs end alike",
+     "Slack", "Fails when"},
     {DetectAnswer::always_fails, "Failed in every run", "", "Failure"},
     {DetectAnswer::no_sign, "No sign of flakiness", "Rate below, at 95 %", "Looked for lateness"},
     {DetectAnswer::skipped, "Skipped", "", "Why"},

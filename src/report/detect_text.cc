@@ -27,10 +27,11 @@ std::string found_heading(const Style& style, Tone tone, const std::string& text
 }
 
 std::string flaky_table(const DetectReport& report) {
-  Table table({"TEST", "PLAIN RUNS", "SLACK", "FAILURE"});
+  Table table({"TEST", "PLAIN RUNS", "SLACK", "FAILURE", "CAUSE"});
   for (const DetectedTest& test : report.tests)
     if (test.answer == DetectAnswer::seen_flaky)
-      table.add({to_string(test.id), plain_words(test), slack_cell(test), test.failure});
+      table.add({to_string(test.id), plain_words(test), slack_cell(test), test.failure,
+                 cause_words(test)});
   return table.text();
 }
 
@@ -83,12 +84,17 @@ DetectJson detected_json(const DetectedTest& test) {
   json["waits"] = test.waits;
   json["hints"] = test.hints;
   json["searched"] = test.was_searched;
+  json["factors_tried"] = test.factors_tried;
   json["trials"] = test.trials;
   if (!test.failure.empty()) json["failure"] = test.failure;
   if (!test.signature.empty()) json["signature"] = test.signature;
   if (!test.why.empty()) json["why"] = test.why;
   if (!test.perturbed) return json;
   DetectJson found{{"fails_when", perturbed_words(test)}, {"margin", test.is_margin()}};
+  found["kind"] = test.perturbed->order             ? "order"
+                  : !test.perturbed->factor.empty() ? "factor"
+                                                    : "lateness";
+  if (!test.perturbed->factor.empty()) found["factor"] = test.perturbed->factor;
   if (const auto slack = slack_of(*test.perturbed))
     found["slack_ms"] = std::chrono::duration<double, std::milli>(*slack).count();
   found["with_plan"] = {{"failures", test.perturbed->with_plan.hits},
@@ -142,7 +148,7 @@ std::string detect_text(const DetectReport& report, const Style& style) {
         found_heading(style, Tone::bad, "Seen flaky in plain runs") + flaky_table(report) + "\n";
   if (report.count(DetectAnswer::fails_perturbed) > 0)
     text += found_heading(style, Tone::doubtful,
-                          "Fail when late or in another order, though not in plain runs here") +
+                          "Fail when late or in another order; plain runs end alike") +
             perturbed_table(report) + "\n";
   if (report.count(DetectAnswer::always_fails) > 0)
     text += found_heading(style, Tone::bad, "Failed in every run") +

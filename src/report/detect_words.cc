@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "report/layout.h"
+#include "report/search_text.h"
 #include "stats/intervals.h"
+#include "util/text.h"
 
 namespace unflake {
 
@@ -18,10 +20,34 @@ std::string plain_words(const DetectedTest& test) {
 }
 
 std::string slack_cell(const DetectedTest& test) {
-  if (!test.perturbed) return "-";
+  if (!test.perturbed || test.is_plain_cause()) return "-";
   const auto slack = slack_of(*test.perturbed);
   if (!slack) return "not measured";
   return *slack > Duration::zero() ? format_duration(*slack) : "none: an order";
+}
+
+namespace {
+
+// Behind "fails when".
+std::string clause_of(const Repro& repro) {
+  if (repro.order && !repro.order->before.empty())
+    return join(repro.order->before, " and ") + " ran before it";
+  if (repro.order) return join(repro.order->state_setters, " or ") + " did not run before it";
+  const std::string words =
+      join(scarcity_words(repro.conditions, &ConditionField::as_a_clause), " and ");
+  return repro.passes_under_plan ? "not so that " + words : words;
+}
+
+}  // namespace
+
+std::string cause_words(const DetectedTest& test) {
+  if (test.perturbed) return "fails when " + perturbed_words(test);
+  std::string looked = test.was_searched ? "no lateness" : "";
+  if (test.factors_tried > 0)
+    looked += fmt::format("{}none of {} changes of surroundings", looked.empty() ? "" : ", ",
+                          test.factors_tried);
+  const std::string hints = test.hints.empty() ? "" : "; maybe " + join(test.hints, ", ");
+  return "not known" + (looked.empty() ? "" : ": " + looked) + hints;
 }
 
 std::string perturbed_words(const DetectedTest& test) {
@@ -29,6 +55,7 @@ std::string perturbed_words(const DetectedTest& test) {
   const auto slack = slack_of(*test.perturbed);
   const Count& with = test.perturbed->with_plan;
   const std::string came = fmt::format(" ({} of {} runs)", with.hits, with.runs);
+  if (test.is_plain_cause()) return clause_of(*test.perturbed) + came;
   if (!slack) return "a thread is late; how much was not measured" + came;
   if (*slack > Duration::zero()) return "a thread is " + format_duration(*slack) + " late" + came;
   return "its threads go in another order" + came;
@@ -40,6 +67,14 @@ std::string searched_words(const DetectedTest& test) {
   if (!test.why.empty()) return "no: " + test.why;
   if (test.trials > 0 && test.threads <= 1 && test.waits.empty()) return "no threads, no waits";
   return "no";
+}
+
+std::string finding_words(const DetectedTest& test) {
+  std::string words;
+  if (test.answer == DetectAnswer::seen_flaky) words = "seen flaky: " + plain_words(test);
+  if (test.perturbed && !test.is_margin())
+    words += (words.empty() ? "" : "; ") + ("fails when " + perturbed_words(test));
+  return words;
 }
 
 std::vector<std::string> summary_of(const DetectReport& report) {

@@ -16,8 +16,12 @@ std::string plain_words(const DetectedTest& test);
 std::string slack_cell(const DetectedTest& test);
 // Behind "fails when": "a thread is 12.0 ms late", "threads go in another order".
 std::string perturbed_words(const DetectedTest& test);
+// Of a test that was seen flaky: what makes it fail, or what was tried.
+std::string cause_words(const DetectedTest& test);
 // Whether a schedule or a delay was looked for, and what came of it.
 std::string searched_words(const DetectedTest& test);
+// What makes a test flaky, in one sentence.
+std::string finding_words(const DetectedTest& test);
 // What was found, what it cost, and what to do next.
 std::vector<std::string> summary_of(const DetectReport& report);
 // "5 m", "1.5 h".

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "report/layout.h"
+#include "report/patch_file.h"
 #include "report/search_text.h"
 #include "stats/intervals.h"
 
@@ -181,6 +182,7 @@ class PageWriter {
     if (!words_.runner_up.empty() && !words_.is_margin)
       put("<p class=\"faint\">Or else {}</p>\n", html_prose(words_.runner_up));
     put("<p><b>What to do.</b> {}</p></section>\n", html_prose(words_.advice));
+    if (report_.patch) put("{}", proposed_patch_html(*report_.patch));
   }
 
   void timelines() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "explain/explanation.h"
+#include "model/repair.h"
 #include "model/repro.h"
 #include "report/layout.h"
 
@@ -21,6 +22,9 @@ struct ExplanationReport {
   const ObservedRun* failing = nullptr;
   std::vector<std::string> notes;  // how the runs were made, where that matters
   SourceReader source;
+  std::optional<ProposedPatch> patch{};  // that `unflake repair` has written
+  // Of the repro's file, where the runs that are shown were made under another plan.
+  std::optional<Plan> recorded_plan{};
 };
 
 struct QuotedLine {
@@ -44,10 +48,11 @@ struct ExplanationWords {
   bool is_margin = false;  // nothing has to be repaired
   std::string advice;
   std::vector<std::string> evidence;
-  std::string runner_up;             // "ordering: ..."; empty: there is none
-  std::vector<std::string> story;    // what must come first, what waits for it, what was made late
-  std::vector<std::string> figures;  // how often, how late
-  std::vector<std::string> plan;     // as `unflake inject` takes it
+  std::string runner_up;           // "ordering: ..."; empty: there is none
+  std::vector<std::string> story;  // what must come first, what waits for it, what was made late
+  std::vector<std::string> experiments;  // what was tried, and what came of it
+  std::vector<std::string> figures;      // how often, how late
+  std::vector<std::string> plan;         // as `unflake inject` takes it
   std::vector<std::string> notes;
   std::vector<Quotation> quotations;
 };

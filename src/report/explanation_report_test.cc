@@ -15,7 +15,7 @@ using ::testing::Not;
 
 constexpr const char* worker = "post.cc:22#1";
 
-size_t count_of(const std::string& text, const std::string& part) {
+size_t times_in(const std::string& text, const std::string& part) {
   size_t count = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
@@ -156,11 +156,11 @@ TEST_F(ExplanationReports, The_page_needs_nothing_else) {
 
 TEST_F(ExplanationReports, The_page_draws_both_runs_the_delay_the_failure_and_the_pair) {
   const std::string page = html();
-  EXPECT_GE(count_of(page, "<svg class=\"timeline\""), 2u);
+  EXPECT_GE(times_in(page, "<svg class=\"timeline\""), 2u);
   EXPECT_THAT(page, HasSubstr("<rect class=\"delay\""));
   EXPECT_THAT(page, HasSubstr("<g class=\"failure\""));
   EXPECT_THAT(page, HasSubstr("<line class=\"link\""));
-  EXPECT_EQ(count_of(page, "<svg class=\"dose\""), 1u);
+  EXPECT_EQ(times_in(page, "<svg class=\"dose\""), 1u);
   EXPECT_THAT(page, HasSubstr("9 of 10 runs failed, 95 % interval"));
 }
 
@@ -173,7 +173,7 @@ TEST_F(ExplanationReports, Nothing_from_a_test_is_markup) {
   const std::string page = html();
   for (const char* part : {"</script", "<b x", "<img", "<svg onload", "\x1b", "\x01", "\xff"})
     EXPECT_THAT(page, Not(HasSubstr(part)));
-  EXPECT_EQ(count_of(page, "</body>"), 1u);
+  EXPECT_EQ(times_in(page, "</body>"), 1u);
 }
 
 TEST_F(ExplanationReports, Names_of_a_megabyte_are_cut) {
@@ -190,7 +190,7 @@ TEST_F(ExplanationReports, Of_many_calls_the_page_draws_some_and_says_so) {
   for (int i = 0; i < 5'000; ++i) busy.call("main", "a.cc:1:read", 0.02 * i, 0.02 * i + 0.01);
   passing_.trace = busy.trace();
   const std::string page = html();
-  EXPECT_LT(count_of(page, "<rect"), 4'000u);
+  EXPECT_LT(times_in(page, "<rect"), 4'000u);
   EXPECT_THAT(page, HasSubstr("the 1500 longest calls are drawn, 3500 shorter ones are not"));
 }
 

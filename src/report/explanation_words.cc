@@ -6,6 +6,7 @@
 
 #include "explain/call_order.h"
 #include "report/layout.h"
+#include "report/patch_file.h"
 #include "report/search_text.h"
 #include "stats/intervals.h"
 #include "util/text.h"
@@ -46,9 +47,11 @@ class ExplanationWording {
     if (found_.pair) tell_order(*found_.pair);
     if (found_.wait) tell_wait(*found_.wait);
     for (const Lateness& late : found_.late) tell_lateness(late);
+    tell_experiments();
     tell_figures();
-    for (const Intervention& one : repro_.plan.interventions)
-      words_.plan.push_back(one_line(to_string(one, repro_.plan.interventions)));
+    const Plan& plan = report_.recorded_plan ? *report_.recorded_plan : repro_.plan;
+    for (const Intervention& one : plan.interventions)
+      words_.plan.push_back(one_line(to_string(one, plan.interventions)));
     for (const auto* notes : {&report_.notes, &found_.notes})
       for (const std::string& note : *notes) words_.notes.push_back(one_line(note));
     quote();
@@ -156,6 +159,19 @@ class ExplanationWording {
         at_start ? "before its first line" : fmt::format("{} {}", late.position, late.site));
     if (late.times > 1) text += fmt::format(", {} times", late.times);
     words_.story.push_back(one_line(text + limit_text() + "."));
+  }
+
+  void tell_experiments() {
+    if (found_.pair && found_.pair->is_shown) {
+      const FlippedPair& pair = *found_.pair;
+      words_.experiments.push_back(
+          fmt::format("with the critical point first, {} of {} passed, although a thread was late",
+                      pair.kept.hits, counted(pair.kept.runs, "run")));
+      words_.experiments.push_back(
+          fmt::format("with the barrier point first, {} of {} failed, although nobody was late",
+                      pair.reversed.hits, counted(pair.reversed.runs, "run")));
+    }
+    for (const std::string& text : found_.experiments) words_.experiments.push_back(one_line(text));
   }
 
   void tell_figures() {
@@ -276,9 +292,11 @@ std::string explanation_text(const ExplanationReport& report, const Style& style
                           : lines_of(style, "root cause: " + words.cause, cause);
   text += lines_of(style, "what happens", words.story);
   for (const Quotation& quotation : words.quotations) text += quotation_text(style, quotation);
+  text += lines_of(style, "what experiments show", words.experiments);
   text += lines_of(style, "figures", words.figures);
   text += lines_of(style, "plan", words.plan);
   text += lines_of(style, "what to do", {words.advice});
+  if (report.patch) text += proposed_patch_text(*report.patch, style);
   for (const std::string& note : words.notes)
     text += fmt::format("{}: {}\n", style.paint(Tone::doubtful, "note"), note);
   return text;

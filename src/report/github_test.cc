@@ -11,12 +11,12 @@
 namespace unflake {
 namespace {
 
-using namespace testing;
+using namespace golden;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-Failure failure_at(const std::string& file, int line, const std::string& expression) {
+Failure failed_check_at(const std::string& file, int line, const std::string& expression) {
   return {FailureKind::assertion, file, line, "", expression, ""};
 }
 
@@ -37,9 +37,10 @@ TestEnded gated(const TestPtr& test, GateKind kind, std::string text = "") {
   return end;
 }
 
-void fail(Consumer& consumer, const std::string& name, TestEnded (*end)(const TestPtr&)) {
+void fail_in(Consumer& consumer, const std::string& name, TestEnded (*end)(const TestPtr&)) {
   const TestPtr test = make_test("suite", name);
-  consumer.on(failing(test, 1, failure_at("/src/a_test.cc", 42, name + " == 1"), "aa"));
+  consumer.on(
+      golden::failing(test, 1, failed_check_at("/src/a_test.cc", 42, name + " == 1"), "aa"));
   consumer.on(end(test));
 }
 
@@ -72,15 +73,15 @@ class Annotations : public ::testing::Test {
 };
 
 TEST_F(Annotations, A_failure_is_shown_at_its_line) {
-  fail(annotations, "Push", broken);
+  fail_in(annotations, "Push", broken);
   EXPECT_THAT(end(), HasSubstr("::error title=failed%3A suite%3APush,file=a_test.cc,line=42::"
                                "a_test.cc:42: Push == 1%0A2 of 2 runs failed\n"));
 }
 
 TEST_F(Annotations, A_flaky_test_is_a_warning_and_a_known_one_a_notice) {
-  fail(annotations, "Known", known);
-  fail(annotations, "New", flaky);
-  fail(annotations, "Broken", broken);
+  fail_in(annotations, "Known", known);
+  fail_in(annotations, "New", flaky);
+  fail_in(annotations, "Broken", broken);
   const std::string text = end();
   EXPECT_LT(text.find("::error"), text.find("::warning"));
   EXPECT_LT(text.find("::warning"), text.find("::notice"));
@@ -88,8 +89,8 @@ TEST_F(Annotations, A_flaky_test_is_a_warning_and_a_known_one_a_notice) {
 }
 
 TEST_F(Annotations, No_more_of_a_level_than_GitHub_shows) {
-  for (int i = 0; i < 14; ++i) fail(annotations, "Case" + std::to_string(i), broken);
-  fail(annotations, "Flaky", flaky);
+  for (int i = 0; i < 14; ++i) fail_in(annotations, "Case" + std::to_string(i), broken);
+  fail_in(annotations, "Flaky", flaky);
   const std::string text = end();
   EXPECT_EQ(count(text, "::error"), 10u);
   EXPECT_EQ(count(text, "::warning"), 1u);
@@ -97,7 +98,7 @@ TEST_F(Annotations, No_more_of_a_level_than_GitHub_shows) {
 }
 
 TEST_F(Annotations, Hostile_names_are_no_commands) {
-  fail(annotations, "a,b::c%0A\n::add-mask::x", broken);
+  fail_in(annotations, "a,b::c%0A\n::add-mask::x", broken);
   const std::string text = end();
   EXPECT_EQ(count(text, "::add-mask"), 0u);
   EXPECT_THAT(text, HasSubstr("suite%3Aa%2Cb%3A%3Ac%250A"));
@@ -105,7 +106,7 @@ TEST_F(Annotations, Hostile_names_are_no_commands) {
 
 TEST_F(Annotations, What_tests_print_is_not_obeyed) {
   annotations.on(SessionStarted{});
-  fail(annotations, "Push", broken);
+  fail_in(annotations, "Push", broken);
   const std::string text = end();
   EXPECT_THAT(text, StartsWith("::stop-commands::s3cret\n"));
   EXPECT_LT(text.find("::s3cret::\n"), text.find("::error"));
@@ -138,7 +139,7 @@ TEST_F(Summary, Tells_what_failed_in_a_table) {
   SessionStarted started;
   started.target = "suite";
   summary.on(started);
-  fail(summary, "Push", broken);
+  fail_in(summary, "Push", broken);
   const std::string text = end(summary);
   EXPECT_THAT(text, HasSubstr("### unflake: `suite`"));
   EXPECT_THAT(text, HasSubstr("3 passed, 1 failed"));
@@ -155,7 +156,7 @@ TEST_F(Summary, Stands_behind_what_is_there_already) {
 TEST_F(Summary, Says_what_had_no_room) {
   std::ofstream(path) << std::string(1000, 'x');
   GithubSummary summary(path, 4096);
-  for (int i = 0; i < 100; ++i) fail(summary, "Case" + std::to_string(i), broken);
+  for (int i = 0; i < 100; ++i) fail_in(summary, "Case" + std::to_string(i), broken);
   const std::string text = end(summary);
   EXPECT_LE(text.size(), 4096u);
   EXPECT_THAT(text, HasSubstr("more tests left out: a summary may have 4 KiB."));
@@ -163,7 +164,7 @@ TEST_F(Summary, Says_what_had_no_room) {
 
 TEST_F(Summary, Hostile_names_do_not_break_the_table) {
   GithubSummary summary(path);
-  fail(summary, "a|b\n<img> `@all`", broken);
+  fail_in(summary, "a|b\n<img> `@all`", broken);
   EXPECT_THAT(end(summary), HasSubstr("| `` suite:a\\|b\\n<img> `@all` `` |"));
 }
 

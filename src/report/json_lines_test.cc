@@ -9,7 +9,7 @@
 namespace unflake {
 namespace {
 
-using namespace testing;
+using namespace golden;
 using nlohmann::json;
 
 json written(const Event& event) {

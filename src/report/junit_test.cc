@@ -14,7 +14,7 @@
 namespace unflake {
 namespace {
 
-using namespace testing;
+using namespace golden;
 namespace fs = std::filesystem;
 
 struct JunitTest : ::testing::Test {

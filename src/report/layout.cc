@@ -229,10 +229,6 @@ std::string Table::text() const {
 
 namespace {
 
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 bool starts_with_unit(std::string_view text) {
   for (const std::string_view unit : {"%", "us", "ms", "s"})
     if (text.starts_with(unit) && (text.size() == unit.size() || !is_letter(text[unit.size()])))

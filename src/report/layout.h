@@ -100,7 +100,7 @@ std::string html_list(const std::vector<std::string>& lines);
 std::string html_list(const char* heading, const std::vector<std::string>& lines);
 
 // The same of what stands in a column of a table: a name or a path may go on in the next line
-// behind a mark, so that a narrow column does not cut words, and a number keeps its unit.
+// after a mark, so that a narrow column does not cut words, and a number keeps its unit.
 std::string html_cell(std::string_view text, size_t most = 500);
 
 // Any text where GitHub's and GitLab's Markdown shows it as it is: one line, in a code span, so

@@ -8,7 +8,7 @@
 namespace unflake {
 namespace {
 
-using namespace testing;
+using namespace golden;
 
 struct LiveBarTest : ::testing::Test {
   StringSink sink;

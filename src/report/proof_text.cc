@@ -76,17 +76,6 @@ std::string verdict_word(ProofVerdict verdict) {
   return "?";
 }
 
-std::string verdict_reason(const Proof& proof) {
-  if (proof.verdict != ProofVerdict::repaired) return proof.why;
-  const Count before = sum_of(proof, &ProofRuns::before);
-  return fmt::format(
-      "the failure came in {} of {} without the patch and in none of {} with it: with it, less "
-      "than "
-      "{} of such runs fail (95 % confidence)",
-      before.hits, counted(before.runs, "run"), proof.runs_with_patch,
-      percent_at_most(proof.rate_below));
-}
-
 std::string lines_of(const std::string& text) {
   std::string lines;
   bool is_first = true;
@@ -115,6 +104,16 @@ Json runs_json(const ProofRuns& runs) {
 
 }  // namespace
 
+std::string proof_sentence(const Proof& proof) {
+  if (proof.verdict != ProofVerdict::repaired) return proof.why;
+  const Count before = sum_of(proof, &ProofRuns::before);
+  return fmt::format(
+      "the failure came in {} of {} without the patch and in none of {} with it: with it, less "
+      "than {} of such runs fail (95 % confidence)",
+      before.hits, counted(before.runs, "run"), proof.runs_with_patch,
+      percent_at_most(proof.rate_below));
+}
+
 std::string proof_text(const ProofReport& report, const Style& style) {
   const Proof& proof = report.proof;
   std::string text = fmt::format("{}\n", one_line(to_string(report.test)));
@@ -126,7 +125,7 @@ std::string proof_text(const ProofReport& report, const Style& style) {
   text += "\n" + runs_table(proof) + overhead_line(proof);
   text +=
       fmt::format("\n{}: {}\n", style.paint(tone_of(proof.verdict), verdict_word(proof.verdict)),
-                  lines_of(verdict_reason(proof)));
+                  lines_of(proof_sentence(proof)));
   if (!proof.not_covered.empty()) text += "not covered:\n";
   for (const std::string& line : proof.not_covered) text += "  - " + one_line(line) + "\n";
   if (!report.kept.empty()) text += fmt::format("both builds are in {}\n", printable(report.kept));

@@ -146,7 +146,7 @@ Json patches_json(const RepairReport& report) {
   for (const TriedPatch& tried : report.patches) {
     Json one = {{"idiom", to_string(tried.patch.idiom)},
                 {"what", printable(tried.patch.what)},
-                {"diff", printable(tried.patch.diff)},
+                {"diff", printable(tried.patch.diff, LineFeeds::keep)},
                 {"cautions", Json::array()},
                 {"is_in_project", tried.patch.is_in_project},
                 {"file", printable(tried.file)},

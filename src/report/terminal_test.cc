@@ -8,7 +8,7 @@
 namespace unflake {
 namespace {
 
-using namespace testing;
+using namespace golden;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/executed.h"
+#include "report/patch_file.h"
 #include "util/json.h"
 #include "util/text.h"
 
@@ -282,11 +283,13 @@ std::string explanation_json(const ExplanationReport& report) {
       {"is_margin", words.is_margin},
       {"causes", causes(found.causes)},
       {"advice", words.advice},
+      {"patch", report.patch ? proposed_patch_json(*report.patch) : Json()},
       {"critical", found.pair ? moment(found.pair->first) : Json(nullptr)},
       {"barrier", found.pair ? moment(found.pair->second) : Json(nullptr)},
       {"same_object", found.pair && found.pair->same_object},
       {"wait", found.wait ? wait(*found.wait) : Json(nullptr)},
       {"failure", found.failure ? moment(*found.failure) : Json(nullptr)},
+      {"experiments", words.experiments},
       {"late", late(found.late)},
       {"story", words.story},
       {"figures", words.figures},

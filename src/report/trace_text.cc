@@ -93,7 +93,7 @@ std::vector<std::string> timeout_stack_lines(const ProcessResult& process, Stack
 
 namespace {
 
-constexpr size_t longest_line = 500;
+constexpr size_t longest_trace_line = 500;
 
 // Bytes of the colour sequence (ESC [ digits ; m) that starts the text, 0 when none does.
 size_t colour_length(std::string_view text) {
@@ -143,7 +143,7 @@ Excerpt last_lines(const ProcessResult& process, size_t most) {
   if (process.output.dropped() > 0 && start > process.output.head.size())
     excerpt.left_out_bytes = process.output.total + process.errors.total - (all.size() - start);
   for (const std::string_view line : split_lines(body.substr(start)))
-    excerpt.lines.push_back(printable(shorten(without_colours(line), longest_line)));
+    excerpt.lines.push_back(printable(shorten(without_colours(line), longest_trace_line)));
   return excerpt;
 }
 

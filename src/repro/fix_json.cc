@@ -1,4 +1,3 @@
-#include "repro/fix_json.h"
 
 #include <fmt/format.h>
 

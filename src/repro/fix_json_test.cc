@@ -1,4 +1,4 @@
-#include "repro/fix_json.h"
+#include "repro/repro_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ std::string changed(const std::function<void(nlohmann::json&)>& change) {
   return json.dump();
 }
 
-std::string error_of(const std::string& text) {
+std::string fix_error(const std::string& text) {
   const auto fix = parse_fix(text, "x.json");
   return fix ? "" : to_string(fix.error());
 }
@@ -77,19 +77,20 @@ TEST(FixJson, Comes_back_as_it_was) {
 }
 
 TEST(FixJson, Tells_what_is_wrong_and_where) {
-  EXPECT_THAT(error_of(changed([](auto& json) { json["hand_overs"][0]["count"] = 0; })),
+  EXPECT_THAT(fix_error(changed([](auto& json) { json["hand_overs"][0]["count"] = 0; })),
               HasSubstr("$.hand_overs[0].count"));
-  EXPECT_THAT(error_of(changed([](auto& json) { json["hand_overs"][0]["critical"]["site"] = ""; })),
-              HasSubstr("$.hand_overs[0].critical.site"));
-  EXPECT_THAT(error_of(changed([](auto& json) { json["extra"] = 1; })), HasSubstr("extra"));
-  EXPECT_THAT(error_of(changed([](auto& json) { json["format"] = 2; })), HasSubstr("format 2"));
-  EXPECT_THAT(error_of(changed([](auto& json) { json["kind"] = "repro"; })), HasSubstr("$.kind"));
-  EXPECT_THAT(error_of("{"), HasSubstr("not complete"));
-  EXPECT_THAT(error_of("[]"), HasSubstr("not a fix file"));
+  EXPECT_THAT(
+      fix_error(changed([](auto& json) { json["hand_overs"][0]["critical"]["site"] = ""; })),
+      HasSubstr("$.hand_overs[0].critical.site"));
+  EXPECT_THAT(fix_error(changed([](auto& json) { json["extra"] = 1; })), HasSubstr("extra"));
+  EXPECT_THAT(fix_error(changed([](auto& json) { json["format"] = 2; })), HasSubstr("format 2"));
+  EXPECT_THAT(fix_error(changed([](auto& json) { json["kind"] = "repro"; })), HasSubstr("$.kind"));
+  EXPECT_THAT(fix_error("{"), HasSubstr("not complete"));
+  EXPECT_THAT(fix_error("[]"), HasSubstr("not a fix file"));
 }
 
 TEST(FixJson, Does_nothing_but_keep_orders) {
-  EXPECT_THAT(error_of(changed([](auto& json) {
+  EXPECT_THAT(fix_error(changed([](auto& json) {
                 auto& hold = json["repro"]["plan"]["interventions"][1];
                 hold["action"] = "delay";
                 hold.erase("until");

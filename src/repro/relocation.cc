@@ -190,6 +190,12 @@ class Relocator {
     const bool is_end = site.function == "exit" || site == end_of_thread();
     if (is_entry && (is_end || has_function(site, context))) return;
     const std::string from = to_string(site);
+    if (is_instruction(site)) {
+      if (!is_as_it_was(site, context))
+        note(Kind::gone, from, "",
+             fmt::format("gone: {}{}: its code has changed", from, in_function(context)));
+      return;
+    }
     const SiteInSource was{site, context};
     const std::vector<SiteInSource> candidates = places_.like(site, context);
     const auto found = find_place(was, candidates);
@@ -198,6 +204,14 @@ class Relocator {
     const std::string to = to_string(candidates[found->index].name);
     tell(*found, was, from, candidates, to);
     site = candidates[found->index].name;
+  }
+
+  // Another compilation may have put something else there, and nothing tells where it went.
+  bool is_as_it_was(const SiteName& site, const SiteContext& context) const {
+    const auto now = code_.instruction(site);
+    if (!now) return false;
+    if (context.text.empty()) return true;  // nobody has written it down
+    return context_at(code_, site.image, now->file, now->line, now->function).text == context.text;
   }
 
   bool has_function(const SiteName& site, const SiteContext& context) const {
@@ -281,6 +295,11 @@ class Relocator {
 };
 
 SiteContext describe_site(const SiteName& site, const Trace& seen, const CodeView& code) {
+  if (is_instruction(site)) {
+    const auto spot = code.instruction(site);
+    return spot ? context_at(code, site.image, spot->file, spot->line, spot->function)
+                : SiteContext{site.function, -1, "", "", ""};
+  }
   const CodePlaces places(seen, code);
   for (const SiteInSource& place : places.like(site, {})) {
     const bool is_entry = site.api.empty() && site.file.empty();

@@ -46,7 +46,10 @@ class Program {
       for (const std::string_view line : split_lines(text)) sources_[name].emplace_back(line);
       find_functions(name);
     }
-    for (const auto& [name, lines] : sources_) find_calls(name);
+    for (const auto& [name, lines] : sources_) {
+      find_calls(name);
+      find_instruction(name);
+    }
   }
 
   Trace trace() const { return trace_; }
@@ -65,10 +68,21 @@ class Program {
         lines.push_back({static_cast<int>(i) + 1, function_at(file, static_cast<int>(i) + 1)});
       return lines;
     };
+    view.instruction = [this](const SiteName& site) -> std::optional<CodeSpot> {
+      const auto found = instructions_.find(site.function + "+" + std::to_string(site.offset));
+      return found == instructions_.end() ? std::nullopt : std::optional(found->second);
+    };
     return view;
   }
 
  private:
+  // One alone: what carry() delivers.
+  void find_instruction(const std::string& file) {
+    for (size_t i = 0; i < sources_[file].size(); ++i)
+      if (sources_[file][i].find("deliver();") != std::string::npos)
+        instructions_["carry+16"] = {file, static_cast<int>(i) + 1, "carry"};
+  }
+
   void find_functions(const std::string& file) {
     for (size_t i = 0; i < sources_[file].size(); ++i) {
       const std::string& line = sources_[file][i];
@@ -117,6 +131,7 @@ class Program {
   }
 
   std::map<std::string, CodeView::Lines> sources_;
+  std::map<std::string, CodeSpot> instructions_;
   FunctionPlaces functions_;
   Trace trace_;
 };
@@ -278,6 +293,23 @@ TEST(Relocation, A_removed_call_is_gone_and_told_with_its_function) {
   expect_only(gone, Kind::gone, "office.cc:9:nanosleep", "");
   EXPECT_FALSE(gone.is_complete());
   EXPECT_EQ(gone.notes[0].text, "gone: office.cc:9:nanosleep in carry, `sleep_for(road());`");
+}
+
+TEST(Relocation, An_instruction_stays_as_long_as_its_line_reads_the_same) {
+  const Repro repro = recorded(delay_at("carry+0x10"));
+  EXPECT_EQ(repro.sites[0].text, "deliver();");
+  const Relocation same =
+      relocate_in(repro, {{"office.cc", replaced(office, "  prepare();\n", "")}});
+  EXPECT_TRUE(same.notes.empty());
+  EXPECT_EQ(to_string(same.plan.interventions[0].site), "carry+0x10");
+}
+
+TEST(Relocation, An_instruction_whose_line_was_edited_is_gone) {
+  const Relocation gone =
+      relocate_in(recorded(delay_at("carry+0x10")),
+                  {{"office.cc", replaced(office, "  deliver();", "  log(); deliver();")}});
+  expect_only(gone, Kind::gone, "carry+0x10", "");
+  EXPECT_THAT(gone.notes[0].text, HasSubstr("its code has changed"));
 }
 
 TEST(Relocation, Another_call_in_the_same_function_is_no_replacement) {

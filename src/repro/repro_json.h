@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/repair.h"
 #include "model/repro.h"
 #include "util/json.h"
 #include "util/result.h"
@@ -82,5 +83,14 @@ Result<nlohmann::json> parse_document(std::string_view text, const std::string& 
 
 // The name of the thread or of the class of threads that an intervention is for.
 std::string thread_text(const Intervention& intervention);
+
+inline constexpr int fix_format = 1;
+
+// As docs/formats.md describes it: the hand-overs, what was measured, and a repro document whose
+// plan keeps the order.
+std::string fix_json(const Fix& fix);
+
+// The file may come from anybody. An error says what is wrong, at which member, and what to do.
+Result<Fix> parse_fix(std::string_view text, const std::string& path_for_errors);
 
 }  // namespace unflake

@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <optional>
 
 #include "repro/repro_json.h"
 #include "util/text.h"
@@ -32,15 +33,11 @@ std::string make_again(const FileKind& kind) {
 }
 
 template <class Kind>
-Kind kind_named(const JsonField& field) {
+Kind kind_in(const JsonField& field, std::optional<Kind> (*kind_from)(std::string_view)) {
   const std::string name = field.text(100);
-  for (int i = 0;; ++i) {
-    const auto kind = static_cast<Kind>(i);
-    if (to_string(kind) == name) return kind;
-    if (to_string(kind) != "?") continue;
-    field.complain(fmt::format("'{}' is not known here", printable(shorten(name, 100))));
-    return {};
-  }
+  const auto kind = kind_from(name);
+  if (!kind) field.complain(fmt::format("'{}' is not known here", printable(shorten(name, 100))));
+  return kind.value_or(Kind{});
 }
 
 Framework framework_in(const JsonField& field) {
@@ -65,7 +62,7 @@ SiteContext context_in(const JsonField& parent, const char* key) {
 
 Failure failure_in(const JsonField& field) {
   Failure failure;
-  failure.kind = kind_named<FailureKind>(field["kind"]);
+  failure.kind = kind_in(field["kind"], failure_kind_from);
   failure.file = field["file"].text(longest_text);
   failure.line = static_cast<int>(field["line"].whole(0, INT32_MAX));
   failure.function = field["function"].text(longest_text);
@@ -279,7 +276,7 @@ void read_measured(const JsonField& field, Repro& repro) {
   for (const JsonField& dose : field["doses"].items(most_entries))
     repro.doses.push_back({delay(dose["delay"]), count_in(dose)});
   if (field.has("plausibility"))
-    repro.plausibility = kind_named<Plausibility>(field["plausibility"]);
+    repro.plausibility = kind_in(field["plausibility"], plausibility_from);
   if (field.has("machine_lateness"))
     repro.machine_lateness = MachineLateness{delay(field["machine_lateness"]["plain"]),
                                              delay(field["machine_lateness"]["scarce"])};
@@ -324,7 +321,7 @@ void read_test(const JsonField& field, Repro& repro) {
 Repro repro_in(const JsonField& field) {
   Repro repro;
   read_test(field["test"], repro);
-  repro.outcome = kind_named<OutcomeKind>(field["outcome"]);
+  repro.outcome = kind_in(field["outcome"], outcome_kind_from);
   repro.signature = signature_in(field["signature"]);
   repro.failure = failure_in(field["failure"]);
   repro.failing_line = context_in(field["failure"], "source");

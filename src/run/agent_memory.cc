@@ -1,4 +1,4 @@
-#include "run/agent_memory.h"
+#include "run/agent_session.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

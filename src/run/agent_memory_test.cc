@@ -1,4 +1,3 @@
-#include "run/agent_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

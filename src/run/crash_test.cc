@@ -44,7 +44,7 @@ class Crash : public testing::Test {
   std::unique_ptr<LocalExecutor> executor_ = std::move(*LocalExecutor::create({}, interrupts_));
 };
 
-struct Way {
+struct CrashWay {
   const char* name;
   int signal;
   const char* function;
@@ -55,7 +55,7 @@ std::string with_underscores(std::string name) {
   return name;
 }
 
-class CrashPlace : public Crash, public testing::WithParamInterface<Way> {};
+class CrashPlace : public Crash, public testing::WithParamInterface<CrashWay> {};
 
 TEST_P(CrashPlace, Is_named_in_a_plain_run) {
   const ExperimentResult result = run(GetParam().name);
@@ -80,12 +80,12 @@ TEST_P(CrashPlace, Is_the_same_from_a_fork_server) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, CrashPlace,
-                         testing::Values(Way{"null", SIGSEGV, "write_to_nowhere"},
-                                         Way{"division", SIGFPE, "divide_by"},
-                                         Way{"abort", SIGABRT, "give_up"},
-                                         Way{"overflow", SIGSEGV, "recurse_for_ever"},
-                                         Way{"raised again", SIGSEGV, "write_to_nowhere"},
-                                         Way{"thread", SIGSEGV, "write_to_nowhere"}),
+                         testing::Values(CrashWay{"null", SIGSEGV, "write_to_nowhere"},
+                                         CrashWay{"division", SIGFPE, "divide_by"},
+                                         CrashWay{"abort", SIGABRT, "give_up"},
+                                         CrashWay{"overflow", SIGSEGV, "recurse_for_ever"},
+                                         CrashWay{"raised again", SIGSEGV, "write_to_nowhere"},
+                                         CrashWay{"thread", SIGSEGV, "write_to_nowhere"}),
                          [](const auto& way) { return with_underscores(way.param.name); });
 
 TEST_F(Crash, Two_places_of_one_test_are_two_failures) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "model/plan.h"
@@ -44,5 +45,22 @@ class Executor {
   // has the end `cancelled`, even if it was already over.
   Result<ExperimentResult> run(const Experiment& experiment);
 };
+
+inline Result<ExperimentResult> Executor::run(const Experiment& experiment) {
+  const Ticket ticket = start(experiment);
+  bool stopped = false;
+  for (;;) {
+    Wakeup wakeup = wait();
+    if (auto* finished = std::get_if<Finished>(&wakeup); finished && finished->ticket == ticket) {
+      // It may have ended by itself just then, and the caller has no other way to hear of the stop.
+      if (stopped) finished->result.process.end = ProcessResult::End::cancelled;
+      return std::move(finished->result);
+    }
+    if (const auto* broken = std::get_if<Broken>(&wakeup)) return broken->error;
+    if (!std::holds_alternative<Stopped>(wakeup)) continue;
+    stopped = true;
+    cancel_all();
+  }
+}
 
 }  // namespace unflake

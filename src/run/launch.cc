@@ -70,6 +70,32 @@ ThreadAtEnd read_stack(WireReader& in) {
   return thread;
 }
 
+using End = ProcessResult::End;
+
+int number_of(End end) {
+  switch (end) {
+    case End::exited:
+      return 1;
+    case End::signalled:
+      return 2;
+    case End::timed_out:
+      return 3;
+    case End::cancelled:
+      return 4;
+    case End::not_started:
+      return 5;
+  }
+  return 0;
+}
+
+// A message that was torn says nothing of a start.
+End read_end(WireReader& in) {
+  const int number = in.number<int>();
+  for (const End end : {End::exited, End::signalled, End::timed_out, End::cancelled})
+    if (number_of(end) == number) return end;
+  return End::not_started;
+}
+
 }  // namespace
 
 std::string encode(const Launch& launch) {
@@ -152,7 +178,7 @@ Launch decode_launch(std::string_view bytes) {
 
 std::string encode(const ProcessResult& result) {
   WireWriter out;
-  out.add(static_cast<int>(result.end));
+  out.add(number_of(result.end));
   out.add(result.code);
   out.add(std::string_view(result.error));
   out.add(result.started.time_since_epoch().count());
@@ -179,7 +205,7 @@ std::string encode(const ProcessResult& result) {
 ProcessResult decode_process_result(std::string_view bytes) {
   WireReader in(bytes);
   ProcessResult result;
-  result.end = static_cast<ProcessResult::End>(in.number<int>());
+  result.end = read_end(in);
   result.code = in.number<int>();
   result.error = in.text();
   using Clock = std::chrono::system_clock;

@@ -22,12 +22,12 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using End = ProcessResult::End;
 
-const std::string misbehave = UNFLAKE_FIXTURES "/misbehave";
+const std::string misbehaving = UNFLAKE_FIXTURES "/misbehave";
 
 std::shared_ptr<Test> test_of(std::vector<std::string> words) {
   auto test = std::make_shared<Test>();
   test->id = {"command", words.empty() ? "" : words[0]};
-  test->command.argv = {misbehave};
+  test->command.argv = {misbehaving};
   test->command.argv.insert(test->command.argv.end(), words.begin(), words.end());
   return test;
 }
@@ -172,7 +172,7 @@ TEST_F(LocalExecutorTest, Survives_a_test_that_removes_its_working_directory) {
 
 TEST_F(LocalExecutorTest, Starts_nothing_that_has_an_obstacle_or_lacks_a_file) {
   auto test = test_of({"exit", "0"});
-  test->required_files = {misbehave, "/no/such/file"};
+  test->required_files = {misbehaving, "/no/such/file"};
   ProcessResult result = run(Experiment{test, {}, 1min, false});
   EXPECT_EQ(result.end, End::not_started);
   EXPECT_EQ(result.error, "its required file is missing: /no/such/file");
@@ -180,7 +180,7 @@ TEST_F(LocalExecutorTest, Starts_nothing_that_has_an_obstacle_or_lacks_a_file) {
   test->obstacle = "not built: x";
   EXPECT_EQ(run(Experiment{test, {}, 1min, false}).error, "not built: x");
   test->obstacle = "";
-  test->required_files = {misbehave};
+  test->required_files = {misbehaving};
   EXPECT_EQ(run(Experiment{test, {}, 1min, false}).end, End::exited);
 }
 
@@ -322,7 +322,7 @@ TEST(Supervisor, Ends_the_test_when_unflake_is_killed) {
   if (controller == 0) {
     auto supervisor = start_supervisor();
     Launch launch;
-    launch.command.argv = {misbehave, "daemonise-and-hang", fifo};
+    launch.command.argv = {misbehaving, "daemonise-and-hang", fifo};
     supervisor->launch(encode(launch));
     if (::write(says[1], &supervisor->pid, sizeof(pid_t)) != sizeof(pid_t)) ::_exit(1);
     for (;;) ::pause();

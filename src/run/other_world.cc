@@ -30,6 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr useconds_t twin_head_start_us = 10'000;
 constexpr const char* padding_variable = "UNFLAKE_PADDING";
 constexpr int largest_gtest_seed = 99999;
 
@@ -263,7 +264,12 @@ int OtherWorld::enter() const {
 pid_t OtherWorld::start_twin(Environment& environment) const {
   const pid_t parent = ::getpid();
   const pid_t helper = ::fork();
-  if (helper != 0) return helper;
+  if (helper != 0) {
+    // Of two that take the same address at the same time, the first one gets it: the test would
+    // always win.
+    if (helper > 0) ::usleep(twin_head_start_us);
+    return helper;
+  }
   ::setsid();
   ::prctl(PR_SET_NAME, "unflake-twin");
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -223,9 +223,9 @@ pid_t start_prober(Duration time, const UniqueFd& begin, const UniqueFd& answer)
   ::_exit(::write(answer.get(), &worst, sizeof worst) == sizeof worst ? 0 : 1);
 }
 
-struct Pipe {
+struct StopPipe {
   UniqueFd from, to;
-  Pipe() {
+  StopPipe() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return;
     from.reset(ends[0]);
@@ -252,7 +252,7 @@ Error cannot_probe(int error) {
 }  // namespace
 
 Result<Duration> probe_lateness(const Conditions& conditions, Duration time) {
-  Pipe begin, answer;
+  StopPipe begin, answer;
   if (!begin.from || !answer.from) return cannot_probe(errno);
   Scarcity scarcity(conditions, slot);
   if (const int code = scarcity.begin(); code != 0) return cannot_probe(code);

@@ -26,7 +26,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using End = ProcessResult::End;
 
-const std::string misbehave = UNFLAKE_FIXTURES "/misbehave";
+const std::string misbehaving_program = UNFLAKE_FIXTURES "/misbehave";
 
 std::vector<int> numbers_in(const std::string& text) {
   std::istringstream in(text);
@@ -100,7 +100,7 @@ class ScarcityTest : public testing::TestWithParam<Way> {
     auto test = std::make_shared<unflake::Test>();
     test->id = {"command", words[0]};
     test->command.argv = std::move(words);
-    test->command.argv.insert(test->command.argv.begin(), misbehave);
+    test->command.argv.insert(test->command.argv.begin(), misbehaving_program);
     Plan plan;
     plan.agent = GetParam() == Way::with_agent;
     return {test, plan, timeout, false, GetParam() == Way::forked, conditions};
@@ -229,7 +229,7 @@ TEST(Scarcity, Nobody_outlives_the_supervisor_not_even_stopped) {
   if (controller == 0) {
     auto supervisor = start_supervisor();
     Launch launch;
-    launch.command.argv = {misbehave, "hang"};
+    launch.command.argv = {misbehaving_program, "hang"};
     launch.conditions = {true, 0.01, 2};
     supervisor->launch(encode(launch));
     if (::write(says[1], &supervisor->pid, sizeof(pid_t)) != sizeof(pid_t)) ::_exit(1);

@@ -27,6 +27,12 @@ std::string_view to_string(Plausibility plausibility) {
   return "?";
 }
 
+std::optional<Plausibility> plausibility_from(std::string_view name) {
+  for (const auto known : {Plausibility::flaw, Plausibility::risk, Plausibility::margin})
+    if (name == to_string(known)) return known;
+  return std::nullopt;
+}
+
 LatenessLimits limits_of(const MachineLateness& seen) {
   const Duration worst = std::clamp<Duration>(std::max(seen.plain, seen.scarce), 0s, 1h);
   return {std::clamp(busy_factor * worst, least_busy, most_busy),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "util/time.h"
@@ -14,6 +15,7 @@ enum class Plausibility {
 };
 
 std::string_view to_string(Plausibility plausibility);
+std::optional<Plausibility> plausibility_from(std::string_view name);
 
 // The longest that a machine was seen to be late: as it is, and while it was made scarce.
 struct MachineLateness {

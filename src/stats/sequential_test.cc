@@ -16,16 +16,16 @@ SequentialTest after(SequentialTest test, std::string_view runs) {
   return test;
 }
 
-struct Simulated {
+struct SimulatedTests {
   double wrong = 0;  // the share of tests that did not end with the expected verdict
   double runs = 0;   // of a test, on average
 };
 
-Simulated simulate(const SequentialTest& fresh, double rate, Verdict expected) {
+SimulatedTests simulate(const SequentialTest& fresh, double rate, Verdict expected) {
   constexpr int tests = 20'000;
   std::mt19937_64 random(20250611);
   std::bernoulli_distribution hit(rate);
-  Simulated sums;
+  SimulatedTests sums;
   for (int i = 0; i < tests; ++i) {
     SequentialTest test = fresh;
     while (test.verdict() == Verdict::undecided) test.add(hit(random));

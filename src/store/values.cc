@@ -25,6 +25,10 @@ std::string_view to_string(LifecycleStep::Kind kind) {
       return "report closed";
     case LifecycleStep::Kind::report_reopened:
       return "report reopened";
+    case LifecycleStep::Kind::detected:
+      return "detected";
+    case LifecycleStep::Kind::introduced:
+      return "introduced";
   }
   return "";
 }
@@ -107,13 +111,15 @@ constexpr std::array<std::pair<FailureKind, int64_t>, 14> failures{{
 }};
 
 using Step = LifecycleStep::Kind;
-constexpr std::array<std::pair<Step, int64_t>, 6> steps{{
+constexpr std::array<std::pair<Step, int64_t>, 8> steps{{
     {Step::quarantined, 0},
     {Step::lifted, 1},
     {Step::expired, 2},
     {Step::report_opened, 3},
     {Step::report_closed, 4},
     {Step::report_reopened, 5},
+    {Step::detected, 6},
+    {Step::introduced, 7},
 }};
 
 constexpr std::array<std::pair<FunctionKind, int64_t>, 3> function_kinds{{

@@ -26,7 +26,7 @@ struct Window {
 
 // One failure of one test, in those builds of a window in which the test also passed on the same
 // code. A build is all sessions that have its name; a session without one is a build of its own,
-// and one whose name says that it is local (history/values.h) is none.
+// and one whose name says that it is local is none.
 struct FlakyFailure {
   TestId test;
   std::string signature;
@@ -63,9 +63,18 @@ struct RunCounts {
   bool cut = false;  // there were too many runs: only the newest were counted
 };
 
-// What people and commands did about a flaky test.
+// What people and commands did about a flaky test, or found out about it.
 struct LifecycleStep {
-  enum class Kind { quarantined, lifted, expired, report_opened, report_closed, report_reopened };
+  enum class Kind {
+    quarantined,
+    lifted,
+    expired,
+    report_opened,
+    report_closed,
+    report_reopened,
+    detected,    // `reason` says how it was found to be flaky, `url` where its repro is
+    introduced,  // by `commit`, as a search over builds has shown
+  };
   Kind kind = Kind::quarantined;
   TestId test;
   std::string signature;
@@ -75,6 +84,11 @@ struct LifecycleStep {
   std::string owner;
   std::string url;
 };
+
+// Tells what was found out about a test; nobody has done anything about it.
+inline bool is_finding(const LifecycleStep& step) {
+  return step.kind == LifecycleStep::Kind::detected || step.kind == LifecycleStep::Kind::introduced;
+}
 
 std::string_view to_string(LifecycleStep::Kind kind);
 

@@ -82,6 +82,7 @@ bool is_settled(const FlakyEpisode& episode) {
 
 std::vector<FlakyEpisode> episodes_of(const std::vector<FlakyFailure>& failures,
                                       std::vector<LifecycleStep> steps) {
+  std::erase_if(steps, is_finding);
   std::ranges::stable_sort(steps, {}, &LifecycleStep::at);
   std::map<TestId, std::set<std::string>> signatures;
   std::map<FailureKey, const FlakyFailure*> known;

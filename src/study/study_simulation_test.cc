@@ -8,7 +8,7 @@
 namespace unflake {
 namespace {
 
-using Verdict = ClaimedFix::Verdict;
+using FixVerdict = ClaimedFix::Verdict;
 
 struct SimulatedRun {
   TimePoint at;
@@ -82,7 +82,7 @@ std::vector<SimulatedFix> fixes_that_change_nothing(size_t number) {
   return fixes;
 }
 
-int64_t count_verdicts(const std::vector<ClaimedFix>& fixes, Verdict verdict) {
+int64_t count_verdicts(const std::vector<ClaimedFix>& fixes, FixVerdict verdict) {
   return std::ranges::count(fixes, verdict, &ClaimedFix::verdict);
 }
 
@@ -96,7 +96,7 @@ TEST(Simulated_fixes, Of_a_study_of_20_hardly_any_says_lower_of_one_that_changed
   int wrong = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
     const auto fixes = compute_claimed_fixes({Simulation(seed)(fixes_that_change_nothing(20))});
-    wrong += count_verdicts(fixes, Verdict::lower) > 0;
+    wrong += count_verdicts(fixes, FixVerdict::lower) > 0;
   }
   EXPECT_LE(wrong, 3);
 }
@@ -104,14 +104,14 @@ TEST(Simulated_fixes, Of_a_study_of_20_hardly_any_says_lower_of_one_that_changed
 TEST(Simulated_fixes, One_that_works_is_seen) {
   const std::vector<SimulatedFix> work(20, {.rate_before = 0.1, .rate_after = 0, .patience = 20});
   const auto fixes = compute_claimed_fixes({Simulation(2)(work)});
-  EXPECT_GE(count_verdicts(fixes, Verdict::lower), 18);
+  EXPECT_GE(count_verdicts(fixes, FixVerdict::lower), 18);
 }
 
 TEST(Simulated_fixes, One_that_changed_nothing_is_called_so_when_there_are_runs_enough) {
   const std::vector<SimulatedFix> nothing(20,
                                           {.rate_before = 0.1, .rate_after = 0.1, .patience = 20});
   const auto fixes = compute_claimed_fixes({Simulation(3)(nothing)});
-  EXPECT_GE(count_verdicts(fixes, Verdict::not_lower), 18);
+  EXPECT_GE(count_verdicts(fixes, FixVerdict::not_lower), 18);
 }
 
 }  // namespace

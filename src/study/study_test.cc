@@ -8,7 +8,7 @@ namespace unflake {
 namespace {
 
 using namespace std::chrono_literals;
-using Verdict = ClaimedFix::Verdict;
+using FixVerdict = ClaimedFix::Verdict;
 
 TimePoint day(int number) {
   return TimePoint(std::chrono::days(20'000 + number));
@@ -151,35 +151,35 @@ TEST(Study_categories, A_fix_counts_where_and_how_it_was_made) {
 
 TEST(Study_claims, A_rate_that_fell_is_lower) {
   const auto fixes = compute_claimed_fixes({with_claim({21, 201}, {0, 200})});
-  EXPECT_EQ(fixes[0].verdict, Verdict::lower);
+  EXPECT_EQ(fixes[0].verdict, FixVerdict::lower);
   EXPECT_EQ(fixes[0].before.failures, 20);
   EXPECT_EQ(fixes[0].before.runs, 200);
 }
 
 TEST(Study_claims, A_rate_that_stayed_is_not_lower) {
   const auto fixes = compute_claimed_fixes({with_claim({21, 201}, {18, 200})});
-  EXPECT_EQ(fixes[0].verdict, Verdict::not_lower);
+  EXPECT_EQ(fixes[0].verdict, FixVerdict::not_lower);
   EXPECT_GT(fixes[0].p, 0.05);
 }
 
 TEST(Study_claims, Few_runs_ask_for_as_many_more_as_would_tell) {
   const auto fixes = compute_claimed_fixes({with_claim({6, 101}, {0, 10})});
-  EXPECT_EQ(fixes[0].verdict, Verdict::too_few_runs);
+  EXPECT_EQ(fixes[0].verdict, FixVerdict::too_few_runs);
   ASSERT_TRUE(fixes[0].more_runs);
   const auto then = compute_claimed_fixes({with_claim({6, 101}, {0, 10 + *fixes[0].more_runs})});
-  EXPECT_EQ(then[0].verdict, Verdict::lower);
+  EXPECT_EQ(then[0].verdict, FixVerdict::lower);
 }
 
 TEST(Study_claims, The_failure_that_led_to_the_fix_is_no_evidence_against_it) {
   const auto fixes = compute_claimed_fixes({with_claim({1, 3}, {0, 1000})});
-  EXPECT_EQ(fixes[0].verdict, Verdict::nothing_to_compare);
+  EXPECT_EQ(fixes[0].verdict, FixVerdict::nothing_to_compare);
 }
 
 TEST(Study_claims, Many_claims_take_more_evidence_each) {
   const ProjectFacts weak = with_claim({6, 51}, {0, 50});
-  EXPECT_EQ(compute_claimed_fixes({weak})[0].verdict, Verdict::lower);
+  EXPECT_EQ(compute_claimed_fixes({weak})[0].verdict, FixVerdict::lower);
   const auto fixes = compute_claimed_fixes(std::vector<ProjectFacts>(20, weak));
-  EXPECT_EQ(fixes[0].verdict, Verdict::too_few_runs);
+  EXPECT_EQ(fixes[0].verdict, FixVerdict::too_few_runs);
 }
 
 TEST(Study_reoccurrence, Is_told_with_the_time_that_it_took) {

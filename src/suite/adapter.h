@@ -70,7 +70,7 @@ Result<TestOrder> arranged_in_one_process(const Tests& tests, const Tests& liste
 // Each in its own process, one after the other: entries of CTest, and any other tests whose state
 // is in files. The run shows for each how it ended.
 Result<TestOrder> in_sequence(const Tests& order);
-// How the lines begin that say so, behind what a test may have left of a line.
+// How the lines begin that say so, after whatever a test has left on the line.
 inline constexpr std::string_view sequence_mark = "\\n::unflake ";
 
 // Reads the file only; a program that is not a test suite is never started to find out.

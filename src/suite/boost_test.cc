@@ -12,12 +12,12 @@ namespace {
 
 using std::chrono_literals::operator""s;
 
-std::vector<Test> listed(const std::string& name) {
+std::vector<Test> boost_listed(const std::string& name) {
   return list_fixture(name, Framework::boost_test);
 }
 
 // The names of the cases that a run enters, without their suites.
-std::vector<std::string> cases_run(const Command& command) {
+std::vector<std::string> boost_cases_run(const Command& command) {
   constexpr std::string_view entering = "Entering test case \"";
   TestLauncher launcher;
   const std::string output = launcher.launch(command, 60s).output.text();
@@ -67,7 +67,7 @@ TEST(BoostFilter, Ends_a_component_at_a_character_that_cannot_be_quoted) {
 }
 
 TEST(BoostTest, Names_cases_by_their_path) {
-  const auto tests = listed("boost_cases");
+  const auto tests = boost_listed("boost_cases");
   for (const char* name : {"doubles", "numbers/doubles", "numbers/inner/throws", "data/_11",
                            "sized<unsigned long>", "retired/inside"})
     EXPECT_NE(find_test(tests, name), nullptr) << name;
@@ -75,7 +75,7 @@ TEST(BoostTest, Names_cases_by_their_path) {
 }
 
 TEST(BoostTest, Tells_labels_and_where_a_test_is_defined) {
-  const auto tests = listed("boost_cases");
+  const auto tests = boost_listed("boost_cases");
   const auto* test = find_test(tests, "numbers/a_check_fails");
   ASSERT_NE(test, nullptr);
   EXPECT_TRUE(test->file.ends_with("boost_cases.cc"));
@@ -85,21 +85,21 @@ TEST(BoostTest, Tells_labels_and_where_a_test_is_defined) {
 
 TEST(BoostTest, Marks_disabled_tests) {
   std::set<std::string> disabled;
-  for (const auto& test : listed("boost_cases"))
+  for (const auto& test : boost_listed("boost_cases"))
     if (test.disabled) disabled.insert(test.id.name);
   EXPECT_EQ(disabled, (std::set<std::string>{"left_out", "retired/inside"}));
 }
 
 TEST(BoostTest, Runs_exactly_the_one_test_that_was_asked_for) {
-  for (const auto& test : listed("boost_cases")) {
+  for (const auto& test : boost_listed("boost_cases")) {
     std::vector<std::string> expected{last_part(test.id.name)};
     if (test.id.name == "needs_doubles") expected.insert(expected.begin(), "doubles");
-    EXPECT_EQ(cases_run(test.command), expected) << test.id.name;
+    EXPECT_EQ(boost_cases_run(test.command), expected) << test.id.name;
   }
 }
 
 TEST(BoostTest, Lists_a_program_whose_framework_is_in_a_library) {
-  const auto tests = listed("boost_shared");
+  const auto tests = boost_listed("boost_shared");
   ASSERT_EQ(tests.size(), 2u);
   EXPECT_EQ(tests[0].id.name, "outer/one");
 }

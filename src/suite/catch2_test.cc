@@ -44,7 +44,7 @@ lines</Name>
 bye
 )";
 
-std::vector<Test> listed(const std::string& name) {
+std::vector<Test> catch2_listed(const std::string& name) {
   return list_fixture(name, Framework::catch2);
 }
 
@@ -141,13 +141,13 @@ TEST(Catch2, Does_not_take_what_main_prints_for_a_name) {
 
 TEST(Catch2, Marks_hidden_tests) {
   std::set<std::string> hidden;
-  for (const auto& test : listed("catch2_cases"))
+  for (const auto& test : catch2_listed("catch2_cases"))
     if (test.disabled) hidden.insert(test.id.name);
   EXPECT_EQ(hidden, (std::set<std::string>{"hidden", "hidden by tag"}));
 }
 
 TEST(Catch2, Tells_where_a_test_is_defined) {
-  const auto tests = listed("catch2_cases");
+  const auto tests = catch2_listed("catch2_cases");
   const auto* test = find_test(tests, "doubles");
   ASSERT_NE(test, nullptr);
   EXPECT_TRUE(test->file.ends_with("catch2_cases.cc"));
@@ -155,7 +155,7 @@ TEST(Catch2, Tells_where_a_test_is_defined) {
 }
 
 TEST(Catch2, Runs_exactly_the_one_test_that_was_asked_for) {
-  const auto tests = listed("catch2_cases");
+  const auto tests = catch2_listed("catch2_cases");
   EXPECT_EQ(tests.size(), 31u);
   for (const auto& test : tests)
     EXPECT_EQ(cases_run(test.command), std::vector<std::string>{std::string(trim(test.id.name))})
@@ -191,7 +191,7 @@ TEST(Catch2, Version_2_tells_tags_when_they_are_wanted) {
   EXPECT_TRUE(labels["hidden by tag"].contains("slow"));
   EXPECT_TRUE(labels["throws"].empty());
   EXPECT_TRUE(labels["[brackets] and [more]"].empty());
-  for (const auto& test : listed("catch2_cases")) EXPECT_TRUE(test.labels.empty());
+  for (const auto& test : catch2_listed("catch2_cases")) EXPECT_TRUE(test.labels.empty());
 }
 
 }  // namespace

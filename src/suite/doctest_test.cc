@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono_literals::operator""s;
 
-std::vector<Test> listed(const std::string& name) {
+std::vector<Test> doctest_listed(const std::string& name) {
   return list_fixture(name, Framework::doctest);
 }
 
@@ -92,7 +92,7 @@ TEST(DoctestSelection, Does_not_filter_by_a_name_that_is_not_listed_as_it_is) {
 }
 
 TEST(Doctest, Names_cases_by_suite_and_numbers_duplicates) {
-  const auto tests = listed("doctest_cases");
+  const auto tests = doctest_listed("doctest_cases");
   for (const char* name : {"doubles", "strings/doubles", "strings/only here",
                            "other/strings/only here", "twin", "twin #2", "Twin", "two\nlines", ""})
     EXPECT_NE(find_test(tests, name), nullptr) << name;
@@ -101,19 +101,19 @@ TEST(Doctest, Names_cases_by_suite_and_numbers_duplicates) {
 
 TEST(Doctest, Marks_skipped_tests) {
   std::set<std::string> skipped;
-  for (const auto& test : listed("doctest_cases"))
+  for (const auto& test : doctest_listed("doctest_cases"))
     if (test.disabled) skipped.insert(test.id.name);
   EXPECT_EQ(skipped,
             (std::set<std::string>{"left out", "left out, and fails", "strings/left out"}));
 }
 
 TEST(Doctest, Runs_exactly_the_one_test_that_was_asked_for) {
-  for (const auto& test : listed("doctest_cases"))
+  for (const auto& test : doctest_listed("doctest_cases"))
     EXPECT_EQ(lines_run(test.command), std::vector<int>{test.line}) << test.id.name;
 }
 
 TEST(Doctest, Lists_a_program_whose_framework_is_in_a_library) {
-  EXPECT_EQ(listed("doctest_in_library").size(), 1u);
+  EXPECT_EQ(doctest_listed("doctest_in_library").size(), 1u);
 }
 
 TEST(Doctest, Says_that_a_program_printed_no_listing) {

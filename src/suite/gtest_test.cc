@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono_literals::operator""s;
 
-std::vector<Test> listed(const std::string& name) {
+std::vector<Test> gtest_listed(const std::string& name) {
   return list_fixture(name, Framework::gtest);
 }
 
@@ -63,7 +63,7 @@ TEST(GtestFilter, Excludes_others_that_the_wildcards_would_select) {
 }
 
 TEST(Gtest, Lists_every_kind_of_test) {
-  const auto tests = listed("gtest_cases");
+  const auto tests = gtest_listed("gtest_cases");
   for (const char* name :
        {"Arithmetic.Adds", "SafeDeathTest.Dies_as_expected", "Small/Numbers.Are_positive/10",
         "Odd/Words.Are_short/2", "Sized/1.Has_a_size", "Odd.a:b*c?d-e", "Prefix.A", "Prefix.AB"})
@@ -72,7 +72,7 @@ TEST(Gtest, Lists_every_kind_of_test) {
 }
 
 TEST(Gtest, Tells_where_a_test_is_defined) {
-  const auto tests = listed("gtest_cases");
+  const auto tests = gtest_listed("gtest_cases");
   const auto* test = find_test(tests, "Arithmetic.Adds");
   ASSERT_NE(test, nullptr);
   EXPECT_TRUE(test->file.ends_with("gtest_cases.cc"));
@@ -80,7 +80,7 @@ TEST(Gtest, Tells_where_a_test_is_defined) {
 }
 
 TEST(Gtest, Marks_disabled_tests_and_can_run_them) {
-  const auto tests = listed("gtest_cases");
+  const auto tests = gtest_listed("gtest_cases");
   std::vector<std::string> disabled;
   for (const auto& test : tests)
     if (test.disabled) disabled.push_back(test.id.name);
@@ -90,7 +90,7 @@ TEST(Gtest, Marks_disabled_tests_and_can_run_them) {
 
 TEST(Gtest, Runs_exactly_the_one_test_that_was_asked_for) {
   TestLauncher launcher;
-  for (const auto& test : listed("gtest_cases")) {
+  for (const auto& test : gtest_listed("gtest_cases")) {
     if (test.id.name == "Ending.Hangs") continue;
     const std::string output = launcher.launch(test.command, 60s).output.text();
     EXPECT_NE(output.find("Running 1 test from 1 test suite."), std::string::npos) << test.id.name;
@@ -99,7 +99,7 @@ TEST(Gtest, Runs_exactly_the_one_test_that_was_asked_for) {
 }
 
 TEST(Gtest, Selects_exactly_one_test_even_when_it_would_hang) {
-  const auto tests = listed("gtest_cases");
+  const auto tests = gtest_listed("gtest_cases");
   const auto* hangs = find_test(tests, "Ending.Hangs");
   ASSERT_NE(hangs, nullptr);
   Command command = hangs->command;
@@ -112,7 +112,7 @@ TEST(Gtest, Selects_exactly_one_test_even_when_it_would_hang) {
 
 TEST(Gtest, Lists_shared_stripped_and_noisy_programs_alike) {
   for (const char* name : {"gtest_shared", "gtest_stripped", "gtest_noisy_main"}) {
-    const auto tests = listed(name);
+    const auto tests = gtest_listed(name);
     ASSERT_EQ(tests.size(), 2u) << name;
     EXPECT_EQ(to_string(tests[0].id), std::string(name) + ":Noisy.One");
   }
@@ -123,7 +123,7 @@ TEST(Gtest, Is_not_misled_by_the_environment) {
   setenv("GTEST_FILTER", "Nothing", 1);
   setenv("GTEST_TOTAL_SHARDS", "7", 1);
   setenv("GTEST_SHARD_INDEX", "6", 1);
-  const auto tests = listed("gtest_noisy_main");
+  const auto tests = gtest_listed("gtest_noisy_main");
   std::string output;
   if (!tests.empty()) output = launcher.launch(tests[0].command, 60s).output.text();
   for (const char* name : {"GTEST_FILTER", "GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})

@@ -58,7 +58,7 @@ Result<std::vector<size_t>> positions_in(const std::vector<const Test*>& listed,
 std::vector<const Test*> in_listing_order(const std::vector<const Test*>& tests,
                                           const std::vector<const Test*>& listed);
 
-// The words of a test's command from the first that begins so, as its adapter has added them behind
+// The words of a test's command from the first that begins so, as its adapter has added them after
 // the target's own; and the command with others in their place.
 std::vector<std::string> selection_from(const Test& test, std::string_view first);
 Command with_selection(const Test& test, std::string_view first, std::vector<std::string> words);

@@ -12,7 +12,7 @@ Framework recognised(const std::string& name) {
   return framework ? *framework : Framework::command;
 }
 
-std::string refusal(const std::string& path) {
+std::string not_recognised(const std::string& path) {
   const auto framework = recognise(path);
   if (framework) return "none";
   EXPECT_EQ(framework.error().kind, ErrorKind::usage);
@@ -49,24 +49,24 @@ TEST(Recognise, Knows_a_ctest_build_folder) {
 }
 
 TEST(Recognise, Refuses_an_ordinary_program_and_says_what_to_do) {
-  EXPECT_NE(refusal(fixture("not_a_test")).find("--framework"), std::string::npos);
+  EXPECT_NE(not_recognised(fixture("not_a_test")).find("--framework"), std::string::npos);
 }
 
 TEST(Recognise, Refuses_a_script_and_says_what_to_do) {
-  const std::string text = refusal(fixture("script.sh"));
+  const std::string text = not_recognised(fixture("script.sh"));
   EXPECT_NE(text.find("is not an ELF executable"), std::string::npos) << text;
   EXPECT_NE(text.find("-- "), std::string::npos) << text;
 }
 
 TEST(Recognise, Suggests_a_near_name_for_a_missing_file) {
-  EXPECT_NE(refusal(fixture("gtest_case")).find("gtest_cases"), std::string::npos);
+  EXPECT_NE(not_recognised(fixture("gtest_case")).find("gtest_cases"), std::string::npos);
 }
 
 TEST(Recognise, Refuses_other_files_and_folders) {
-  EXPECT_NE(refusal(UNFLAKE_FIXTURES).find("CTestTestfile.cmake"), std::string::npos);
-  EXPECT_NE(refusal(fixture("ctest_project/CMakeCache.txt")).find("not executable"),
+  EXPECT_NE(not_recognised(UNFLAKE_FIXTURES).find("CTestTestfile.cmake"), std::string::npos);
+  EXPECT_NE(not_recognised(fixture("ctest_project/CMakeCache.txt")).find("not executable"),
             std::string::npos);
-  EXPECT_NE(refusal("/dev/null").find("not a file"), std::string::npos);
+  EXPECT_NE(not_recognised("/dev/null").find("not a file"), std::string::npos);
   EXPECT_TRUE(recognise("/dev/null").error().where.empty());
 }
 

@@ -1,4 +1,4 @@
-#include "suite/test_set.h"
+#include "suite/target.h"
 
 #include <fmt/format.h>
 #include <regex.h>

@@ -1,4 +1,4 @@
-#include "suite/test_set.h"
+#include "suite/target.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ unflake::Test make(const std::string& name, std::vector<std::string> labels = {}
   return test;
 }
 
-const std::vector<unflake::Test> tests{
+const std::vector<unflake::Test> in_set{
     make("Server.Push", {"net", "fast"}, "Server", "/home/me/src/server/push_test.cc"),
     make("Server.PushLive", {"net"}, "Server", "/home/me/src/server/push_test.cc"),
     make("Client.Connects", {"slow"}, "Client", "client_test.cc"),
@@ -33,7 +33,7 @@ std::vector<std::string> in(const std::string& text) {
   const auto set = TestSet::parse(text);
   if (!set) return {to_string(set.error())};
   std::vector<std::string> names;
-  for (const unflake::Test& test : tests)
+  for (const unflake::Test& test : in_set)
     if (set->contains(test)) names.push_back(test.id.name);
   return names;
 }
@@ -127,7 +127,7 @@ TEST(TestSet, Suggests_a_predicate_for_a_misspelt_one) {
 TEST(TestSet, Says_what_there_is_for_a_part_that_no_test_is_in) {
   const auto set = TestSet::parse("label(lsow) or suite(Peer) or name(Server.Psuh) or all()");
   ASSERT_TRUE(set);
-  const auto unmatched = set->unmatched_parts(tests);
+  const auto unmatched = set->unmatched_parts(in_set);
   ASSERT_EQ(unmatched.size(), 3u);
   EXPECT_EQ(unmatched[0].what, "no test is in label(lsow)");
   EXPECT_EQ(unmatched[0].next, "did you mean 'slow'? the labels here are 'fast', 'net', 'slow'");

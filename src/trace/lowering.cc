@@ -92,9 +92,6 @@ protocol::Visits lowered(Intervention::Visits visits) {
 }
 
 // FUNCTION+0x3c: one instruction.
-bool is_instruction(const SiteName& site) {
-  return site.api.empty() && site.file.empty() && !site.function.empty() && site.offset > 0;
-}
 bool is_after_instruction(const Intervention& what) {
   return is_instruction(what.site) && what.position == Intervention::Position::after;
 }

@@ -6,12 +6,16 @@
 #include <map>
 #include <set>
 
+#include "symbols/lookup.h"
 #include "symbols/names.h"
+#include "symbols/probe_plan.h"
 #include "trace/names.h"
 #include "util/paths.h"
 
 namespace unflake {
 namespace {
+
+constexpr size_t most_copies_of_line = 4;  // that are looked at
 
 namespace fs = std::filesystem;
 
@@ -66,20 +70,39 @@ class ProgramCode {
     std::set<uint32_t> numbers;  // of the file
     for (uint32_t i = 0; i < code->files().size(); ++i)
       if (is_end_of(code->files()[i], file)) numbers.insert(i);
-    std::map<int, uint64_t> first_address;
+    std::map<int, std::vector<uint64_t>> addresses;
     for (const LineRow& row : code->lines())
       if (numbers.contains(row.file) && row.line > 0)
-        first_address.try_emplace(row.line, row.address);
-    for (const auto& [line, address] : first_address) {
-      const std::vector<Frame> frames = code->frames_at(address);
+        if (auto& known = addresses[row.line]; known.size() < most_copies_of_line)
+          known.push_back(row.address);
+    for (const auto& [line, copies] : addresses) {
+      const std::vector<Frame> frames = code->frames_at(copies.front());
       if (frames.empty()) continue;
       // What was inlined there may begin with the line.
       const auto own = std::ranges::find_if(frames, [&](const Frame& frame) {
         return frame.line == line && is_end_of(frame.file, file);
       });
       found.push_back({line, own == frames.end() ? frames.front().function : own->function});
+      for (const uint64_t address : copies)
+        for (const Frame& frame : code->frames_at(address))
+          found.back().inlined_into.insert(frame.function);
     }
     return found;
+  }
+
+  std::optional<CodeSpot> instruction(const SiteName& site) {
+    const Image* code = find(site.image);
+    if (!code) return std::nullopt;
+    for (const Function* function : find_functions(*code, site.function).functions) {
+      const uint64_t address = function->start + site.offset;
+      if (!std::ranges::binary_search(instruction_addresses(*code, *function), address)) continue;
+      const std::vector<Frame> frames = code->frames_at(address);
+      const auto own = std::ranges::find_if(
+          frames, [&](const Frame& frame) { return policy_.is_project_file(frame.file); });
+      if (own == frames.end()) return CodeSpot{"", 0, function->name};
+      return CodeSpot{names_.short_name(own->file), own->line, own->function};
+    }
+    return std::nullopt;
   }
 
  private:
@@ -132,6 +155,7 @@ CodeView program_code(const Trace& trace, const ProjectCodeRules& rules) {
   view.lines = [code](const std::string& image, const std::string& file) {
     return code->lines(image, file);
   };
+  view.instruction = [code](const SiteName& site) { return code->instruction(site); };
   return view;
 }
 

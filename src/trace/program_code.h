@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 #include "model/trace.h"
@@ -22,6 +24,7 @@ using FunctionPlaces = std::multimap<std::string, FunctionPlace>;
 struct CodeLine {
   int line = 0;
   std::string function;
+  std::set<std::string> inlined_into{};  // functions; some of them where there are many
 };
 
 // What can be asked about the current program. An image is named as in SiteName.
@@ -31,6 +34,8 @@ struct CodeView {
   std::function<const Lines&(const std::string& file)> source;
   std::function<const FunctionPlaces&(const std::string& image)> functions;
   std::function<std::vector<CodeLine>(const std::string& image, const std::string& file)> lines;
+  // The line of an instruction, in the first frame of project code; nothing when it is not there.
+  std::function<std::optional<CodeSpot>(const SiteName& instruction)> instruction;
 };
 
 // The code of the project's images that a run has shown, and its sources where they are on this

@@ -75,6 +75,15 @@ const LearnedSite& RaisedCode::learn_call(const RawAddress& address, uint16_t ap
   return memory_.sites.learn_call(image, *place_of(address), address_in_image(address), api);
 }
 
+namespace {
+
+// What a library has inlined is where the project's code uses it.
+std::string location_in(const NamedCode& place) {
+  return location_of(place.project() ? *place.project() : place.frames.front());
+}
+
+}  // namespace
+
 // In the order of addresses, which is the order of their numbers.
 RaisedSites::RaisedSites(const RawTrace& raw, const LoweredPlan& plan, RaisedCode& code,
                          TestMemory& memory)
@@ -117,8 +126,7 @@ void RaisedSites::learn_call(const RawAddress& address, uint16_t api) {
                   address.image,
                   address.offset,
                   api};
-  if (!place->frames.empty())
-    site.location = location_of(place->project() ? *place->project() : place->frames.front());
+  if (!place->frames.empty()) site.location = location_in(*place);
   calls_[{address, api}] = add(site);
 }
 
@@ -146,7 +154,7 @@ uint32_t RaisedSites::probe_site(const RawSite& raw) {
                   raw.address.offset,
                   probe_api};
   const NamedCode* place = code_.place_of(raw.address, true);
-  if (place && !place->frames.empty()) site.location = location_of(place->frames.front());
+  if (place && !place->frames.empty()) site.location = location_in(*place);
   return add(site);
 }
 

@@ -488,6 +488,14 @@ class Reader {
   Known known_{shape_, report_};
 };
 
+// A controlled run sees time pass that nobody has waited for.
+MemoryShape with_virtual_time(MemoryShape shape, const ScheduleTables& schedule) {
+  constexpr uint64_t most = uint64_t{1} << 60;
+  shape.read_ns = std::max(shape.read_ns, shape.made_ns);
+  shape.read_ns += std::min(schedule.control[0].virtual_ns.load(), most);
+  return shape;
+}
+
 }  // namespace
 
 RawTrace read_raw_trace(std::span<const std::byte> memory, const MemoryShape& shape) {
@@ -496,8 +504,9 @@ RawTrace read_raw_trace(std::span<const std::byte> memory, const MemoryShape& sh
   Tables report;
   ScheduleTables schedule;
   if (memory.size() >= shape.header.size && find_tables(base, shape.header, report)) {
-    const bool is_controlled = find_tables(base, shape.header, schedule);
-    return Reader(memory.data(), shape, report, is_controlled ? &schedule : nullptr)();
+    const bool has_schedule = find_tables(base, shape.header, schedule);
+    const MemoryShape seen = has_schedule ? with_virtual_time(shape, schedule) : shape;
+    return Reader(memory.data(), seen, report, has_schedule ? &schedule : nullptr)();
   }
   RawTrace nothing;
   nothing.problems.push_back("the agent's memory is too small to be one");

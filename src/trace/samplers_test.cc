@@ -28,7 +28,8 @@ PendingStep write(uint64_t object) {
 }
 
 Schedule run(const Program& program, SamplerPlan plan) {
-  auto sampler = std::make_unique<protocol::Sampler>();
+  // One for all runs: it is large, and a sanitizer takes long to allocate it anew.
+  static const auto sampler = std::make_unique<protocol::Sampler>();
   sampler->begin(plan);
   std::vector<size_t> done(program.size());
   for (uint32_t i = 0; i < program.size(); ++i) sampler->announce(i, program[i][0]);

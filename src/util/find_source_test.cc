@@ -29,6 +29,16 @@ TEST_F(FindSource, Where_it_was_built) {
   EXPECT_EQ(found("net/http/server.cc"), server_);
 }
 
+TEST_F(FindSource, Below_the_root_and_not_where_we_are) {
+  const auto here = std::filesystem::current_path();
+  const TempFolder other;
+  std::filesystem::create_directories(other.file("net/http"));
+  std::ofstream(other.file("net/http/server.cc")) << "// another one\n";
+  std::filesystem::current_path(other.path());
+  EXPECT_EQ(found("net/http/server.cc"), server_);
+  std::filesystem::current_path(here);
+}
+
 TEST_F(FindSource, Here_when_it_was_built_elsewhere) {
   EXPECT_EQ(found("/home/ci/project/net/http/server.cc"), server_);
   EXPECT_EQ(found("/home/ci/project/build/../net/http/server.cc"), server_);

@@ -17,7 +17,8 @@ bool is_file(const fs::path& path) {
 std::string find_source(const std::string& path, const std::string& root) {
   if (path.empty()) return "";
   const fs::path known(path);
-  for (const fs::path& place : {known, root / known})
+  // Relative to the root first: a copy of the project elsewhere is not the one that we are in.
+  for (const fs::path& place : {root / known, known})
     if (is_file(place)) return place.string();
   fs::path end = known.lexically_normal().relative_path();
   while (end.has_parent_path()) {

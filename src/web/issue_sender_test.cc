@@ -1,4 +1,4 @@
-#include "web/issue_sender.h"
+#include "web/issue_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

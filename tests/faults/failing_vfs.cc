@@ -16,7 +16,7 @@ sqlite3_vfs failing_vfs;
 
 struct FailingFile {
   sqlite3_file base;
-  sqlite3_file* real;  // stands behind this struct, in memory that SQLite gives
+  sqlite3_file* real;  // follows this struct, in memory that SQLite gives
 };
 
 sqlite3_file* real(sqlite3_file* file) {

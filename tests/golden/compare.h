@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-namespace unflake::testing {
+namespace unflake::golden {
 
 inline std::string read_file(const std::filesystem::path& path) {
   std::ostringstream text;
@@ -24,4 +24,4 @@ inline void compare_with_golden(const std::string& name, const std::string& actu
       << "when the new text is right: tools/approve-golden";
 }
 
-}  // namespace unflake::testing
+}  // namespace unflake::golden

@@ -16,7 +16,7 @@
 #include "support/temp_folder.h"
 #include "util/text.h"
 
-namespace unflake::testing {
+namespace unflake::golden {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,4 +123,4 @@ TEST(Golden, Junit_is_well_formed_and_names_every_test_once) {
 }
 
 }  // namespace
-}  // namespace unflake::testing
+}  // namespace unflake::golden

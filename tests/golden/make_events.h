@@ -8,7 +8,7 @@
 #include "model/events.h"
 #include "report/layout.h"
 
-namespace unflake::testing {
+namespace unflake::golden {
 
 using namespace std::chrono_literals;
 
@@ -80,4 +80,4 @@ inline Failure assertion(std::string file, int line, std::string expression) {
   return failure;
 }
 
-}  // namespace unflake::testing
+}  // namespace unflake::golden

@@ -2,7 +2,7 @@
 
 #include "support/site_names.h"
 
-namespace unflake::testing {
+namespace unflake::golden {
 namespace {
 
 TracedFrame frame(const std::string& function, const std::string& file, int line) {
@@ -74,4 +74,4 @@ Trace make_trace() {
   return trace;
 }
 
-}  // namespace unflake::testing
+}  // namespace unflake::golden

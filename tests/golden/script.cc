@@ -4,7 +4,7 @@
 
 #include "golden/make_events.h"
 
-namespace unflake::testing {
+namespace unflake::golden {
 namespace {
 
 const std::string hostile_name =
@@ -253,4 +253,4 @@ std::vector<Event> session_with_gate() {
   return script.finish_gated(1'200ms);
 }
 
-}  // namespace unflake::testing
+}  // namespace unflake::golden

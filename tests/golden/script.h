@@ -4,7 +4,7 @@
 
 #include "model/events.h"
 
-namespace unflake::testing {
+namespace unflake::golden {
 
 // An interrupted session with retries in which everything happens that can happen to a test.
 std::vector<Event> session_with_retries();
@@ -15,4 +15,4 @@ std::vector<Event> session_with_repeats();
 // A gate decides: of each of its decisions one, with a test that runs more often than the others.
 std::vector<Event> session_with_gate();
 
-}  // namespace unflake::testing
+}  // namespace unflake::golden

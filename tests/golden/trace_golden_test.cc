@@ -6,7 +6,7 @@
 #include "report/trace_text.h"
 #include "util/json.h"
 
-namespace unflake::testing {
+namespace unflake::golden {
 namespace {
 
 class TextSink : public Sink {
@@ -64,4 +64,4 @@ TEST(TraceText, Numbers_that_lead_nowhere_are_survived) {
 }
 
 }  // namespace
-}  // namespace unflake::testing
+}  // namespace unflake::golden

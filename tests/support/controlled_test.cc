@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "model/signature.h"
+#include "model/outcome.h"
 #include "protocol/samplers.h"
 #include "util/text.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "run/mock_executor.h"
+#include "support/mock_executor.h"
 
 // A multi-threaded program with a known truth that is run under a schedule: one thread at a time,
 // every decision recorded, as in the agent, and with the agent's samplers.

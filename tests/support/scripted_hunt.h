@@ -2,8 +2,8 @@
 
 #include <random>
 
-#include "run/mock_executor.h"
 #include "search/reproduce/hunt.h"
+#include "support/mock_executor.h"
 
 namespace unflake {
 

@@ -417,7 +417,7 @@ class Run {
   }
 
   std::string unknown_site() const {
-    std::set<std::string> known;
+    std::set<std::string> known{to_string(end_of_thread())};
     for (const Script& script : program_.scripts)
       for (const Step& step : script.steps()) {
         known.insert(to_string(step.site));

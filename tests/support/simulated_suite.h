@@ -19,7 +19,7 @@ struct SimulatedCase {
   std::vector<std::string> needs;       // any of these; empty: none
   std::vector<std::string> sets, clears;
   double fails_by_itself = 0;
-  bool crashes = false;  // when it fails: whoever comes behind is not reached
+  bool crashes = false;  // when it fails: whoever comes after it is not reached
 };
 
 // A suite whose truth is known.

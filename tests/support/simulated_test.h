@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "run/mock_executor.h"
+#include "support/mock_executor.h"
 
 // A multi-threaded test program with a known truth, whose runs under a plan are computed instead of
 // made: the same plan gives the same run, and no time passes.
@@ -123,6 +123,7 @@ struct Program {
   Duration jitter{};                                   // work and sleeps take up to this much more
   double failure_rate = 0;  // of runs that fail by themselves, at "plain.cc:1"
   uint64_t seed = 1;
+  bool bears_control = false;  // then a run under a schedule takes no time
 
   Script& main() { return scripts.front(); }
   Script& thread() { return scripts.emplace_back(); }
@@ -131,12 +132,25 @@ struct Program {
 // One run. The nth of a program differs from the others only by jitter and plain failures.
 ExperimentResult run(const Program& program, const Experiment& experiment, int nth = 1);
 
+inline ExperimentResult under_control(ExperimentResult result) {
+  auto trace = std::make_shared<Trace>(*result.trace);
+  trace->controlled.emplace();
+  trace->controlled->digest = 1;
+  trace->controlled->virtual_time = result.process.duration;
+  result.trace = trace;
+  result.process.duration = std::chrono::milliseconds(2);
+  return result;
+}
+
 // The program must outlive it.
 inline MockExecutor executor_of(const Program& program, size_t slots = 1) {
-  return MockExecutor(MockExecutor::FullTruth([&program](const Experiment& experiment, int nth) {
-                        return run(program, experiment, nth);
-                      }),
-                      slots);
+  return MockExecutor(
+      MockExecutor::FullTruth([&program](const Experiment& experiment, int nth) {
+        ExperimentResult result = run(program, experiment, nth);
+        const bool is_controlled = experiment.plan.schedule && result.trace;
+        return program.bears_control && is_controlled ? under_control(std::move(result)) : result;
+      }),
+      slots);
 }
 
 std::shared_ptr<const unflake::Test> test_of(const Program& program);

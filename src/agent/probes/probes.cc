@@ -290,24 +290,26 @@ bool is_failure(const FailureSign& sign, const ucontext_t* context) {
   return value < 8 && (sign.accepted >> value & 1) != 0;
 }
 
-void record_visit(uint32_t site) {
+void record_visit(uint32_t site, const ucontext_t* context) {
   Event* event = next_event();
   if (event == nullptr) return;
   const uint64_t now = traced_now();
-  *event = {.enter_ns = now,
-            .exit_ns = now,
-            .object = 0,
-            .value = -1,
-            .site = site,
-            .stack = none,
-            .api = probe_api};
+  *event = {
+      .enter_ns = now,
+      .exit_ns = now,
+      .object = 0,
+      .value = -1,
+      .site = site,
+      .stack = (plan().flags & record_stacks) != 0 ? number_of_interrupted_stack(context) : none,
+      .api = probe_api};
 }
 
-void visit_site(uint32_t probe, uint64_t address) {
+void visit_site(uint32_t probe, const ucontext_t* context) {
+  const auto address = static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]);
   Tally* tally = tally_of_probe(probe, address);
   const uint32_t site = tally->site;
   const uint64_t visit = count_visit(*tally, site);
-  if ((plan().flags & record_events) != 0) record_visit(site);
+  if ((plan().flags & record_events) != 0) record_visit(site, context);
   if (tally->plan_site != no_plan_site)
     perform(due_at({tally->plan_site, Position::before, visit}), site);
 }
@@ -340,8 +342,7 @@ bool on_probe(uint32_t number, ucontext_t* context) {
     const Probe& probe = memory().probes[number];
     if ((probe.flags & probe_reports_failure) != 0 && is_failure(probe.sign, context))
       capture_report(context);
-    if (probe.site != none)
-      visit_site(number, static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]));
+    if (probe.site != none) visit_site(number, context);
   }
   bool is_needed = true;
   if ((memory().probes[number].flags & probe_accesses) != 0 && is_controlled())

@@ -10,6 +10,8 @@
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/threads.h"
+#include "agent/schedule/turns.h"
+#include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
 namespace {
@@ -118,7 +120,7 @@ void wait_for_matches(const Rule& hold, RuleState& own) {
   for (uint32_t seen = watched.matched.load(); seen < hold.count; seen = watched.matched.load()) {
     const uint64_t now = now_ns();
     const bool impossible = is_impossible(held, rule(hold.other));
-    if (impossible && watched.matched.load() < hold.count) own.impossible.add(1);
+    if (impossible && !has_matched(hold)) own.impossible.add(1);
     if (now >= deadline && !impossible) own.let_go.add(1);
     if (now >= deadline || impossible) break;
     const timespec rest = to_timespec(static_cast<int64_t>(shorter(deadline - now, held_look_ns)));
@@ -126,6 +128,21 @@ void wait_for_matches(const Rule& hold, RuleState& own) {
   }
   hide_held(held);
   watched.waiters.add(-1u);
+}
+
+void hold(const Rule& rule) {
+  RuleState& own = state(rule);
+  if (!is_controlled()) return wait_for_matches(rule, own);
+  const Held how = hold_in_turn(rule);
+  if (how == Held::let_go) own.let_go.add(1);
+  if (how == Held::impossible) own.impossible.add(1);
+}
+
+void delay(uint64_t ns) {
+  if (is_controlled())
+    be_late_in_turn(static_cast<int64_t>(ns));
+  else
+    sleep_until(now_ns() + ns);
 }
 
 void add(Due& due, const Rule& rule, const Moment& moment) {
@@ -170,16 +187,23 @@ void mark_late() {
 
 template <class Sleep>
 void be_late(const Rule& because, Sleep sleep) {
-  RuleState& own = state(because);
-  const uint64_t began = now_ns();
+  const uint64_t began = traced_now();
   {
     Unguarded unguarded;
-    sleep(began, own);
+    sleep();
   }
-  own.added_ns.add(now_ns() - began);
+  state(because).added_ns.add(traced_now() - began);
 }
 
 }  // namespace
+
+bool has_matched(const Rule& hold) {
+  return state(hold.other).matched.load() >= hold.count;
+}
+
+bool is_over(const Rule& hold) {
+  return has_matched(hold) || can_come_no_more(rule(hold.other));
+}
 
 // Watches come last: the thread they release may end the process, and what is due here has begun.
 Due due_at(const Moment& moment) {
@@ -226,20 +250,18 @@ void perform(const Due& due, uint32_t site) {
   const bool records = (plan().flags & record_events) != 0 && site != none;
   Event* event = records ? next_event() : nullptr;
   if (event != nullptr)
-    *event = {.enter_ns = now_ns(),
+    *event = {.enter_ns = traced_now(),
               .object = due.hold != nullptr ? number_of(*due.hold) + 1 : 0,
               .value = static_cast<int64_t>(due.delay_ns),
               .site = site,
               .stack = none,
               .api = delay_api,
               .flags = event_delayed | event_unfinished};
-  if (due.hold != nullptr)
-    be_late(*due.hold, [&](uint64_t, RuleState& own) { wait_for_matches(*due.hold, own); });
-  if (due.delay != nullptr)
-    be_late(*due.delay, [&](uint64_t began, RuleState&) { sleep_until(began + due.delay_ns); });
+  if (due.hold != nullptr) be_late(*due.hold, [&] { hold(*due.hold); });
+  if (due.delay != nullptr) be_late(*due.delay, [&] { delay(due.delay_ns); });
   delay_ended();
   if (event == nullptr) return;
-  event->exit_ns = now_ns();
+  event->exit_ns = traced_now();
   event->flags = event_delayed;
 }
 

@@ -36,7 +36,11 @@ void visit_thread_end();
 // Whether the plan has to do with it.
 bool plans_exit();
 
-// Makes the thread late, and records that it did.
+// Whether what a hold waits for has happened; or that, or never will.
+bool has_matched(const protocol::Rule& hold);
+bool is_over(const protocol::Rule& hold);
+
+// Makes the thread late, and records that it did. In a controlled run that takes virtual time.
 void perform(const Due& due, uint32_t site);
 
 }  // namespace unflake::agent

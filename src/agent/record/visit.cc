@@ -7,6 +7,7 @@
 #include "agent/record/memory.h"
 #include "agent/record/sites.h"
 #include "agent/record/threads.h"
+#include "agent/schedule/turns.h"
 #include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {
@@ -57,6 +58,13 @@ void remember(const ChangedWait& wait) {
 
 void forget_changed_wait(uint16_t plan_site) {
   if (ChangedWait* known = changed_wait_at(plan_site)) known->given = 0;
+}
+
+void take_back(const Visit& visit, pthread_mutex_t* mutex) {
+  if (is_controlled())
+    lock_again(visit, mutex);
+  else
+    real::pthread_mutex_lock(mutex);
 }
 
 }  // namespace
@@ -127,7 +135,7 @@ void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_wi
     }
     if (here.any() && woken_with != nullptr) real::pthread_mutex_unlock(woken_with);
     perform(here, site_);
-    if (here.any() && woken_with != nullptr) real::pthread_mutex_lock(woken_with);
+    if (here.any() && woken_with != nullptr) take_back(*this, woken_with);
   }
   errno = error;
 }

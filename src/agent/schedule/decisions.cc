@@ -11,7 +11,9 @@
 #include "agent/clock.h"
 #include "agent/process.h"
 #include "agent/raw.h"
+#include "agent/record/actions.h"
 #include "agent/record/images.h"
+#include "agent/record/memory.h"
 #include "agent/schedule/baton.h"
 #include "agent/schedule/peers.h"
 #include "agent/schedule/virtual_clock.h"
@@ -135,6 +137,12 @@ bool is_ready(const Participant& thread) {
       return read_signal_facts(thread.process.load(), tid, facts) &&
              (facts.pending & step.signals) != 0;
     }
+    case Wait::held:
+      return is_over(memory().rules[static_cast<uint32_t>(step.id)]);
+    case Wait::late_threads:
+      return find_living([&](const Participant& other) {
+               return &other != &thread && other.late_until > 0;
+             }) == nullptr;
     case Wait::sleep:
     case Wait::handler:
     case Wait::outside:
@@ -409,6 +417,24 @@ bool let_timer_go_off(const Participant& thread) {
   return true;
 }
 
+bool waits_for_plan(const Participant& thread) {
+  return thread.next.wait == Wait::held || thread.next.wait == Wait::late_threads;
+}
+
+// When nobody waits for a time but because of the plan: who was held last goes on after all.
+bool give_up_a_hold() {
+  Participant* youngest = nullptr;
+  const Participant* other = find_living([&](Participant& thread) {
+    if (thread.next.wait == Wait::held &&
+        (youngest == nullptr || thread.waits_since > youngest->waits_since))
+      youngest = &thread;
+    return thread.next.deadline != forever && !waits_for_plan(thread);
+  });
+  if (youngest == nullptr || other != nullptr || next_timer() != forever) return false;
+  youngest->interrupted = true;
+  return true;
+}
+
 // Nobody can go on: time passes, or the world acts, or that was it.
 void wait_for_something(uint32_t& looks) {
   constexpr uint32_t most_looks = 2;
@@ -420,6 +446,7 @@ void wait_for_something(uint32_t& looks) {
     ++looks;  // what was sent may need a moment to arrive, which is none of the program's
     return;
   }
+  if (give_up_a_hold()) return;
   Participant* first = next_to_time_out();
   if (is_timer_first(first)) return jump_to_timer();
   if (first != nullptr) return time_out(*first);

@@ -27,7 +27,9 @@ enum class Wait : uint8_t {
   condition,    // these three: until another thread wakes it
   barrier,
   futex,
-  outside,  // it is out of sight until it comes back by itself
+  held,          // by the plan, until a rule was matched: `id` is the one that holds it
+  late_threads,  // until none lives that the plan has made late
+  outside,       // it is out of sight until it comes back by itself
 };
 
 inline constexpr int64_t forever = INT64_MAX;
@@ -46,7 +48,7 @@ struct Step {
   pthread_mutex_t* mutex;  // of a condition
   pollfd* descriptors;
   uint32_t descriptor_count;
-  int32_t id_type, id, options;  // of a child; `id` is the number of a thread to join
+  int32_t id_type, id, options;  // of a child; `id` is the number of a thread to join, or of a rule
   uint64_t queue;                // of a condition, a barrier or a futex: who wakes names the same
   uint64_t signals;              // as the kernel has them
   int64_t deadline;              // in virtual time
@@ -79,6 +81,7 @@ struct Participant {
   int64_t timer;         // of its descriptors the next to go off, as its process has told
   uint64_t waits_since;  // the count of steps: who waits longest is woken first
   int64_t enabled_since;
+  int64_t late_until;  // by the plan, at the latest; 0: it was not made late
   Life life;
   bool joined;
   bool woken;

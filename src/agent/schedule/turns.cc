@@ -11,6 +11,8 @@
 #include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
+#include "agent/record/actions.h"
+#include "agent/record/memory.h"
 #include "agent/schedule/accesses.h"
 #include "agent/schedule/baton.h"
 
@@ -326,13 +328,13 @@ uint32_t word_of(const pthread_barrier_t& barrier, size_t number) {
   return word;
 }
 
+}  // namespace
+
 int lock_again(const Visit& visit, pthread_mutex_t* mutex) {
   Step step = step_of(visit, Wait::mutex, reinterpret_cast<uint64_t>(mutex));
   while (!goes_on(step)) take_step(step);
   return real::pthread_mutex_lock(mutex);
 }
-
-}  // namespace
 
 int wait_for_condition(const Visit& visit, pthread_cond_t* condition, pthread_mutex_t* mutex,
                        const Subject& subject) {
@@ -444,6 +446,54 @@ void turn_after(const Visit& visit) {
   if (!is_controlled()) return;
   const Step step = step_of(visit, Wait::nothing, 0);
   if (step.may_switch) take_step(step);
+}
+
+namespace {
+
+// Of the plan: no place of the program, and nothing that others could see.
+Step step_of_plan(Wait wait, int64_t span) {
+  Step step{};
+  step.wait = wait;
+  step.api = no_api;
+  step.site = none;
+  step.may_switch = true;
+  step.deadline = deadline_after(span);
+  return step;
+}
+
+void take_late(const Step& step) {
+  Participant* me = this_participant();
+  if (me == nullptr) return;
+  if (step.deadline > me->late_until) me->late_until = step.deadline;
+  take_step(step);
+}
+
+}  // namespace
+
+void be_late_in_turn(int64_t ns) {
+  take_late(step_of_plan(Wait::sleep, ns));
+}
+
+Held hold_in_turn(const Rule& hold) {
+  Step step = step_of_plan(Wait::held, static_cast<int64_t>(hold.duration_ns));
+  step.id = static_cast<int32_t>(&hold - memory().rules.first);
+  if (!is_over(hold)) take_late(step);
+  if (is_over(hold)) return has_matched(hold) ? Held::passed : Held::impossible;
+  return woken() == Woken::timed_out ? Held::let_go : Held::impossible;
+}
+
+void wait_for_late_threads(int64_t at_most_ns) {
+  const Participant* me = this_participant();
+  if (me == nullptr) return;
+  bool somebody_is_late = false;
+  int64_t latest = virtual_now();
+  for_each_living([&](const Participant& thread) {
+    if (&thread == me || thread.late_until == 0) return;
+    somebody_is_late = true;
+    if (thread.late_until > latest) latest = thread.late_until;
+  });
+  if (!somebody_is_late) return;  // a step would be a switch point that the program does not have
+  take_step(step_of_plan(Wait::late_threads, latest - virtual_now() + at_most_ns));
 }
 
 void turn_before_exit() {

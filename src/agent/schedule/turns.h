@@ -67,6 +67,15 @@ Woken wait_for_signal(const Visit& visit, const sigset_t& signals, int64_t span)
 
 Woken wait_for_child(const Visit& visit, int id_type, int id, int options);
 
+// What the plan does to a thread. Being late takes virtual time only.
+void be_late_in_turn(int64_t ns);
+enum class Held : uint8_t { passed, let_go, impossible };
+Held hold_in_turn(const protocol::Rule& hold);
+// Of threads that others were given the mutex of meanwhile.
+int lock_again(const Visit& visit, pthread_mutex_t* mutex);
+// Until no other thread lives that the plan has made late, or so long after the last of them was.
+void wait_for_late_threads(int64_t at_most_ns);
+
 // When main has returned, or exit() was called.
 void turn_before_exit();
 void yield_turn();

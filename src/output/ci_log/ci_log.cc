@@ -6,11 +6,9 @@
 #include <array>
 #include <set>
 
-#include "model/signature.h"
-#include "output/ci_log/junit_log.h"
+#include "model/outcome.h"
 #include "output/ci_log/log_parts.h"
 #include "output/read_outcome.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -256,7 +254,6 @@ using State = LogSection::State;
 using EndKind = LoggedEnd::Kind;
 
 constexpr size_t most_section_bytes = 8 * 1024 * 1024;
-constexpr size_t most_name_bytes = 500;
 
 // The line by which the reader of a framework's output knows that it printed its summary.
 std::string_view last_line_of(Framework framework) {
@@ -416,8 +413,8 @@ class Reader {
     named_.insert(section.test);
     if (log_.failures.size() == most_logged_failures) return;
     LoggedFailure logged;
-    logged.test = printable(shorten(section.test, most_name_bytes));
-    logged.entry = printable(shorten(program_.entry, most_name_bytes));
+    logged.test = printable(shorten(section.test, most_logged_name_bytes));
+    logged.entry = printable(shorten(program_.entry, most_logged_name_bytes));
     logged.framework = section.framework;
     logged.failures = std::move(failures);
     logged.line = section.lines.empty() ? program_.line : section.lines.front().number;

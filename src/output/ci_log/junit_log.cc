@@ -1,4 +1,3 @@
-#include "output/ci_log/junit_log.h"
 
 #include <fmt/format.h>
 
@@ -7,15 +6,12 @@
 #include <pugixml.hpp>
 
 #include "output/ci_log/ci_log.h"
-#include "output/ci_log/log_parts.h"
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
 
 constexpr std::ptrdiff_t most_elements = 2'000'000;
-constexpr size_t most_name_bytes = 500;
 
 // What a test case says about runs that failed; "flaky" and "rerun" are Maven Surefire's.
 constexpr std::array failure_elements{"failure",    "error",        "flakyFailure",
@@ -49,7 +45,7 @@ std::vector<FailureElement> failures_of(const pugi::xml_node& test_case) {
 }
 
 std::string bounded_name(std::string_view name) {
-  return printable(shorten(trim(name), most_name_bytes));
+  return printable(shorten(trim(name), most_logged_name_bytes));
 }
 
 std::string name_of(const pugi::xml_node& test_case, Framework framework) {

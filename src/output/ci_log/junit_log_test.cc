@@ -1,11 +1,11 @@
-#include "output/ci_log/junit_log.h"
+#include "output/ci_log/ci_log.h"
 
 #include <gtest/gtest.h>
 
 namespace unflake {
 namespace {
 
-LoggedFailure only_failure(const std::string& cases) {
+LoggedFailure only_junit_failure(const std::string& cases) {
   const auto log = read_ci_log("<?xml version=\"1.0\"?><testsuites><testsuite name=\"x\">" + cases +
                                "</testsuite></testsuites>");
   EXPECT_TRUE(log) << to_string(log.error());
@@ -21,15 +21,15 @@ void expect_failure(const LoggedFailure& logged, std::string_view test, std::str
 
 TEST(JunitLog, Reads_a_failure_of_googletest) {
   expect_failure(
-      only_failure("<testcase name='Stops/0' classname='All/Server'>"
-                   "<failure message='a.cc:8&#x0A;Value of: ok' type=''><![CDATA[a.cc:8\n"
-                   "Value of: ok\n  Actual: false\nExpected: true]]></failure>"
-                   "</testcase><testcase name='Starts' classname='All/Server'/>"),
+      only_junit_failure("<testcase name='Stops/0' classname='All/Server'>"
+                         "<failure message='a.cc:8&#x0A;Value of: ok' type=''><![CDATA[a.cc:8\n"
+                         "Value of: ok\n  Actual: false\nExpected: true]]></failure>"
+                         "</testcase><testcase name='Starts' classname='All/Server'/>"),
       "All/Server.Stops/0", "a.cc:8: ok");
 }
 
 TEST(JunitLog, Reads_a_message_of_catch2) {
-  const LoggedFailure logged = only_failure(
+  const LoggedFailure logged = only_junit_failure(
       "<testcase classname='prog.global' name='stops/twice'><failure>\nFAILED:\n"
       "  CHECK( a )\nwith expansion:\n  false\nwhile stopping\nat a.cc:5\n</failure>"
       "</testcase>");
@@ -38,7 +38,7 @@ TEST(JunitLog, Reads_a_message_of_catch2) {
 }
 
 TEST(JunitLog, Reads_the_output_that_ctest_keeps) {
-  const LoggedFailure logged = only_failure(
+  const LoggedFailure logged = only_junit_failure(
       "<testcase name='units' classname='units' status='fail'><failure message='Failed'/>"
       "<system-out>[ RUN      ] A.b\na.cc:8: Failure\nFailed\n[  FAILED  ] A.b (0 ms)\n"
       "</system-out></testcase>");
@@ -47,14 +47,14 @@ TEST(JunitLog, Reads_the_output_that_ctest_keeps) {
 }
 
 TEST(JunitLog, Knows_the_words_of_ctest) {
-  const LoggedFailure logged = only_failure(
+  const LoggedFailure logged = only_junit_failure(
       "<testcase name='units' classname='units'><failure message='SEGFAULT'/></testcase>");
   expect_failure(logged, "", "SIGSEGV");
   EXPECT_EQ(logged.entry, "units");
 }
 
 TEST(JunitLog, Reads_failures_of_runs_that_were_tried_again) {
-  const LoggedFailure logged = only_failure(
+  const LoggedFailure logged = only_junit_failure(
       "<testcase classname='server_test.A' name='b'><flakyFailure message='a.cc:8' "
       "type='assertion'><system-out>[ RUN      ] A.b\na.cc:8: Failure\nFailed\n"
       "[  FAILED  ] A.b (0 ms)\n</system-out></flakyFailure></testcase>");
@@ -113,8 +113,8 @@ TEST(JunitLog, Refuses_more_elements_than_a_report_has) {
 
 TEST(JunitLog, Cuts_names_that_are_too_long) {
   const LoggedFailure logged =
-      only_failure("<testcase classname='A' name='" + std::string(1'000'000, 'b') +
-                   "'><failure>a.cc:8\nFailed</failure></testcase>");
+      only_junit_failure("<testcase classname='A' name='" + std::string(1'000'000, 'b') +
+                         "'><failure>a.cc:8\nFailed</failure></testcase>");
   EXPECT_LE(logged.test.size(), 500u);
 }
 

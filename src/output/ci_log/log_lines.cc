@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -18,6 +18,7 @@ struct LogLine {
 };
 
 inline constexpr size_t most_log_lines = 2'000'000;
+inline constexpr size_t most_logged_name_bytes = 500;  // of a test or an entry
 
 // The lines of a text without escape sequences, and without what CI systems add: time stamps,
 // names of jobs and services, marks of folds. Of a longer log the last lines. The views are into

@@ -6,13 +6,12 @@
 #include <map>
 #include <set>
 #include <utility>
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {
 namespace {
 
-using Kind = LoggedEnd::Kind;
+using EndKind = LoggedEnd::Kind;
 
 constexpr size_t most_sources = 100;
 
@@ -163,7 +162,7 @@ class Separation {
     if (!result.end) return;
     programs_.push_back(
         {std::string(result.name), *result.end, std::move(entry.lines), line.number});
-    if (result.end->kind == Kind::passed) return;
+    if (result.end->kind == EndKind::passed) return;
     failed_.emplace(result.name);
     in_entry_ = !entry.is_verbose;
   }
@@ -177,7 +176,7 @@ class Separation {
   }
 
   void enter_bazel(std::string_view target, const LogLine& line) {
-    programs_.push_back({std::string(target), {Kind::unknown, 0}, {}, line.number});
+    programs_.push_back({std::string(target), {EndKind::unknown, 0}, {}, line.number});
     in_entry_ = in_bazel_ = true;
   }
 
@@ -210,8 +209,6 @@ std::vector<LoggedProgram> programs_in(const std::vector<LogLine>& lines) {
 
 namespace {
 
-using Kind = LoggedEnd::Kind;
-
 struct Word {
   std::string_view text;
   LoggedEnd end;
@@ -219,13 +216,13 @@ struct Word {
 
 // As in strsignal() and bash.
 constexpr std::array shell_words{
-    Word{"Segmentation fault", {Kind::signalled, SIGSEGV}},
-    Word{"Aborted", {Kind::signalled, SIGABRT}},
-    Word{"Illegal instruction", {Kind::signalled, SIGILL}},
-    Word{"Bus error", {Kind::signalled, SIGBUS}},
-    Word{"Floating point exception", {Kind::signalled, SIGFPE}},
-    Word{"Trace/breakpoint trap", {Kind::signalled, SIGTRAP}},
-    Word{"Killed", {Kind::signalled, SIGKILL}},
+    Word{"Segmentation fault", {EndKind::signalled, SIGSEGV}},
+    Word{"Aborted", {EndKind::signalled, SIGABRT}},
+    Word{"Illegal instruction", {EndKind::signalled, SIGILL}},
+    Word{"Bus error", {EndKind::signalled, SIGBUS}},
+    Word{"Floating point exception", {EndKind::signalled, SIGFPE}},
+    Word{"Trace/breakpoint trap", {EndKind::signalled, SIGTRAP}},
+    Word{"Killed", {EndKind::signalled, SIGKILL}},
 };
 
 constexpr std::array cancellations{
@@ -234,28 +231,28 @@ constexpr std::array cancellations{
 
 // CTest's, of its result lines and of its summary.
 constexpr std::array ctest_words{
-    Word{"Passed", {Kind::passed, 0}},
-    Word{"Failed", {Kind::failed, 0}},
-    Word{"Timeout", {Kind::timed_out, 0}},
-    Word{"Exception: SegFault", {Kind::signalled, SIGSEGV}},
-    Word{"SEGFAULT", {Kind::signalled, SIGSEGV}},
-    Word{"Exception: Illegal", {Kind::signalled, SIGILL}},
-    Word{"ILLEGAL", {Kind::signalled, SIGILL}},
-    Word{"Exception: Numerical", {Kind::signalled, SIGFPE}},
-    Word{"NUMERICAL", {Kind::signalled, SIGFPE}},
-    Word{"Exception: Interrupt", {Kind::signalled, SIGINT}},
-    Word{"INTERRUPT", {Kind::signalled, SIGINT}},
-    Word{"Subprocess aborted", {Kind::signalled, SIGABRT}},
-    Word{"Child aborted", {Kind::signalled, SIGABRT}},
-    Word{"Bus error", {Kind::signalled, SIGBUS}},
-    Word{"Subprocess killed", {Kind::signalled, SIGKILL}},
-    Word{"Child killed", {Kind::signalled, SIGKILL}},
-    Word{"Subprocess terminated", {Kind::signalled, SIGTERM}},
-    Word{"Not Run", {Kind::not_started, 0}},
-    Word{"NOT_RUN", {Kind::not_started, 0}},
-    Word{"BAD_COMMAND", {Kind::not_started, 0}},
-    Word{"OTHER_FAULT", {Kind::failed, 0}},
-    Word{"Exception: Other", {Kind::failed, 0}},
+    Word{"Passed", {EndKind::passed, 0}},
+    Word{"Failed", {EndKind::failed, 0}},
+    Word{"Timeout", {EndKind::timed_out, 0}},
+    Word{"Exception: SegFault", {EndKind::signalled, SIGSEGV}},
+    Word{"SEGFAULT", {EndKind::signalled, SIGSEGV}},
+    Word{"Exception: Illegal", {EndKind::signalled, SIGILL}},
+    Word{"ILLEGAL", {EndKind::signalled, SIGILL}},
+    Word{"Exception: Numerical", {EndKind::signalled, SIGFPE}},
+    Word{"NUMERICAL", {EndKind::signalled, SIGFPE}},
+    Word{"Exception: Interrupt", {EndKind::signalled, SIGINT}},
+    Word{"INTERRUPT", {EndKind::signalled, SIGINT}},
+    Word{"Subprocess aborted", {EndKind::signalled, SIGABRT}},
+    Word{"Child aborted", {EndKind::signalled, SIGABRT}},
+    Word{"Bus error", {EndKind::signalled, SIGBUS}},
+    Word{"Subprocess killed", {EndKind::signalled, SIGKILL}},
+    Word{"Child killed", {EndKind::signalled, SIGKILL}},
+    Word{"Subprocess terminated", {EndKind::signalled, SIGTERM}},
+    Word{"Not Run", {EndKind::not_started, 0}},
+    Word{"NOT_RUN", {EndKind::not_started, 0}},
+    Word{"BAD_COMMAND", {EndKind::not_started, 0}},
+    Word{"OTHER_FAULT", {EndKind::failed, 0}},
+    Word{"Exception: Other", {EndKind::failed, 0}},
 };
 
 // "Segmentation fault", "Aborted (core dumped)", "run.sh: line 3:  123 Killed      ./server_test"
@@ -282,7 +279,7 @@ std::optional<LoggedEnd> told_by_shell(std::string_view line) {
 std::optional<LoggedEnd> end_from_status(std::string_view digits) {
   int status = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), status);
-  if (status == 124) return LoggedEnd{Kind::timed_out, 0};
+  if (status == 124) return LoggedEnd{EndKind::timed_out, 0};
   for (const Word& word : shell_words)
     if (status == 128 + word.end.signal) return word.end;
   return std::nullopt;
@@ -302,7 +299,7 @@ std::optional<LoggedEnd> death_in(std::string_view line) {
   constexpr size_t most_bytes = 400;
   if (line.size() > most_bytes) return std::nullopt;
   for (const auto* words : cancellations)
-    if (contains(line, words)) return LoggedEnd{Kind::timed_out, 0};
+    if (contains(line, words)) return LoggedEnd{EndKind::timed_out, 0};
   if (const auto end = told_by_shell(line)) return end;
   return told_by_status(line);
 }

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <optional>
-#include "util/scan.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,4 +1,3 @@
-#include "patch/literals/literal_search.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "patch/literals/time_calls.h"
-#include "patch/literals/time_numbers.h"
+#include "patch/literals/literal_parts.h"
 #include "util/paths.h"
 #include "util/text.h"
 

@@ -1,4 +1,4 @@
-#include "patch/literals/time_numbers.h"
+#include "patch/literals/literal_parts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
-#include "patch/literals/time_calls.h"
 
 #include <algorithm>
 
 #include "model/site.h"
-#include "patch/literals/time_numbers.h"
+#include "patch/literals/literal_parts.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,4 +1,3 @@
-#include "patch/literals/time_calls.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +5,7 @@
 #include <cctype>
 #include <cmath>
 
-#include "patch/literals/time_numbers.h"
+#include "patch/literals/literal_parts.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "patch/literals/literal_search.h"
+#include "patch/literals/literal_parts.h"
 #include "patch/source/source_unit.h"
 #include "util/text.h"
 

@@ -1,5 +1,5 @@
 #include "patch/literals/time_literal.h"
-#include "patch/literals/literal_search.h"
+#include "patch/literals/literal_parts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "patch/literals/time_numbers.h"
+#include "patch/literals/literal_parts.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,10 @@
 #include <cmath>
 #include <string_view>
 
+#include "util/text.h"
+
 namespace unflake {
 namespace {
-
-bool is_digit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
 
 int base_of(std::string_view text) {
   if (text.size() < 2 || text[0] != '0') return 10;

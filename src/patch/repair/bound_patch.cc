@@ -12,6 +12,8 @@
 namespace unflake {
 namespace {
 
+constexpr double tolerance = 1.5;  // of what runs say about a bound
+
 struct TimeUnit {
   std::string_view suffix, type;
   double microseconds;
@@ -60,13 +62,27 @@ std::optional<double> unit_that_fits(const NumberInText& number, Duration old_va
   return std::nullopt;
 }
 
+// The unit of a number that may be the bound.
+std::optional<double> unit_of_bound(const NumberInText& number, const NewBound& bound) {
+  if (bound.old_value > Duration{}) return unit_that_fits(number, bound.old_value);
+  const double value = value_of(number.digits) * number.microseconds;
+  const bool fits = value >= static_cast<double>(bound.least_old.count()) / tolerance &&
+                    value <= static_cast<double>(bound.most_old.count()) * tolerance;
+  return fits && value > 0 ? std::optional(number.microseconds) : std::nullopt;
+}
+
+std::string old_words(const NewBound& bound) {
+  if (bound.old_value > Duration{}) return format_duration(bound.old_value);
+  return fmt::format("{} to {}", format_duration(bound.least_old), format_duration(bound.most_old));
+}
+
 Result<SourceEdit> edit_assertion(const PatchPlace& place, const NewBound& bound) {
   const std::string& text = place.unit->text_of(place.file);
   std::vector<SourceEdit> edits;
   for (const MacroUse& use : macro_uses(*place.unit, place.file)) {
     if (use.first_line > place.line || place.line > use.last_line) continue;
     for (const NumberInText& number : numbers_in(text.substr(use.begin, use.end - use.begin)))
-      if (const auto unit = unit_that_fits(number, bound.old_value)) {
+      if (const auto unit = unit_of_bound(number, bound)) {
         const double count = std::ceil(static_cast<double>(bound.new_value.count()) / *unit);
         edits.push_back({place.file, place.line, use.begin + number.offset, number.digits,
                          fmt::format("{:.0f}", count), ""});
@@ -74,9 +90,19 @@ Result<SourceEdit> edit_assertion(const PatchPlace& place, const NewBound& bound
   }
   if (edits.size() != 1)
     return usage_error(fmt::format("{} literal there is {}", edits.empty() ? "no" : "more than one",
-                                   format_duration(bound.old_value)),
-                       short_place(place.file, place.line), "change it by hand");
+                                   old_words(bound)),
+                       short_place(place.file, place.line),
+                       "change by hand what bounds the time there; " +
+                           format_duration(bound.new_value) + " would hold");
   return edits[0];
+}
+
+}  // namespace
+
+namespace {
+
+std::string old_text(const SourceEdit& edit, const NewBound& bound) {
+  return bound.old_value > Duration{} ? format_duration(bound.old_value) : edit.old_text;
 }
 
 }  // namespace
@@ -94,7 +120,7 @@ Result<DraftPatch> draft_bound(const PatchRequest& request, RepairSources& sourc
   DraftPatch draft;
   draft.idiom = RepairIdiom::bound;
   draft.what = fmt::format("{} allows {} instead of {}", short_place(place->file, place->line),
-                           format_duration(bound.new_value), format_duration(bound.old_value));
+                           format_duration(bound.new_value), old_text(*edit, bound));
   if (!edit->caution.empty()) draft.cautions.push_back(edit->caution);
   draft.edits.push_back(std::move(*edit));
   return draft;

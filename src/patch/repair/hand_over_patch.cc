@@ -49,6 +49,12 @@ class HandOverDraft {
 
  private:
   Result<void> add(const HandOver& each) {
+    if (each.across_processes)
+      return usage_error(
+          fmt::format("{} and {} are in different processes, which {} does not span",
+                      short_place(each.critical.spot.file, each.critical.spot.line),
+                      short_place(each.barrier.spot.file, each.barrier.spot.line), header_name),
+          "", "let one process tell the other, or keep the order with `unflake run --enforce`");
     const auto critical = sources_.place(each.critical.spot);
     if (!critical) return critical.error();
     const auto barrier = sources_.place(each.barrier.spot);

@@ -29,12 +29,13 @@ struct Idiom {
 
 // A maintainer likes the first ones best.
 constexpr Idiom idioms[] = {
-    {RepairIdiom::bound, draft_bound},  // nothing else is of use where it is
+    {RepairIdiom::bound, draft_bound},  // where it is of use, nothing else is
     {RepairIdiom::join, draft_join},   {RepairIdiom::notify, draft_notify},
     {RepairIdiom::poll, draft_poll},   {RepairIdiom::hand_over, draft_hand_over},
 };
 
 bool is_wanted(const PatchRequest& request, RepairIdiom idiom) {
+  if (request.bound.has_value() != (idiom == RepairIdiom::bound)) return false;
   return request.idioms.empty() ||
          std::find(request.idioms.begin(), request.idioms.end(), idiom) != request.idioms.end();
 }

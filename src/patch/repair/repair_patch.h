@@ -16,6 +16,8 @@ struct NewBound {
   RepairPlace place;
   std::string api;  // of the call that takes it; empty: an assertion compares with it
   Duration old_value{}, new_value{};
+  // Where the old one is not known: what runs say it must be.
+  Duration least_old{}, most_old{};
 };
 
 struct PatchRequest {

@@ -360,6 +360,10 @@ int main() {
 )");
   project.request.sources = {project.folder.file("tests/box_test.cc")};
   project.hand_over();
+  project.request.hand_overs[0].across_processes = true;
+  EXPECT_EQ(project.patch(RepairIdiom::hand_over).diff, "");
+  EXPECT_THAT(project.reasons(), HasSubstr("in different processes"));
+  project.request.hand_overs[0].across_processes = false;
   const RepairPatch patch = project.patch(RepairIdiom::hand_over);
   project.apply(patch);
   EXPECT_THAT(project.read("src/box.c"),

@@ -17,7 +17,7 @@ using simulated::Program;
 using simulated::Script;
 
 // A worker needs between `needs` and twice as long; main sleeps `asked` and then looks.
-Program sleeper(Duration asked, Duration needs) {
+Program napping(Duration asked, Duration needs) {
   Program program;
   Script& worker = program.thread();
   worker.work(needs).set("ready");
@@ -47,7 +47,7 @@ Result<ClaimReport> checked(const Program& program, const ClaimOptions& options)
 }
 
 TEST(Claim, A_value_that_is_long_enough_fails_less) {
-  const auto report = checked(sleeper(100ms, 40ms), claim(40ms, 100ms));
+  const auto report = checked(napping(100ms, 40ms), claim(40ms, 100ms));
   ASSERT_TRUE(report);
   EXPECT_EQ(report->loads[0].answer, Answer::fails_less);
   EXPECT_LT(report->loads[0].p_value, 0.05);
@@ -55,13 +55,13 @@ TEST(Claim, A_value_that_is_long_enough_fails_less) {
 }
 
 TEST(Claim, Clear_cases_take_few_runs) {
-  const auto report = checked(sleeper(100ms, 40ms), claim(20ms, 100ms));
+  const auto report = checked(napping(100ms, 40ms), claim(20ms, 100ms));
   EXPECT_EQ(report->loads[0].answer, Answer::fails_less);
   EXPECT_LE(report->loads[0].with_to.runs, 20);
 }
 
 TEST(Claim, A_value_that_changes_nothing_is_called_that) {
-  Program program = sleeper(300ms, 40ms);
+  Program program = napping(300ms, 40ms);
   program.failure_rate = 0.2;
   const auto report = checked(program, claim(150ms, 300ms));
   EXPECT_EQ(report->loads[0].answer, Answer::no_difference);
@@ -70,7 +70,7 @@ TEST(Claim, A_value_that_changes_nothing_is_called_that) {
 }
 
 TEST(Claim, Two_values_that_never_fail_cannot_be_told_apart) {
-  const auto report = checked(sleeper(300ms, 40ms), claim(200ms, 300ms));
+  const auto report = checked(napping(300ms, 40ms), claim(200ms, 300ms));
   EXPECT_EQ(report->loads[0].answer, Answer::cannot_tell);
   EXPECT_EQ(report->loads[0].with_from.runs, 320);
   EXPECT_EQ(report->loads[0].more_runs, 0);
@@ -78,7 +78,7 @@ TEST(Claim, Two_values_that_never_fail_cannot_be_told_apart) {
 
 // At the rate that would have shown, it nearly always does.
 TEST(Claim, A_drop_to_the_rate_that_would_have_shown_shows) {
-  Program program = sleeper(300ms, 40ms);
+  Program program = napping(300ms, 40ms);
   program.failure_rate = 0.2;
   const auto report = checked(program, claim(150ms, 300ms));
   const double rate = report->loads[0].detectable;
@@ -93,7 +93,7 @@ TEST(Claim, A_drop_to_the_rate_that_would_have_shown_shows) {
 }
 
 TEST(Claim, The_loads_share_the_time_and_what_is_left_out_is_told) {
-  Program program = sleeper(300ms, 40ms);
+  Program program = napping(300ms, 40ms);
   program.failure_rate = 0.2;
   ClaimOptions options = claim(150ms, 300ms);
   options.loads = {LoadLevel::idle, LoadLevel::busy, LoadLevel::one_core};
@@ -105,7 +105,7 @@ TEST(Claim, The_loads_share_the_time_and_what_is_left_out_is_told) {
 }
 
 TEST(Claim, A_skipped_test_has_no_fix_to_check) {
-  const Program program = sleeper(300ms, 40ms);
+  const Program program = napping(300ms, 40ms);
   const auto skipped = [&](const Experiment& experiment, int nth) {
     ExperimentResult result = simulated::run(program, experiment, nth);
     result.outcome.kind = OutcomeKind::skipped;
@@ -121,7 +121,7 @@ TEST(Claim, A_skipped_test_has_no_fix_to_check) {
 }
 
 TEST(Claim, Says_so_when_it_is_stopped_before_the_value_was_found) {
-  const Program program = sleeper(300ms, 40ms);
+  const Program program = napping(300ms, 40ms);
   MockExecutor executor = simulated::executor_of(program);
   executor.interrupt_after(0, Stopped{});
   EventStream events;
@@ -132,12 +132,12 @@ TEST(Claim, Says_so_when_it_is_stopped_before_the_value_was_found) {
 }
 
 TEST(Claim, A_value_that_makes_it_worse_is_called_that) {
-  const auto report = checked(sleeper(100ms, 40ms), claim(100ms, 30ms));
+  const auto report = checked(napping(100ms, 40ms), claim(100ms, 30ms));
   EXPECT_EQ(report->loads[0].answer, Answer::fails_more);
 }
 
 TEST(Claim, Too_few_runs_cannot_tell) {
-  const Program program = sleeper(100ms, 40ms);
+  const Program program = napping(100ms, 40ms);
   ClaimOptions options = claim(60ms, 100ms);
   options.most_runs = 10;
   const auto report = checked(program, options);
@@ -145,7 +145,7 @@ TEST(Claim, Too_few_runs_cannot_tell) {
 }
 
 TEST(Claim, Runs_take_turns) {
-  const Program program = sleeper(90ms, 40ms);
+  const Program program = napping(90ms, 40ms);
   MockExecutor executor = simulated::executor_of(program);
   EventStream events;
   (void)check_claim(executor, simulated::test_of(program), claim(40ms, 90ms), events);
@@ -162,7 +162,7 @@ TEST(Claim, Runs_take_turns) {
 TEST(Claim, A_value_that_the_test_does_not_have_is_an_error_that_names_those_it_has) {
   ClaimOptions options = claim(40ms, 90ms);
   options.site = "main.cc:99";
-  const auto report = checked(sleeper(100ms, 40ms), options);
+  const auto report = checked(napping(100ms, 40ms), options);
   ASSERT_FALSE(report);
   EXPECT_THAT(report.error().next, testing::HasSubstr("main.cc:11"));
 }
@@ -171,7 +171,7 @@ TEST(Claim, A_value_that_the_test_does_not_have_is_an_error_that_names_those_it_
 TEST(Claim, Fixes_that_change_nothing_are_rarely_believed) {
   int believed = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    Program program = sleeper(300ms, 20ms);
+    Program program = napping(300ms, 20ms);
     program.failure_rate = 0.3;
     program.seed = seed;
     ClaimOptions options = claim(200ms, 300ms);

@@ -14,6 +14,8 @@ using namespace std::chrono_literals;
 
 constexpr Duration least_search = 2s;    // a shorter one has no time to confirm anything
 constexpr double runs_of_a_search = 60;  // that a search may take, as a measure of its length
+constexpr Duration longest_look_for_factors = 60s;
+constexpr double runs_of_factors = 400;  // of which most are short of a full look
 constexpr double of_lateness = 20;       // times as suspect as one that no lateness breaks
 
 double detection_seconds(Duration time) {
@@ -70,7 +72,9 @@ Result<void> Detection::operator()() {
   run_each_once();
   if (options_.perturb) {
     look_into_each();
+    look_for_orders();
     perturb_suspects();
+    for (size_t test = 0; test < tests_.size(); ++test) explain_flaky(test);
   }
   rerun();
   if (error_) return *error_;
@@ -293,6 +297,70 @@ void Detection::take_found(size_t number, Hunt& hunt) {
       slack && *slack > Duration::zero() ? ", when " + format_duration(*slack) + " late" : ""));
 }
 
+void Detection::look_for_orders() {
+  if (is_over() || !options_.look_for_orders || tests_.size() < 2) return;
+  say("orders of the whole suite: does a test depend on what ran before it?");
+  const auto most = std::chrono::duration_cast<Duration>(budget_.left() * options_.orders_share);
+  const Duration before = budget_.elapsed();
+  auto ordered = options_.look_for_orders(most);
+  if (!ordered) {
+    notes_.push_back("orders: " + to_string(ordered.error()));
+    return;
+  }
+  in_trials_ += budget_.elapsed() - before;
+  trials_ += ordered->test_runs;
+  notes_.insert(notes_.end(), ordered->notes.begin(), ordered->notes.end());
+  for (DetectOptions::Kept& kept : ordered->found)
+    for (size_t test = 0; test < tests_.size(); ++test)
+      if (tests_[test].test->id == kept.repro.test && !known_[test].result.perturbed) {
+        say("fails when in another order: " + kept.repro.reason);
+        take_kept(test, std::move(kept));
+        break;
+      }
+}
+
+void Detection::take_kept(size_t number, DetectOptions::Kept kept) {
+  DetectedTest& test = known_[number].result;
+  test.perturbed = std::move(kept.repro);
+  test.repro_file = std::move(kept.file);
+  known_[number].was_explained = true;
+}
+
+// What was seen flaky is asked for its cause, once: lateness, if nobody has looked for it, then
+// factors of its surroundings.
+void Detection::explain_flaky(size_t number) {
+  Known& known = known_[number];
+  if (is_over() || known.was_explained || !scheduler_.is_unveiled(number)) return;
+  known.was_explained = true;
+  const bool depends = known.result.threads > 1 || !known.result.waits.empty();
+  if (!known.result.was_searched && known.can_be_looked_into && depends)
+    perturb(number, std::min(options_.longest_search, budget_.left() / 4));
+  if (!known.result.perturbed || known.result.is_margin()) look_for_factors_of(number);
+}
+
+void Detection::look_for_factors_of(size_t number) {
+  if (is_over() || options_.factors.levels.empty() || !choose(number)) return;
+  const auto useful = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(runs_of_factors * scheduler_.seconds(number)));
+  const Duration most = std::min({longest_look_for_factors, budget_.left() / 4, useful + 5s});
+  TrialRunner runner(executor_, tests_[number].test, events_, most);
+  FactorOptions options;
+  options.timeout = std::min(tests_[number].timeout, most);
+  const Duration before = budget_.elapsed();
+  FactorReport report = look_for_factors(runner, tests_[number].test, options_.factors, options);
+  in_trials_ += budget_.elapsed() - before;
+  trials_ += runner.runs();
+  known_[number].result.trials += runner.runs();
+  known_[number].result.factors_tried = report.levels;
+  stopped_ = stopped_ || runner.stopped();
+  if (runner.error()) error_ = runner.error();
+  if (report.findings.empty() || !options_.keep_factor) return;
+  auto kept = options_.keep_factor(report.findings.front());
+  if (!kept) return notes_.push_back(to_string(kept.error()));
+  say("depends on its surroundings: " + kept->repro.reason);
+  take_kept(number, std::move(*kept));
+}
+
 void Detection::rerun() {
   if (is_over()) return;
   say("plain runs where they most likely show something");
@@ -303,6 +371,7 @@ void Detection::rerun() {
       return;
     }
     if (!run_plain(*next)) scheduler_.leave(*next);
+    if (options_.perturb) explain_flaky(*next);
   }
 }
 
@@ -314,7 +383,7 @@ DetectedTest Detection::judged(size_t number) const {
   if (plain.runs() > 0) test.mean = known_[number].in_plain_runs / plain.runs();
   if (plain.passes > 0 && plain.failures > 0)
     test.answer = Answer::seen_flaky;
-  else if (test.perturbed && !test.is_margin() && plain.passes > 0)
+  else if (test.perturbed && !test.is_margin() && (plain.passes > 0 || test.perturbed->order))
     test.answer = Answer::fails_perturbed;
   else if (plain.failures > 0)
     test.answer = Answer::always_fails;

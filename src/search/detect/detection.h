@@ -8,6 +8,7 @@
 
 #include "model/detect_report.h"
 #include "search/detect/characteristic.h"
+#include "search/detect/factor_search.h"
 #include "search/detect/rerun_scheduler.h"
 #include "search/reproduce/strategy.h"
 
@@ -44,12 +45,28 @@ struct DetectOptions {
     std::string file;
   };
   std::function<Result<Kept>(size_t test, Hunt& hunt, const Found& found)> keep = {};
+
+  // What is tried on a test that was seen flaky and that no schedule or delay explains. None:
+  // nothing. What was found becomes a repro in the same way.
+  FactorLevels factors;
+  std::function<Result<Kept>(const FactorFinding& finding)> keep_factor = {};
+  // Looks, for at most this long, for tests that depend on what ran before them: a repro of each.
+  // None: nobody does.
+  struct Ordered {
+    std::vector<Kept> found;
+    std::vector<std::string> notes;
+    int test_runs = 0;
+  };
+  std::function<Result<Ordered>(Duration most)> look_for_orders = {};
+  double orders_share = 0.15;  // of the budget
 };
 
 // Which tests of a suite are flaky, for a part of what reruns take: one plain run of each; one run
-// under the agent, which tells threads and waits; then schedules and delays for those that have
-// any; then plain runs where they most likely show something, until the budget is over or nothing
-// is worth a run. Plain runs are told as runs, all others as trials.
+// under the agent, which tells threads and waits; then a few orders of the whole suite; then
+// schedules and delays for those that have threads or waits; then plain runs where they most likely
+// show something, until the budget is over or nothing is worth a run. What was seen flaky is asked
+// for its cause: lateness first, then factors of its surroundings. Plain runs are told as runs, all
+// others as trials.
 class Detection {
  public:
   Detection(Executor& executor, EventStream& events, std::vector<DetectInput> tests,
@@ -65,6 +82,7 @@ class Detection {
     DetectedTest result;
     Duration in_plain_runs{};
     bool can_be_looked_into = true;
+    bool was_explained = false;  // or tried to be
   };
 
   bool is_over() const { return stopped_ || error_ || budget_.is_spent(); }
@@ -81,6 +99,10 @@ class Detection {
   void perturb(size_t test, Duration time);
   void take_found(size_t test, Hunt& hunt);
   void rerun();
+  void look_for_orders();
+  void explain_flaky(size_t test);
+  void look_for_factors_of(size_t test);
+  void take_kept(size_t test, DetectOptions::Kept kept);
   std::vector<size_t> suspects() const;
   DetectedTest judged(size_t test) const;
 

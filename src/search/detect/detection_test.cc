@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "run/mock_executor.h"
+#include "support/mock_executor.h"
 #include "support/simulated_test.h"
 
 namespace unflake {
@@ -71,6 +71,8 @@ class SimulatedWorld : public Consumer {
   int plain_runs = 0, trials = 0;
   bool all_plain = true;  // runs, and no trial
   std::string broken;     // a test that cannot be started
+  // Conditions under which every test fails.
+  std::function<bool(const Conditions&)> breaks_under = [](const Conditions&) { return false; };
 
  private:
   ExperimentResult run(const Experiment& experiment, int nth) {
@@ -82,7 +84,9 @@ class SimulatedWorld : public Consumer {
       result.process.error = "no such file";
       return result;
     }
-    return simulated::run(programs_.at(name), experiment, nth);
+    ExperimentResult result = simulated::run(programs_.at(name), experiment, nth);
+    if (breaks_under(experiment.conditions)) result.outcome.kind = OutcomeKind::fail;
+    return result;
   }
 
   std::map<std::string, Program> programs_;
@@ -120,6 +124,55 @@ TEST(Detection, keeps_its_three_answers_apart) {
   EXPECT_LT(*slack, 20ms);
   EXPECT_EQ(report.tests[0].id.name, "Loud.Flaky");
   EXPECT_EQ(report.tests[1].id.name, "Late.Hopes");
+}
+
+TEST(Detection, a_test_that_depends_on_the_order_is_perturbed_and_not_seen_flaky) {
+  SimulatedWorld world;
+  world.add("Calm.Sound", 5ms);
+  world.add("Calm.Victim", 5ms);
+  world.add("Calm.Brittle", 5ms, 1);
+  DetectOptions options = for_a_time(60s);
+  options.look_for_orders = [&](Duration most) -> Result<DetectOptions::Ordered> {
+    EXPECT_LE(most, 60s * options.orders_share);
+    DetectOptions::Ordered all;
+    for (const char* name : {"Calm.Victim", "Calm.Brittle", "Not.Selected"}) {
+      Repro repro;
+      repro.test = {"world_test", name};
+      repro.order.emplace();
+      all.found.push_back({repro, "file"});
+    }
+    return all;
+  };
+  const DetectReport report = world.detect(options);
+  EXPECT_EQ(answer_for(report, "Calm.Sound").answer, Answer::no_sign);
+  EXPECT_EQ(answer_for(report, "Calm.Victim").answer, Answer::fails_perturbed);
+  EXPECT_EQ(answer_for(report, "Calm.Victim").plain.failures, 0);
+  EXPECT_EQ(answer_for(report, "Calm.Brittle").answer, Answer::fails_perturbed);
+}
+
+TEST(Detection, names_the_factor_of_a_test_that_was_seen_flaky) {
+  SimulatedWorld world;
+  world.add("Calm.Sound", 5ms);
+  world.add("Loud.Flaky", 5ms, 0.2);
+  world.breaks_under = [](const Conditions& conditions) { return conditions.umask == "077"; };
+  DetectOptions options = for_a_time(10min);
+  FactorLevel level;
+  level.factor = "umask";
+  level.conditions.umask = "077";
+  options.factors.levels.push_back(level);
+  options.keep_factor = [](const FactorFinding& finding) -> Result<DetectOptions::Kept> {
+    Repro repro;
+    repro.test = finding.test->id;
+    repro.factor = finding.factor;
+    return DetectOptions::Kept{repro, "file"};
+  };
+  const DetectReport report = world.detect(options);
+  const DetectedTest& flaky = answer_for(report, "Loud.Flaky");
+  EXPECT_EQ(flaky.answer, Answer::seen_flaky);
+  EXPECT_EQ(flaky.factors_tried, 1);
+  ASSERT_TRUE(flaky.perturbed);
+  EXPECT_EQ(flaky.perturbed->factor, "umask");
+  EXPECT_EQ(answer_for(report, "Calm.Sound").factors_tried, 0);
 }
 
 TEST(Detection, tells_plain_runs_as_runs_and_all_others_as_trials) {

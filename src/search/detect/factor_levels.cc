@@ -33,6 +33,10 @@ bool is_ordinary(const year_month_day& date) {
   return weekday(sys_days(date)) == Wednesday && day > 8 && day < 22;
 }
 
+bool is_before_30_days(const std::chrono::month& month) {
+  return month == March || month == May || month == August || month == October;
+}
+
 // The first day from then on that is as wanted.
 template <class Wanted>
 sys_days next_day(sys_days from, Wanted is_wanted) {
@@ -55,7 +59,10 @@ void add_clocks(Levels& levels, system_clock::time_point now) {
   const sys_days ordinary = next_day(today, is_ordinary);
   at(ordinary, noon, true);
   at(next_day(today, [](auto d) { return d.month() == February && d.day() == day(29); }), noon);
-  at(next_day(today, [](auto d) { return d.day() == day(31) && d.month() != December; }), noon);
+  // The next month has fewer days, or far fewer.
+  at(next_day(today, [](auto d) { return d.day() == day(31) && is_before_30_days(d.month()); }),
+     noon);
+  at(next_day(today, [](auto d) { return d.month() == January && d.day() == day(31); }), noon);
   at(next_day(today, [](auto d) { return d.month() == December && d.day() == day(31); }), midnight);
   at(next_day(today, [](auto d) { return d.month() == January && d.day() == day(1); }), noon);
   at(next_day(today, [](auto d) { return weekday(sys_days(d)) == Saturday; }), noon);

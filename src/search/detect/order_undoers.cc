@@ -9,7 +9,8 @@ namespace {
 constexpr size_t likely_ones = 6;  // tried before others
 constexpr size_t most_ready = 80;  // of those whose order is at hand
 constexpr size_t few_left = 6;     // that are tried one by one
-constexpr uint32_t most_gathering_runs = 16;
+constexpr uint32_t most_gathering_runs = 32;
+constexpr int64_t suite_runs_to_gather = 3;
 
 TestNumbers behind_first(const TestNumbers& tests, const TestNumbers& list) {
   const auto first = std::ranges::find_if(list, [&](size_t test) { return holds(tests, test); });
@@ -36,8 +37,10 @@ class UndoerSearch {
         if (other.makers != makers_ && undoes(test).value_or(false)) undoers_.push_back(test);
     if (suspect_.found.size() > 1) return;
     try_some(likely_ones, 1, false);
+    halve_misses();
     try_some(most_ready, 0, true);
     gather();
+    halve_misses();
     try_some(few_left + 1, makers_.size() > 1 ? 1 : 0, false);
   }
 
@@ -77,9 +80,47 @@ class UndoerSearch {
     return left;
   }
 
+  // Behind the makers and without a hit, somebody in between undoes: the one half or the other.
+  // Only where a part of the tests keeps the order that all of them had.
+  void halve_misses() {
+    if (!runs_.keeps_orders()) return;
+    for (const Seen& seen : std::vector(evidence_)) {
+      const auto left = may_undo();
+      TestNumbers between = behind_first(makers_, seen.prefix);
+      const bool is_explained =
+          std::ranges::any_of(between, [&](size_t test) { return holds(undoers_, test); });
+      std::erase_if(between, [&](size_t test) { return !left.contains(test); });
+      if (seen.is_hit || is_explained || between.empty()) continue;
+      if (const auto one = one_of(seen.prefix, between); one && !holds(tried_, *one)) {
+        tried_.push_back(*one);
+        if (undoes(*one).value_or(is_only_one(*one))) undoers_.push_back(*one);
+      }
+    }
+  }
+
+  // Which of these, in the order of this run, keeps the test from being hit. Nothing: it takes
+  // several, or cannot be told.
+  std::optional<size_t> one_of(const TestNumbers& prefix, TestNumbers some) {
+    while (some.size() > 1) {
+      const auto middle = some.begin() + static_cast<std::ptrdiff_t>(some.size() / 2);
+      TestNumbers half(some.begin(), middle);
+      TestNumbers order;
+      for (const size_t test : prefix)
+        if (holds(makers_, test) || holds(half, test)) order.push_back(test);
+      order.push_back(suspect_.test);
+      const auto run = runs_.in_order(order);
+      const auto place = run ? place_in(*run, suspect_.test) : std::nullopt;
+      if (!place || !says_something(*run, *place)) return std::nullopt;
+      add_evidence(before(*run, *place), suspect_.is_hit_in(*run));
+      some = suspect_.is_hit_in(*run) ? TestNumbers(middle, some.end()) : std::move(half);
+    }
+    return some.front();
+  }
+
   // Runs of the makers, the test and all that may still undo, in other orders, until few are left.
   void gather() {
-    const int64_t most = runs_.test_runs() + static_cast<int64_t>(runs_.tests());
+    const int64_t most =
+        runs_.test_runs() + suite_runs_to_gather * static_cast<int64_t>(runs_.tests());
     for (uint32_t i = 0; i < most_gathering_runs && runs_.test_runs() < most; ++i) {
       TestNumbers tests = makers_;
       tests.push_back(suspect_.test);

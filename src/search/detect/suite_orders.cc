@@ -90,6 +90,10 @@ Tests sequence_of(const Tests& some, const Tests& listed, const Arrangement& how
 
 }  // namespace
 
+bool shares_process(const Test& test) {
+  return !has_own_process(test) && !test.command.argv.empty();
+}
+
 SuiteOrders::SuiteOrders(Executor& executor, const Tests& wanted, const Tests& listed,
                          const SuiteOrderLimits& limits)
     : executor_(executor), listed_(listed), limits_(limits), budget_(executor, limits.budget) {

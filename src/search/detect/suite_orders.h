@@ -14,6 +14,9 @@
 
 namespace unflake {
 
+// It runs in one process with others of its program, and not as an entry of CTest or a command.
+bool shares_process(const Test& test);
+
 struct SuiteOrderLimits {
   Duration budget = std::chrono::minutes(10);
   Duration timeout = std::chrono::seconds(60);  // of one test

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "stats/distribution.h"
+#include "stats/plausibility.h"
 #include "trace/happens_before.h"
 #include "trace/names.h"
 
@@ -15,12 +16,10 @@ namespace {
 using namespace std::chrono_literals;
 using End = RepairRuns::End;
 
-constexpr size_t most_places_late = 4;
-constexpr int runs_of_a_place = 2;
+constexpr size_t most_looks_tried = 8;
 constexpr int measuring_runs = 15;  // under each of the conditions
 constexpr double tolerated = 0.001;
-constexpr double room = 1.25;  // above what is needed so rarely
-constexpr double ms_per_us = 0.001;
+constexpr int room_in_percent = 110;  // of what is needed so rarely
 
 bool reads_clock(const TracedSite& site) {
   return site.group == "clock";
@@ -55,45 +54,41 @@ class ExactTimingSearch {
   }
 
  private:
-  // Evenly over what it does from the first look at a clock on.
-  std::vector<ThreadStep> places() const {
-    std::vector<ThreadStep> steps =
-        steps_of(question_.passing, thread_named(question_.passing, thread_), question_.lines);
-    std::erase_if(steps, [&](const ThreadStep& step) {
-      return step.at <= timing_.front().at || step.at > timing_.back().at;
-    });
-    std::vector<ThreadStep> chosen;
-    for (size_t i = 0; i < most_places_late && !steps.empty(); ++i) {
-      const ThreadStep& step = steps[steps.size() * i / most_places_late];
-      if (chosen.empty() || chosen.back().call != step.call) chosen.push_back(step);
-    }
-    return chosen;
+  static size_t place_behind(const std::vector<ThreadStep>& steps, const ThreadStep& look) {
+    const auto at = std::ranges::find(steps, look.call, &ThreadStep::call);
+    return static_cast<size_t>(at - steps.begin()) + 1;
   }
 
-  bool fails_at(const ThreadStep& step) {
-    Intervention late;
-    late.duration = question_.late;
-    Trial trial = runs_.test().passing;
-    trial.plan.agent = true;
-    trial.plan.interventions = {late_before(late, step)};
-    trial.why = fmt::format("{} itself late at {}", thread_, to_string(step.site));
-    for (int i = 0; i < runs_of_a_place; ++i)
-      if (runs_.most_of(trial) != End::failed) return false;
-    if (!itself_) itself_ = trial.plan.interventions.front();
-    return true;
+  bool is_timing(const ThreadStep& step) const {
+    return std::ranges::any_of(timing_,
+                               [&](const ThreadStep& timing) { return timing.call == step.call; });
   }
 
+  // Whoever bounds a time must not be late anywhere up to the last look at a clock, and may be as
+  // late as it likes behind it. Whoever is late elsewhere has come too late for somebody else.
   bool fails_when_late_itself() {
-    int failed = 0, tried = 0;
-    for (const ThreadStep& step : places()) {
-      if (runs_.is_over()) return false;
-      failed += fails_at(step);
-      ++tried;
+    CriticalSearch search;
+    search.steps =
+        steps_of(question_.passing, thread_named(question_.passing, thread_), question_.lines);
+    search.late.duration = question_.late;
+    // The time begins with the first look behind which it must not be late.
+    for (size_t i = 0; i < timing_.size() && i < most_looks_tried; ++i) {
+      search.from = place_behind(search.steps, timing_[i]);
+      const auto last = find_critical(runs_, search);
+      if (runs_.is_over() || (last && !is_timing(last->step))) return false;
+      if (last) return keep_time(i, *last);
     }
+    return false;
+  }
+
+  bool keep_time(size_t first, const CriticalPoint& last) {
+    timing_.erase(timing_.begin(), timing_.begin() + static_cast<long>(first));
+    std::erase_if(timing_, [&](const ThreadStep& step) { return step.at > last.step.at; });
+    itself_ = last.late;
     found_.evidence.push_back(
-        fmt::format("it fails when {} itself is {} late, at {} of {} places before the check",
-                    thread_, format_duration(question_.late), failed, tried));
-    return failed > 0 && 2 * failed >= tried;
+        fmt::format("it fails when {} itself is {} late before it comes to {}, and not behind that",
+                    thread_, format_duration(question_.late), to_string(last.step.site)));
+    return !timing_.empty();
   }
 
   void tell_times() {
@@ -150,17 +145,20 @@ class ExactTimingSearch {
     found_.median = Duration(static_cast<int64_t>(spread.median));
     found_.longest = Duration(static_cast<int64_t>(spread.max));
     found_.at_tolerance = Duration(static_cast<int64_t>(worst));
-    if (worst > 0) found_.proposed = rounded_up(worst * room * ms_per_us);
+    if (worst > 0) propose(found_.at_tolerance);
   }
 
-  static Duration rounded_up(double ms) {
-    return std::chrono::milliseconds(static_cast<int64_t>(ms) + 1);
+  // On a machine that is badly overloaded, too. Below the bound that is there nothing is gained.
+  void propose(Duration rarely_more) {
+    const Duration late = limits_of(question_.machine).overloaded;
+    const Duration holds = std::max(rarely_more + late, found_.median + found_.fails);
+    found_.proposed = std::chrono::ceil<std::chrono::milliseconds>(holds * room_in_percent / 100);
   }
 
   RepairRuns& runs_;
   const TimingQuestion& question_;
   const std::string thread_;
-  const std::vector<ThreadStep> timing_;
+  std::vector<ThreadStep> timing_;
   std::optional<Intervention> itself_;  // late, and it fails
   ExactTiming found_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "search/repair/points.h"
+#include "stats/plausibility.h"
 
 namespace unflake {
 
@@ -11,16 +12,16 @@ struct TimingQuestion {
   const RepairLines& lines;
   Duration late{};             // that makes it fail
   std::optional<Slack> slack;  // if it was measured
+  MachineLateness machine{};   // that was seen; none: what others are known for
   // Before the bound is measured: whether an order helps when the failing thread itself is late
   // there. Then it is not its time that matters, but who comes first.
   std::function<bool(const Intervention& itself)> is_order;
 };
 
 // Whether the outcome follows a duration, by experiment. The thread that fails is made late itself,
-// before the check, with nobody else late: a test that waits for somebody passes then, more surely
-// than before, and one that bounds a time fails. It must also have read a clock, or have waited
-// for a time that ran out. Measures how long the time that it bounds really is, and proposes a
-// bound.
+// with nobody else late: a test that waits for somebody passes then, more surely than before, and
+// one that bounds a time fails, up to its last look at a clock, or to the end of a wait that ran
+// out. Measures how long the time that it bounds really is, and proposes a bound.
 std::optional<ExactTiming> recognise_exact_timing(RepairRuns& runs, const TimingQuestion& question);
 
 // Where a thread reads a clock, or waits for a time that runs out in the failing run only; in the

@@ -188,7 +188,10 @@ Plan with_order(Plan plan, const std::vector<HandOverPoints>& order, Duration bo
     hold.action = Action::hold;
     hold.site = barrier.site;
     hold.executable = barrier.executable;
-    hold.threads = Intervention::Threads::named;
+    const bool is_one_pool =
+        points.critical.whole_class &&
+        thread_class_of(points.critical.step.thread.text) == thread_class_of(barrier.thread.text);
+    hold.threads = is_one_pool ? Intervention::Threads::in_class : Intervention::Threads::named;
     hold.thread = barrier.thread;
     hold.visits = barrier.visit > 1 ? Visits::from_nth : Visits::every;
     hold.nth = barrier.visit;
@@ -215,6 +218,12 @@ bool leads_straight_on(const CriticalPoint& critical, const RepairLines& lines) 
 HandOver hand_over_of(const HandOverPoints& points, const RepairLines* lines) {
   const CriticalPoint& critical = points.critical;
   HandOver found{place_of(critical.step), place_of(points.barrier), critical.count};
+  // Which of them it is differs from run to run.
+  const std::string pool = thread_class_of(critical.step.thread.text);
+  if (critical.whole_class) found.critical.thread = pool + "#*";
+  if (critical.whole_class && thread_class_of(points.barrier.thread.text) == pool)
+    found.barrier.thread = pool + "#*";
+  found.across_processes = critical.step.process != points.barrier.process;
   if (lines && critical.next && !critical.when_reached && leads_straight_on(critical, *lines))
     found.over_at = critical.next->spot;
   return found;
@@ -297,10 +306,9 @@ class BarrierOrder {
     for (const ThreadStep& step : steps_ | std::views::reverse) {
       if (!is_failing(step)) continue;
       const CodeSpot spot = spot_in(step, function);
-      if (spot.line > 0 && spot != before) {
-        firsts.push_back(step);
-        firsts.back().spot = spot;
-      }
+      if (spot.line <= 0 || spot == before) continue;  // lines of others come without a stack
+      firsts.push_back(step);
+      firsts.back().spot = spot;
       before = spot;
     }
     for (const ThreadStep& step : firsts | std::views::reverse)

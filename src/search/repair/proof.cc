@@ -352,6 +352,7 @@ class Prover {
     if (!runs.why_not.empty()) return;
     const int too_late = sample(
         after_, runs.after, runs.other_failures_after, runs, [&] { return is_over(); }, left());
+    seen_.beyond_bound = too_late;
     runs.note = fmt::format("threads up to {} late", format_duration(doses_.bound()));
     if (too_late > 0)
       runs.note += fmt::format("; {} failed with the patch only because more time than that passed",
@@ -400,7 +401,7 @@ class Prover {
   void search_again() {
     ProofRuns& runs = begin(ProofKind::search, "a new search for the failure");
     const Duration time = std::min<Duration>(left() / 2, longest_search);
-    if (!is_shown(proof_) && !is_found(before_, time, runs.before).empty())
+    if (!is_shown(proof_, seen_.beyond_bound) && !is_found(before_, time, runs.before).empty())
       runs.note = "without the patch it is found anew";
     const std::string found = is_found(after_, time, runs.after);
     if (found.empty()) return;

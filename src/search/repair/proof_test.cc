@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "search/repair/proof_side.h"
+#include "search/repair/proof_verdict.h"
 #include "support/controlled_test.h"
 #include "support/simulated_test.h"
 
@@ -260,6 +261,17 @@ TEST_F(ProofTest, Schedules_judge_what_is_under_control) {
   EXPECT_EQ(good.find(Kind::schedules)->after, (Count{0, 200}));
   const Proof bad = compare(simulated::executor_of(lost), simulated::executor_of(lost));
   EXPECT_EQ(bad.verdict, Proof::Verdict::not_repaired);
+}
+
+TEST(ProofVerdict, Runs_that_fail_after_a_long_wait_do_not_speak_for_a_patch) {
+  Proof proof;
+  proof.runs = {{Kind::plain, {0, 50}, {0, 50}, 0, 0, "", ""},
+                {Kind::schedules, {9, 62}, {0, 40}, 0, 0, "", ""},
+                {Kind::search, {1, 1}, {0, 1}, 0, 0, "", ""}};
+  EXPECT_TRUE(is_shown(proof, 0));
+  EXPECT_FALSE(is_shown(proof, 8)) << "nearly as many fail with it, only later";
+  proof.runs[0].before = {20, 50};
+  EXPECT_TRUE(is_shown(proof, 8)) << "plain runs have shown it";
 }
 
 TEST_F(ProofTest, A_small_budget_makes_fewer_runs_and_says_so) {

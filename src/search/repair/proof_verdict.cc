@@ -51,9 +51,12 @@ Judgement judged(const Proof& proof, const ProofEvidence& seen, const SideRuns& 
   if (proof.interrupted) return {ProofVerdict::not_shown, "it was stopped"};
   if (!came_before(proof))
     return {ProofVerdict::not_shown, "the failure did not come without the patch either"};
-  if (!is_shown(proof))
+  if (!is_shown(proof, seen.beyond_bound))
     return {ProofVerdict::not_shown,
-            "the failure came too seldom without the patch for its absence to say something"};
+            seen.beyond_bound > 0
+                ? "with the patch it still fails under schedules, after more time than lateness "
+                  "explains: it may wait for what does not come"
+                : "the failure came too seldom without the patch for its absence to say something"};
   if (!seen.changed_check.empty() && !seen.has_teeth)
     return {ProofVerdict::not_shown,
             fmt::format("the patch changes the check that failed, `{}`, and no run shows that the "
@@ -88,9 +91,14 @@ std::vector<std::string> limits_of_proof(const Proof& proof, const ProofEvidence
 
 }  // namespace
 
-bool is_shown(const Proof& proof) {
-  return std::ranges::any_of(proof.runs, [](const ProofRuns& runs) {
-    if (runs.kind == ProofRuns::Kind::search) return runs.before.hits > 0 && runs.after.runs > 0;
+bool is_shown(const Proof& proof, int beyond_bound) {
+  return std::ranges::any_of(proof.runs, [&](const ProofRuns& runs) {
+    if (runs.kind == ProofRuns::Kind::search)
+      return runs.before.hits > 0 && runs.after.runs > 0 && beyond_bound == 0;
+    if (runs.kind == ProofRuns::Kind::schedules) {
+      const Count doubtful{runs.after.hits + beyond_bound, runs.after.runs + beyond_bound};
+      return runs.before.hits > 0 && fisher_more_often(runs.before, doubtful) <= allowed_error;
+    }
     return runs.before.hits > 0 && fisher_more_often(runs.before, runs.after) <= allowed_error;
   });
 }

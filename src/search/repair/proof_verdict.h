@@ -16,10 +16,13 @@ struct ProofEvidence {
   std::string changed_check;    // its text; empty: the patch leaves it alone
   bool has_teeth = false;       // the changed check can fail
   bool check_is_known = false;  // passing runs come to it without the patch
+  // Schedules under which it fails with the patch, and more time passes than lateness explains:
+  // whether threads were that late or the test waits in vain, they do not say.
+  int beyond_bound = 0;
 };
 
 // Whether the failure comes without the patch, and less often with it.
-bool is_shown(const Proof& proof);
+bool is_shown(const Proof& proof, int beyond_bound);
 
 // Sets the verdict and, unless the patch was refuted, what it is not about.
 void conclude(Proof& proof, const ProofEvidence& seen, const SideRuns& before,

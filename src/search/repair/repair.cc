@@ -196,7 +196,25 @@ class RepairSearch {
     return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
   }
 
-  void find_critical_of(const LateThread& late) {
+  // Which thread of a class comes there differs from run to run.
+  void find_in_class(CriticalSearch& search, LateThread& late) const {
+    const std::string wanted = to_string(search.late.site);
+    for (uint32_t i = 0; i < passing().threads.size(); ++i) {
+      if (thread_class_of(passing().threads[i].name.text) != thread_class_of(late.name)) continue;
+      auto steps = steps_of(passing(), i, *lines_, true);
+      const auto there = std::ranges::find_if(steps, [&](const ThreadStep& step) {
+        return to_string(step.site) == wanted &&
+               (search.late.visits != Intervention::Visits::only_nth ||
+                step.visit == search.late.nth);
+      });
+      if (there == steps.end()) continue;
+      late.behind = {static_cast<size_t>(there - steps.begin())};
+      search.steps = std::move(steps);
+      return;
+    }
+  }
+
+  void find_critical_of(LateThread late) {
     const uint32_t thread = in_passing(late.name);
     if (thread == no_index || late.interventions.empty()) return;
     const Plan& plan = runs_.test().failing.plan;
@@ -205,20 +223,36 @@ class RepairSearch {
     search.late.duration = std::max(late.by, least_lateness);
     search.whole_class = search.late.threads == Intervention::Threads::in_class;
     search.steps = steps_of(passing(), thread, *lines_, search.whole_class);
+    if (search.whole_class) find_in_class(search, late);
+    std::optional<CriticalPoint> found;
+    // Whoever is enough alone is looked at alone: with others late it fails at any of its steps.
+    for (const bool alone : {true, false}) {
+      search.others = alone ? std::vector<Intervention>{} : others_than(late);
+      if (!found && (alone || !search.others.empty())) found = find_critical_time(search, late);
+    }
+    if (!found) search.from = late.behind.front();
+    keep_critical(search, found);
+  }
+
+  std::vector<Intervention> others_than(const LateThread& late) const {
+    std::vector<Intervention> others;
+    const Plan& plan = runs_.test().failing.plan;
     for (size_t i = 0; i < plan.interventions.size(); ++i)
       if (!std::ranges::count(late.interventions, i) && !has_holds(plan))
-        search.others.push_back(plan.interventions[i]);
-    std::optional<CriticalPoint> found;
+        others.push_back(plan.interventions[i]);
+    return others;
+  }
+
+  std::optional<CriticalPoint> find_critical_time(CriticalSearch& search, const LateThread& late) {
+    if (has_holds(runs_.test().failing.plan)) return std::nullopt;
     for (const size_t from : times_to_try(late)) {
-      if (has_holds(plan) || found) break;
       search.from = from;
       runs_.say(fmt::format(
           "{} comes to {} after it is late: looking for the last one that must not be late",
           late.name, counted_steps(search)));
-      found = find_critical(runs_, search);
+      if (auto found = find_critical(runs_, search)) return found;
     }
-    if (!found) search.from = late.behind.front();
-    keep_critical(search, found);
+    return std::nullopt;
   }
 
   void keep_critical(const CriticalSearch& search, std::optional<CriticalPoint> found) {
@@ -250,7 +284,11 @@ class RepairSearch {
   void try_barriers(const std::vector<CriticalPoint>& criticals) {
     BarrierHints hints{{}, named_barriers_};
     for (const CriticalPoint& critical : criticals) hints.late.push_back(critical.step.thread.text);
-    const auto candidates = barrier_candidates(failing(), *lines_, hints);
+    if (std::ranges::any_of(criticals, &CriticalPoint::whole_class)) hints.late = late_names();
+    auto candidates = barrier_candidates(failing(), *lines_, hints);
+    // A patch waits whenever the place is reached: what must not wait the first time comes last.
+    std::ranges::stable_partition(candidates,
+                                  [](const ThreadStep& step) { return step.visit == 1; });
     std::map<std::string, int> tried;
     for (size_t i = 0; i < candidates.size() && i < options_.most_barriers && !is_done(); ++i) {
       if (++tried[short_name(candidates[i])] > most_visits_tried) continue;
@@ -317,12 +355,33 @@ class RepairSearch {
     const std::string objection = verify.quick_objection(order, quick_tries());
     if (runs_.is_over()) return false;
     if (!objection.empty()) return drop(order, objection);
+    if (const std::string why = objection_when_others_are_later(order); !why.empty())
+      return drop(order, why);
     runs_.say("it passes: verifying that");
     const Verification::Verdict verdict = verify(order);
     if (!verdict.objection.empty()) return drop(order, verdict.objection);
     if (!verdict.is_complete) return false;
     keep(order, verdict.runs);
     return true;
+  }
+
+  // Of several late threads, one that is waited for may be the last one only by chance.
+  std::string objection_when_others_are_later(const std::vector<HandOverPoints>& order) {
+    if (late_.size() < 2 || has_holds(runs_.test().failing.plan)) return "";
+    const Trial before = runs_.test().failing;
+    std::string why;
+    for (const LateThread& late : late_) {
+      const bool is_waited_for = std::ranges::any_of(order, [&](const HandOverPoints& points) {
+        return points.critical.step.thread.text == late.name;
+      });
+      if (is_waited_for || !why.empty()) continue;
+      for (const size_t i : late.interventions)
+        runs_.test().failing.plan.interventions[i].duration += 2 * lateness();
+      why = Verification(runs_, limits_).quick_objection(order, quick_tries());
+      if (!why.empty()) why += fmt::format(", with {} later than that", late.name);
+      runs_.test().failing = before;
+    }
+    return why;
   }
 
   static std::string words_of(const std::vector<HandOverPoints>& order) {
@@ -411,7 +470,7 @@ class RepairSearch {
 
   void ask_for_timing() {
     report_.exact_timing = recognise_exact_timing(
-        runs_, {passing(), failing(), *lines_, lateness(), options_.slack,
+        runs_, {passing(), failing(), *lines_, lateness(), options_.slack, options_.machine,
                 [this](const Intervention& itself) { return repairs_other_side(itself); }});
   }
 

@@ -12,6 +12,7 @@ struct RepairOptions {
   Compare compare;
   size_t most_barriers = 60;   // that are tried for each critical point
   std::optional<Slack> slack;  // of the repro, if it was measured
+  MachineLateness machine{};   // that was seen when the failure was reproduced
 };
 
 // From a test that can be made to fail to what must wait for what, tried in the running binary. The

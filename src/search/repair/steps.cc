@@ -32,14 +32,18 @@ std::string image_name(const Trace& trace, uint32_t image) {
 
 // Functions by file of an image, from stacks.
 struct CodeSeen {
-  std::map<std::pair<std::string, std::string>, std::set<std::string>> functions;
+  using File = std::pair<std::string, std::string>;
+  std::map<File, std::set<std::string>> functions;
+  std::map<File, std::string> paths;
 
   void add(const Trace& trace, const TracedStack& stack, const std::set<std::string>& files) {
     for (const TracedFrame& frame : stack.frames)
-      for (const Frame& source : frame.source)
-        if (is_own(frame, source) && files.contains(source.file))
-          functions[{image_name(trace, frame.image), short_file(trace, source.file)}].insert(
-              source.function);
+      for (const Frame& source : frame.source) {
+        if (!is_own(frame, source) || !files.contains(source.file)) continue;
+        const File file{image_name(trace, frame.image), short_file(trace, source.file)};
+        functions[file].insert(source.function);
+        paths.try_emplace(file, source.file);
+      }
   }
   void add_executed(const Trace& trace) {
     for (const TracedFunction& function : trace.functions)
@@ -81,14 +85,23 @@ RepairLines::RepairLines(const std::vector<const Trace*>& seen, const LinesOf& l
   }
   for (const CodeSeen* part : {&first, &others})
     for (const auto& [place, functions] : part->functions)
+      executed_.insert(functions.begin(), functions.end());
+  for (const Trace* trace : seen)
+    for (const TracedFunction& function : trace->functions) executed_.insert(function.name);
+  for (const CodeSeen* part : {&first, &others}) {
+    for (const auto& [place, functions] : part->functions)
       add_file(place.first, place.second, lines, functions);
+    paths_.insert(part->paths.begin(), part->paths.end());
+  }
 }
 
 void RepairLines::add_file(const std::string& image, const std::string& file, const LinesOf& lines,
                            const std::set<std::string>& functions) {
   for (const CodeLine& line : lines(image, file)) {
     if (lines_.size() >= most_watched_lines) return;
-    if (!functions.contains(line.function)) continue;
+    const auto is_executed = [&](const std::string& name) { return executed_.contains(name); };
+    if (!functions.contains(line.function) && std::ranges::none_of(line.inlined_into, is_executed))
+      continue;
     SiteName site;
     site.image = image;
     site.file = file;
@@ -135,6 +148,11 @@ const std::string& RepairLines::function_at(const SiteName& line) const {
   return found == lines_.end() ? unknown : found->second;
 }
 
+std::string RepairLines::path_of(const SiteName& line) const {
+  const auto found = paths_.find({line.image, line.file});
+  return found == paths_.end() ? line.file : found->second;
+}
+
 std::vector<SiteName> RepairLines::of_function(const std::string& function) const {
   std::vector<SiteName> all;
   for (const auto& [site, name] : lines_)
@@ -169,11 +187,13 @@ std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const Repa
     const uint64_t visit = ++visits[call.site];
     if (call.thread != thread) continue;
     const SiteName& site = trace.sites[call.site].name;
-    ThreadStep step{site,       self.name, executable_of(trace, self), place_of(trace, site), visit,
-                    call.enter, i};
+    ThreadStep step{
+        site, self.name,   executable_of(trace, self), place_of(trace, site), visit, call.enter,
+        i,    self.process};
     if (call.stack < trace.stacks.size())
       if (const Frame* frame = frame_at(trace.stacks[call.stack], site))
         step.spot = {frame->file, frame->line, frame->function};
+    if (step.spot.file == site.file) step.spot.file = lines.path_of(site);
     if (const std::string& function = lines.function_at(site); !function.empty())
       step.spot.function = function;
     steps.push_back(std::move(step));

@@ -21,7 +21,8 @@ struct ThreadStep {
   CodeSpot spot;
   uint64_t visit = 1;  // of the site, by the threads that are meant: this one, or all of its class
   Duration at{};
-  size_t call = 0;  // of the trace
+  size_t call = 0;       // of the trace
+  uint32_t process = 0;  // of the trace: the test's own is the first
 
   bool is_line() const { return site.api.empty(); }
 };
@@ -47,6 +48,8 @@ class RepairLines {
   bool leave_out(const std::string& complaint);
 
   const std::string& function_at(const SiteName& line) const;
+  // The whole path of the line's file, where a stack has shown it; else as the site names it.
+  std::string path_of(const SiteName& line) const;
   // Lines with code of the same function, ascending.
   std::vector<SiteName> of_function(const std::string& function) const;
   size_t size() const { return lines_.size(); }
@@ -55,7 +58,9 @@ class RepairLines {
   void add_file(const std::string& image, const std::string& file, const LinesOf& lines,
                 const std::set<std::string>& functions);
 
+  std::set<std::string> executed_;         // functions; a line that was inlined into one is its own
   std::map<SiteName, std::string> lines_;  // the function of each
+  std::map<std::pair<std::string, std::string>, std::string> paths_;  // by image and short name
 };
 
 // All steps of a thread, by when it came there. With `whole_class`, visits are counted for all

@@ -48,7 +48,7 @@ Candidate candidate_at(const std::vector<Candidate>& all, const std::string& pla
 }
 
 // A worker computes and sets a flag under a lock; main sleeps and looks.
-TraceBuilder async_wait() {
+TraceBuilder trace_of_async_wait() {
   return TraceBuilder()
       .thread("main")
       .thread("w.cc:10#1", "main", 2, 8)
@@ -63,7 +63,7 @@ TraceBuilder async_wait() {
 }
 
 TEST(Candidates, Are_the_starts_of_threads_and_before_every_call) {
-  EXPECT_THAT(places_of(candidates_of(async_wait().trace())),
+  EXPECT_THAT(places_of(candidates_of(trace_of_async_wait().trace())),
               testing::IsSupersetOf({"w.cc:10:pthread_create:start@w.cc:10#1",
                                      "w.cc:20:pthread_mutex_lock@w.cc:10#1",
                                      "w.cc:21:pthread_mutex_unlock@w.cc:10#1",
@@ -71,14 +71,14 @@ TEST(Candidates, Are_the_starts_of_threads_and_before_every_call) {
 }
 
 TEST(Candidates, Are_behind_calls_only_when_somebody_may_go_on_meanwhile) {
-  const auto places = places_of(candidates_of(async_wait().trace()));
+  const auto places = places_of(candidates_of(trace_of_async_wait().trace()));
   EXPECT_THAT(places, Contains("w.cc:10:pthread_create:after@main"));
   EXPECT_THAT(places, Contains("w.cc:11:nanosleep:after@main"));
   EXPECT_THAT(places, Not(Contains("w.cc:20:pthread_mutex_lock:after@w.cc:10#1")));
 }
 
 TEST(Candidates, Leave_out_what_comes_after_the_failure) {
-  const Trace trace = async_wait().trace();
+  const Trace trace = trace_of_async_wait().trace();
   const auto places = places_of(find_candidates(trace, {0, 104500us, ""}, {}));
   EXPECT_THAT(places, Contains("w.cc:12:pthread_mutex_lock@main"));
   EXPECT_THAT(places, Not(Contains("w.cc:14:pthread_join@main")));
@@ -94,7 +94,7 @@ TEST(Candidates, Leave_out_lines_and_the_plans_own_delays) {
 }
 
 TEST(Candidates, Outlast_all_that_the_run_did_and_asked_for) {
-  const auto all = candidates_of(async_wait().trace());
+  const auto all = candidates_of(trace_of_async_wait().trace());
   const Candidate early = candidate_at(all, "w.cc:20:pthread_mutex_lock@w.cc:10#1");
   EXPECT_GT(early.delay.duration, 101ms);
   EXPECT_LT(early.delay.duration, 500ms);
@@ -183,7 +183,7 @@ TEST(Candidates, Are_few_single_visits_of_a_place) {
 }
 
 TEST(Candidates, Flip_the_failure_point_when_the_failing_thread_gets_there_without_them) {
-  const Trace trace = async_wait().trace();
+  const Trace trace = trace_of_async_wait().trace();
   const auto all = find_candidates(trace, {0, 104500us, ""}, {});
   EXPECT_EQ(candidate_at(all, "w.cc:20:pthread_mutex_lock@w.cc:10#1").flips, Flips::failure_point);
   EXPECT_EQ(candidate_at(all, "w.cc:10:pthread_create:start@w.cc:10#1").flips,
@@ -191,7 +191,7 @@ TEST(Candidates, Flip_the_failure_point_when_the_failing_thread_gets_there_witho
 }
 
 TEST(Candidates, Flip_others_when_the_failing_thread_is_the_late_one) {
-  const Trace trace = async_wait().trace();
+  const Trace trace = trace_of_async_wait().trace();
   const auto all = find_candidates(trace, {0, 104500us, ""}, {});
   EXPECT_EQ(candidate_at(all, "w.cc:10:pthread_create:after@main").flips, Flips::others);
 }
@@ -231,7 +231,7 @@ TEST(Candidates, Are_the_beginnings_of_forked_processes) {
 }
 
 TEST(Candidates, Of_a_trace_whose_numbers_refer_to_nothing_are_those_of_the_rest) {
-  Trace trace = async_wait().trace();
+  Trace trace = trace_of_async_wait().trace();
   trace.calls[0].thread = 99;
   trace.calls[1].site = 99;
   trace.threads[1].parent = 99;

@@ -27,7 +27,7 @@ bool confirms_any(ScriptedHunt& scripted, int plans, int runs_each) {
   return false;
 }
 
-HuntOptions with_much_time() {
+HuntOptions with_endless_time() {
   HuntOptions options;
   options.budget = 100h;
   return options;
@@ -36,7 +36,7 @@ HuntOptions with_much_time() {
 int confirmations(double plain, double late, int plans, int runs_each) {
   int confirmed = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
-    ScriptedHunt scripted(by_chance(plain, late, seed), with_much_time());
+    ScriptedHunt scripted(by_chance(plain, late, seed), with_endless_time());
     confirmed += confirms_any(scripted, plans, runs_each);
   }
   return confirmed;
@@ -82,7 +82,7 @@ TEST(Confirmation, Asks_for_more_the_more_plans_were_tried) {
         const bool is_bad = !late.empty() && late[0].site.line == 30;
         return is_bad ? fails(experiment, 1ms) : passes(experiment, 1ms);
       },
-      with_much_time());
+      with_endless_time());
   ASSERT_TRUE(confirms_any(scripted, 30, 1));
   EXPECT_EQ(scripted.hunt.found()[0].candidates, 30);
   EXPECT_EQ(scripted.hunt.found()[0].with_plan, (Count{10, 10}));

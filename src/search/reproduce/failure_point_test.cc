@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-Wanted failure_at(int line, const std::string& function = "") {
+Wanted wanted_at(int line, const std::string& function = "") {
   Failure failure;
   failure.kind = FailureKind::assertion;
   failure.file = "/elsewhere/queue_test.cc";
@@ -38,7 +38,7 @@ TEST(FailurePoint, Is_where_the_watched_line_was_reached) {
                           .call("queue.cc:31#1", "queue_test.cc:40", 7, 7)
                           .call("main", "a.cc:2:sched_yield", 20, 21)
                           .trace();
-  const FailurePoint point = find_failure_point(trace, failure_at(40));
+  const FailurePoint point = find_failure_point(trace, wanted_at(40));
   EXPECT_EQ(point.thread, 1u);
   EXPECT_EQ(point.at, 7ms);
   EXPECT_EQ(point.how, "queue.cc:31#1 reaches queue_test.cc:40");
@@ -50,12 +50,12 @@ TEST(FailurePoint, Is_the_last_time_that_the_line_was_reached) {
                           .call("queue.cc:31#1", "queue_test.cc:40", 8, 8)
                           .call("main", "queue_test.cc:40", 5, 5)
                           .trace();
-  EXPECT_EQ(find_failure_point(trace, failure_at(40)).at, 8ms);
+  EXPECT_EQ(find_failure_point(trace, wanted_at(40)).at, 8ms);
 }
 
 TEST(FailurePoint, Is_not_a_line_of_that_number_in_another_file) {
   const Trace trace = two_threads().call("main", "other_test.cc:40", 3, 3).trace();
-  EXPECT_EQ(find_failure_point(trace, failure_at(40)).thread, no_index);
+  EXPECT_EQ(find_failure_point(trace, wanted_at(40)).thread, no_index);
 }
 
 TEST(FailurePoint, Is_else_the_end_of_the_last_call_from_the_line) {
@@ -67,7 +67,7 @@ TEST(FailurePoint, Is_else_the_end_of_the_last_call_from_the_line) {
                           .call("main", "a.cc:2:sched_yield", 8, 9)
                           .in("Test", "/src/queue_test.cc", 41)
                           .trace();
-  const FailurePoint point = find_failure_point(trace, failure_at(40, "Test"));
+  const FailurePoint point = find_failure_point(trace, wanted_at(40, "Test"));
   EXPECT_EQ(point.thread, 0u);
   EXPECT_EQ(point.at, 6ms);
   EXPECT_THAT(point.how, HasSubstr("line"));
@@ -80,7 +80,7 @@ TEST(FailurePoint, Is_else_the_end_of_the_last_call_from_the_function) {
                           .call("main", "a.cc:1:sched_yield", 4, 6)
                           .in("~Fixture", "/src/queue_test.cc", 12)
                           .trace();
-  const FailurePoint point = find_failure_point(trace, failure_at(40, "Test"));
+  const FailurePoint point = find_failure_point(trace, wanted_at(40, "Test"));
   EXPECT_EQ(point.at, 2ms);
   EXPECT_THAT(point.how, HasSubstr("function"));
 }
@@ -139,7 +139,7 @@ TEST(FailurePoint, Is_found_in_a_trace_whose_numbers_refer_to_nothing) {
   trace.calls.push_back(trace.calls.back());
   trace.calls.back().site = 99;
   TracedFailure recorded;
-  EXPECT_EQ(find_failure_point(trace, failure_at(40), &recorded).thread, 0u);
+  EXPECT_EQ(find_failure_point(trace, wanted_at(40), &recorded).thread, 0u);
 }
 
 }  // namespace

@@ -63,6 +63,10 @@ using namespace std::chrono_literals;
 constexpr Duration worth_a_probe = 2s;  // of the budget: asking the machine takes about one
 constexpr double scarce_share = 0.5;    // of a processor, that a busy machine leaves a test
 
+bool is_only_under_control(const Found& found) {
+  return found.trial.plan.schedule && !found.was_seen;
+}
+
 }  // namespace
 
 bool Findings::has_reliable() const {
@@ -132,6 +136,8 @@ void Findings::judge(Found& found) const {
     found.plausibility = Plausibility::flaw;
   else if (is_scarce_only)
     found.plausibility = Plausibility::risk;
+  else if (is_only_under_control(found))
+    found.plausibility = std::nullopt;  // nobody knows whether a machine does that
   else if (!goal_.is_inverted() && lateness_of(found) > Duration::zero())
     found.plausibility = plausibility_by_lateness(found);
 }

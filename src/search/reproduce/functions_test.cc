@@ -50,7 +50,7 @@ void bump(simulated::Script& script, const std::string& own) {
       .change([own](auto& state) { state["count"] = state[own] + 1; });
 }
 
-Program lost_update() {
+Program lost_update_of_two() {
   Program program;
   simulated::Script& first = program.thread();
   simulated::Script& second = program.thread();
@@ -91,7 +91,7 @@ TEST(ConcurrentFunctions, Include_one_that_was_entered_before_the_others_began) 
 }
 
 TEST(ConcurrentFunctions, Have_an_entry_for_each_thread) {
-  const Program program = lost_update();
+  const Program program = lost_update_of_two();
   SimulatedHunt hunt(program);
   ASSERT_TRUE(hunt.hunt.prepare());
   const auto functions = find_concurrent_functions(hunt.hunt);
@@ -116,7 +116,7 @@ TEST(Functions, Double_the_delay_until_it_is_enough) {
 }
 
 TEST(Functions, Find_a_race_between_two_lines_of_one_function) {
-  const Program program = lost_update();
+  const Program program = lost_update_of_two();
   SimulatedHunt hunt(program);
   hunt.search(search_functions);
   ASSERT_THAT(hunt.hunt.found(), SizeIs(1));

@@ -5,6 +5,7 @@
 
 #include "search/reproduce/candidates.h"
 #include "search/reproduce/strategy.h"
+#include "search/schedule/portfolio.h"
 #include "trace/lock_cycles.h"
 
 namespace unflake {
@@ -51,19 +52,40 @@ std::vector<Candidate> all_candidates(const Hunt& hunt, const FailurePoint& fail
   return all;
 }
 
+// What was late under control in vain seldom matters on free cores: it is tried there for a while
+// only, unless somebody has seen the failure.
+Duration time_for_free_runs(const Hunt& hunt) {
+  const Duration left = hunt.runner().left();
+  return is_covered_under_control(hunt) ? left / 5 : left;
+}
+
 void try_trial(Hunt& hunt, const Trial& trial) {
   const auto seen = hunt.observe(trial);
   if (seen && seen->hit) hunt.confirm(trial, *seen);
 }
 
 // One plan each: delays would have to be two.
-void try_lock_cycles(Hunt& hunt, const Trace& trace) {
+std::vector<Trial> trials_of_lock_cycles(const Hunt& hunt, const Trace& trace) {
+  std::vector<Trial> trials;
+  if (hunt.goal().is_inverted()) return trials;
   for (const LockCycle& cycle : find_lock_cycles(trace)) {
-    Trial trial{hunt.base_plan(), {}, cycle.why};
-    trial.plan.interventions = cycle.plan;
-    try_trial(hunt, trial);
-    if (hunt.over()) return;
+    trials.push_back({hunt.base_plan(), {}, cycle.why});
+    trials.back().plan.interventions = cycle.plan;
   }
+  return trials;
+}
+
+std::vector<Trial> trials_of_delays(const Hunt& hunt, const FailurePoint& failure) {
+  const size_t most = hunt.options().most_candidates;
+  std::vector<Trial> trials;
+  std::set<std::string> known;
+  for (const Candidate& candidate : all_candidates(hunt, failure)) {
+    if (most > 0 && trials.size() == most) break;
+    if (!known.insert(key_of(candidate.delay)).second) continue;
+    trials.push_back({hunt.base_plan(), {}, candidate.why});
+    trials.back().plan.interventions.push_back(candidate.delay);
+  }
+  return trials;
 }
 
 }  // namespace
@@ -71,24 +93,17 @@ void try_lock_cycles(Hunt& hunt, const Trace& trace) {
 void search_guided(Hunt& hunt) {
   const ExperimentResult* model = hunt.profile().model();
   if (model == nullptr) return;
-  if (!hunt.goal().is_inverted()) try_lock_cycles(hunt, *model->trace);
+  for (const Trial& trial : trials_of_lock_cycles(hunt, *model->trace)) try_trial(hunt, trial);
   if (hunt.over()) return;
   const FailurePoint failure = find_failure_point(*model->trace, hunt);
-  const std::vector<Candidate> candidates = all_candidates(hunt, failure);
+  const std::vector<Trial> trials = trials_of_delays(hunt, failure);
   hunt.announce(fmt::format("{} delays from a {} run, one per run; failure point: {}",
-                            candidates.size(), model->outcome.failed() ? "failing" : "passing",
+                            trials.size(), model->outcome.failed() ? "failing" : "passing",
                             failure.how));
-  std::set<std::string> tried;
-  for (const Candidate& candidate : candidates) {
-    const size_t most = hunt.options().most_candidates;
-    if (most > 0 && tried.size() == most) return;
-    if (!tried.insert(key_of(candidate.delay)).second) continue;
-    Trial trial{hunt.base_plan(), {}, candidate.why};
-    trial.plan.interventions.push_back(candidate.delay);
-    const auto seen = hunt.observe(trial);
-    if (!seen) return;
-    if (seen->hit) hunt.confirm(trial, *seen);
-    if (hunt.over()) return;
+  const Duration until = hunt.runner().elapsed() + time_for_free_runs(hunt);
+  for (const Trial& trial : trials) {
+    if (hunt.over() || hunt.runner().elapsed() > until) return;
+    try_trial(hunt, trial);
   }
 }
 
@@ -140,23 +155,73 @@ Trial both_late(const Hunt& hunt, const Candidate& first, const Candidate& secon
 
 }  // namespace
 
+namespace {
+
+std::vector<Trial> trials_of_pairs(const Hunt& hunt, const Trace& trace) {
+  const std::vector<Candidate> delays = delays_of(hunt, trace);
+  std::vector<Trial> trials;
+  for (const Pair& pair : pairs_of(delays)) {
+    const Candidate& first = delays[pair.first];
+    const Candidate& second = delays[pair.second];
+    trials.push_back(both_late(hunt, first, second, 1));
+    trials.push_back(both_late(hunt, first, second, 2));
+    trials.push_back(both_late(hunt, second, first, 2));
+  }
+  return trials;
+}
+
+}  // namespace
+
 void search_pairs(Hunt& hunt) {
   const ExperimentResult* model = hunt.profile().model();
   if (model == nullptr) return;
-  const std::vector<Candidate> delays = delays_of(hunt, *model->trace);
-  const std::vector<Pair> pairs = pairs_of(delays);
-  hunt.announce(
-      fmt::format("{} pairs of delays in two threads, equally long and one twice as long: some "
-                  "failures need both",
-                  pairs.size()));
-  for (const Pair& pair : pairs) {
-    const Candidate& first = delays[pair.first];
-    const Candidate& second = delays[pair.second];
-    try_trial(hunt, both_late(hunt, first, second, 1));
-    try_trial(hunt, both_late(hunt, first, second, 2));
-    try_trial(hunt, both_late(hunt, second, first, 2));
+  const std::vector<Trial> trials = trials_of_pairs(hunt, *model->trace);
+  hunt.announce(fmt::format(
+      "{} plans with delays in two threads, equally long and one twice as long: some failures need "
+      "both",
+      trials.size()));
+  for (const Trial& trial : trials) {
+    try_trial(hunt, trial);
     if (hunt.over()) return;
   }
+}
+
+namespace {
+
+// False: there was no time for all of them.
+bool foresee_all(Hunt& hunt, const std::vector<Trial>& trials) {
+  for (const Trial& trial : trials) {
+    const auto seen = hunt.foresee(trial);
+    if (seen && seen->hit) try_trial(hunt, trial);
+    if (hunt.over()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// Where no time passes, schedules show all that lateness could.
+void search_lateness(Hunt& hunt) {
+  const ExperimentResult* model = hunt.profile().model();
+  if (model == nullptr || !calls_with_times(*model->trace) ||
+      !hunt.foresight().is_possible(hunt.base_plan()))
+    return;
+  foresee_all(hunt, trials_of_delays(hunt, find_failure_point(*model->trace, hunt)));
+}
+
+void search_more_lateness(Hunt& hunt) {
+  const ExperimentResult* model = hunt.profile().model();
+  if (model == nullptr || !hunt.foresight().is_possible(hunt.base_plan())) return;
+  std::vector<Trial> trials = trials_of_lock_cycles(hunt, *model->trace);
+  if (!calls_with_times(*model->trace))
+    for (Trial& trial : trials_of_delays(hunt, find_failure_point(*model->trace, hunt)))
+      trials.push_back(std::move(trial));
+  for (Trial& trial : trials_of_pairs(hunt, *model->trace)) trials.push_back(std::move(trial));
+  hunt.coverage().was_late_under_control = foresee_all(hunt, trials);
+}
+
+bool is_covered_under_control(const Hunt& hunt) {
+  return hunt.coverage().was_late_under_control && hunt.goal().wanted().anything();
 }
 
 }  // namespace unflake

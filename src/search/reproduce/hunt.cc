@@ -51,7 +51,8 @@ Hunt::Hunt(Executor& executor, std::shared_ptr<const Test> test, const HuntOptio
       goal_(options.wanted, profile_),
       runner_(executor, std::move(test), events, options.budget),
       base_(runner_, unflake::base_plan(options_)),
-      findings_(options_, goal_, profile_, base_) {
+      findings_(options_, goal_, profile_, base_),
+      foresight_(runner_, goal_, times_) {
   const auto is_hit = [this](const Trial& trial, const ExperimentResult& result) {
     const bool is_known = !goal_.is_inverted() && goal_.wanted().anything() &&
                           findings_.has_already(trial, result.outcome);
@@ -101,7 +102,7 @@ bool Hunt::out_of_budget() const {
 
 bool Hunt::over() const {
   if (runner_.has_ended() || profile_.always_fails || out_of_budget()) return true;
-  if (!goal_.is_inverted() && goal_.wanted().anything()) return false;
+  if (!goal_.is_inverted() && goal_.wanted().anything() && !options_.any_is_enough) return false;
   const auto& found = findings_.all();
   if (found.empty()) return false;
   const Duration for_better = std::ranges::any_of(found, &Found::wants_delay)
@@ -141,6 +142,13 @@ std::optional<Observation> Hunt::observe(const Trial& trial) {
     if (!is_inconclusive || i == tries_until_fired) return seen;
   }
   return std::nullopt;
+}
+
+std::optional<Observation> Hunt::foresee(const Trial& trial) {
+  if (over() || !foresight_.is_possible(base_plan())) return std::nullopt;
+  auto seen = foresight_.of(trial, Purpose::candidate);
+  if (seen) coverage_.count(trial, *seen, goal_.shows_wanted(seen->result));
+  return seen;
 }
 
 std::optional<ExperimentResult> Hunt::look(const Plan& plan) {

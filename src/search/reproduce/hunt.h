@@ -9,6 +9,7 @@
 
 #include "model/explore_report.h"
 #include "search/reproduce/findings.h"
+#include "search/reproduce/foresight.h"
 #include "search/reproduce/profile.h"
 #include "search/trial/confirmation.h"
 #include "search/trial/trial_runner.h"
@@ -32,6 +33,7 @@ struct Coverage {
   std::vector<Found> unfinished;              // hits that the time to confirm them ran out of
   std::vector<std::string> left_out;          // strategies that there was no time for a run of
   std::optional<ExploreReport> schedules;     // that the test was run under
+  bool was_late_under_control = false;        // everywhere, alone and in pairs
 
   void count(const Trial& trial, const Observation& seen, bool shows_wanted);
 };
@@ -58,6 +60,7 @@ class Hunt {
   Findings& findings() { return findings_; }
   const Findings& findings() const { return findings_; }
   std::vector<Found>& found() { return findings_.all(); }
+  Foresight& foresight() { return foresight_; }
   Coverage& coverage() { return coverage_; }
   const Coverage& coverage() const { return coverage_; }
 
@@ -68,6 +71,8 @@ class Hunt {
   std::optional<Observation> observe(const Trial& trial);
   // Whether the hit comes back, by Confirmation. What is confirmed is kept in found().
   bool confirm(const Trial& trial, const Observation& hit);
+  // The same under control. Nothing when the test does not bear it.
+  std::optional<Observation> foresee(const Trial& trial);
   // A run for a strategy's own information (other functions traced, more probes): not counted as a
   // candidate.
   std::optional<ExperimentResult> look(const Plan& plan);
@@ -94,6 +99,7 @@ class Hunt {
   TrialRunner runner_;
   BaseRate base_;
   Findings findings_;
+  Foresight foresight_;
   Coverage coverage_;
   int at_once_ = 1;
   bool tried_company_ = false;

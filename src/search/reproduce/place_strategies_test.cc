@@ -88,7 +88,7 @@ Program correct() {
   return program;
 }
 
-HuntOptions looking_for(int line) {
+HuntOptions looking_for_call(int line) {
   HuntOptions options;
   Failure failure;
   failure.kind = FailureKind::assertion;
@@ -107,7 +107,7 @@ HuntOptions with_much_time() {
 
 TEST(Bisection, Finds_the_one_place_that_matters) {
   const Program program = one_culprit(28);
-  SimulatedHunt hunt(program, looking_for(12));
+  SimulatedHunt hunt(program, looking_for_call(12));
   hunt.search(search_bisection);
   ASSERT_THAT(hunt.hunt.found(), SizeIs(1));
   EXPECT_THAT(hunt.places(), ElementsAre("calls.cc:50:sched_yield@calls.cc:10#1"));
@@ -117,7 +117,7 @@ TEST(Bisection, Finds_the_one_place_that_matters) {
 TEST(Bisection, Needs_two_runs_for_each_halving) {
   for (const int calls : {0, 4, 28, 124, 252}) {
     const Program program = one_culprit(calls);
-    HuntOptions options = looking_for(12);
+    HuntOptions options = looking_for_call(12);
     options.budget = 100h;
     SimulatedHunt hunt(program, options);
     hunt.search(search_bisection);
@@ -128,7 +128,7 @@ TEST(Bisection, Needs_two_runs_for_each_halving) {
 
 TEST(Bisection, Shortens_delays_that_the_budget_has_no_room_for) {
   const Program program = one_culprit(252);
-  SimulatedHunt hunt(program, looking_for(12));
+  SimulatedHunt hunt(program, looking_for_call(12));
   hunt.search(search_bisection);
   EXPECT_LT(hunt.executor.started().back().plan.interventions.front().duration, 1s);
   EXPECT_LT(hunt.executor.elapsed(), 5min);
@@ -161,7 +161,7 @@ TEST(Bisection, Does_not_find_what_equal_delays_hide) {
 
 TEST(Bisection, Keeps_both_halves_when_the_failure_needs_both) {
   const Program program = two_needed();
-  SimulatedHunt hunt(program, looking_for(13));
+  SimulatedHunt hunt(program, looking_for_call(13));
   hunt.search(search_bisection);
   ASSERT_THAT(hunt.hunt.found(), SizeIs(1));
   EXPECT_TRUE(hunt.places().contains("calls.cc:50:sched_yield@calls.cc:10#1"));
@@ -170,7 +170,7 @@ TEST(Bisection, Keeps_both_halves_when_the_failure_needs_both) {
 
 TEST(Bisection, Finds_the_failure_that_is_wanted_among_others) {
   const Program program = two_failures();
-  SimulatedHunt hunt(program, looking_for(22));
+  SimulatedHunt hunt(program, looking_for_call(22));
   hunt.search(search_bisection);
   ASSERT_THAT(hunt.hunt.found(), SizeIs(1));
   EXPECT_EQ(hunt.hunt.found()[0].outcome.failures.back().line, 22);
@@ -202,7 +202,7 @@ TEST(OneByOne, Does_not_find_what_needs_two) {
 
 TEST(OneByOne, Stops_at_what_was_wanted) {
   const Program program = one_culprit(20);
-  SimulatedHunt hunt(program, looking_for(12));
+  SimulatedHunt hunt(program, looking_for_call(12));
   hunt.search(search_one_by_one);
   EXPECT_LT(hunt.hunt.coverage().search_runs, 23);
 }
@@ -218,14 +218,14 @@ TEST(OneByOne, Keeps_to_the_budget) {
 
 TEST(Ddmin, Finds_the_one_place_that_matters) {
   const Program program = one_culprit(28);
-  SimulatedHunt hunt(program, looking_for(12));
+  SimulatedHunt hunt(program, looking_for_call(12));
   hunt.search(search_ddmin);
   EXPECT_THAT(hunt.places(), ElementsAre("calls.cc:50:sched_yield@calls.cc:10#1"));
 }
 
 TEST(Ddmin, Finds_the_two_places_that_are_needed_together) {
   const Program program = two_needed();
-  SimulatedHunt hunt(program, looking_for(13));
+  SimulatedHunt hunt(program, looking_for_call(13));
   hunt.search(search_ddmin);
   EXPECT_THAT(hunt.places(), UnorderedElementsAre(EndsWith("@calls.cc:10#1"),
                                                   "calls.cc:60:sched_yield@calls.cc:11#1"));
@@ -241,7 +241,7 @@ TEST(Ddmin, Asks_once_about_what_passes) {
 
 TEST(Pairs, Finds_what_needs_two_late_threads) {
   const Program program = two_needed();
-  SimulatedHunt hunt(program, looking_for(13));
+  SimulatedHunt hunt(program, looking_for_call(13));
   hunt.search(search_pairs);
   ASSERT_THAT(hunt.hunt.found(), SizeIs(1));
   EXPECT_THAT(hunt.hunt.found()[0].trial.plan.interventions, SizeIs(2));

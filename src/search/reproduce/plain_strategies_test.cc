@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-HuntOptions with_budget(Duration budget) {
+HuntOptions with_time(Duration budget) {
   HuntOptions options;
   options.budget = budget;
   return options;
@@ -38,7 +38,7 @@ Program computing(Duration work, Duration patience) {
 TEST(Rerun, Tells_the_rate_and_reproduces_nothing) {
   Program program = computing(1ms, 10ms);
   program.failure_rate = 0.3;
-  SimulatedHunt hunt(program, with_budget(5s));
+  SimulatedHunt hunt(program, with_time(5s));
   hunt.search(search_rerun);
   EXPECT_THAT(hunt.hunt.found(), IsEmpty());
   EXPECT_EQ(hunt.hunt.runner().counted(TrialEnded::Purpose::confirm).runs, 0);
@@ -48,7 +48,7 @@ TEST(Rerun, Tells_the_rate_and_reproduces_nothing) {
 
 TEST(Shake, Finds_a_computation_that_takes_too_long_on_a_busy_machine) {
   const Program program = computing(5ms, 40ms);
-  SimulatedHunt hunt(program, with_budget(60s));
+  SimulatedHunt hunt(program, with_time(60s));
   hunt.search(search_shake);
   ASSERT_THAT(hunt.hunt.found(), SizeIs(1));
   const Found& found = hunt.hunt.found()[0];
@@ -58,7 +58,7 @@ TEST(Shake, Finds_a_computation_that_takes_too_long_on_a_busy_machine) {
 
 TEST(Shake, Takes_the_mildest_conditions_that_are_enough) {
   const Program program = computing(25ms, 40ms);
-  SimulatedHunt hunt(program, with_budget(60s));
+  SimulatedHunt hunt(program, with_time(60s));
   hunt.search(search_shake);
   ASSERT_THAT(hunt.hunt.found(), SizeIs(1));
   EXPECT_EQ(hunt.hunt.found()[0].trial.conditions, (Conditions{true, 1, 0}));
@@ -66,7 +66,7 @@ TEST(Shake, Takes_the_mildest_conditions_that_are_enough) {
 
 TEST(Shake, Does_not_shake_what_has_time_enough) {
   const Program program = computing(1ms, 1s);
-  SimulatedHunt hunt(program, with_budget(10min));
+  SimulatedHunt hunt(program, with_time(10min));
   hunt.search(search_shake);
   EXPECT_THAT(hunt.hunt.found(), IsEmpty());
   EXPECT_EQ(hunt.hunt.coverage().search_runs, 8 * 5);

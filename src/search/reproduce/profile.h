@@ -57,6 +57,7 @@ struct HuntOptions {
   std::vector<std::string> groups_off;
   std::vector<std::string> extra_functions;
   bool system_calls = false;
+  bool any_is_enough = false;  // without a wanted failure: the first one ends the search
   uint64_t seed = 1;
   std::set<std::string> known_signatures;  // of failures that the test has shown before
   // How late the machine is, asked once, when there is something to judge by it. Without it every

@@ -19,7 +19,7 @@ ExperimentResult run_of(OutcomeKind kind, Duration duration, const Trace& trace)
   return result;
 }
 
-Trace loop(uint64_t visits, const std::string& site = "a.cc:1:poll") {
+Trace polling_loop(uint64_t visits, const std::string& site = "a.cc:1:poll") {
   Trace trace = TraceBuilder().thread("main").call("main", site, 2, 3).trace();
   trace.visits.push_back({0, 0, visits, {}});
   return trace;
@@ -27,10 +27,10 @@ Trace loop(uint64_t visits, const std::string& site = "a.cc:1:poll") {
 
 TEST(Profile, Has_every_place_once_with_the_most_visits_of_a_run) {
   Profile profile;
-  add(profile, run_of(OutcomeKind::pass, 10ms, loop(3)));
-  add(profile, run_of(OutcomeKind::pass, 10ms, loop(7)));
-  add(profile, run_of(OutcomeKind::pass, 10ms, loop(5)));
-  add(profile, run_of(OutcomeKind::pass, 10ms, loop(1, "a.cc:2:poll")));
+  add(profile, run_of(OutcomeKind::pass, 10ms, polling_loop(3)));
+  add(profile, run_of(OutcomeKind::pass, 10ms, polling_loop(7)));
+  add(profile, run_of(OutcomeKind::pass, 10ms, polling_loop(5)));
+  add(profile, run_of(OutcomeKind::pass, 10ms, polling_loop(1, "a.cc:2:poll")));
   ASSERT_THAT(profile.places, SizeIs(2));
   EXPECT_EQ(profile.places[0].visits, 7u);
   EXPECT_EQ(profile.places[0].first, 2ms);

@@ -16,12 +16,15 @@ constexpr int share_of_first_search = 6;
 constexpr Duration longest_first_search = 5s;
 constexpr uint64_t most_for_reduction = 300;  // runs; a sentence is not worth seconds
 constexpr size_t most_late_visits = 4;        // that are tried as delays
+constexpr int runs_under_orders = 30;
+constexpr Duration longest_look_at_orders = 3s;
 
 ExploreOptions options_for(const Hunt& hunt) {
   ExploreOptions options;
   options.plan = hunt.base_plan();
   options.seed = hunt.options().seed;
   options.rates = false;
+  options.pairs_are_enough = hunt.goal().wanted().anything();
   options.most_for_reduction = most_for_reduction;
   options.limits.timeout = hunt.times().until_it_hangs();
   options.limits.at_once = 1;  // nobody knows yet whether the test bears company
@@ -49,14 +52,26 @@ bool try_and_confirm(Hunt& hunt, const Trial& trial) {
   return seen && seen->hit && hunt.confirm(trial, *seen);
 }
 
+// What orders leave to chance shows now and then only, and such runs take milliseconds.
+bool always_comes(Hunt& hunt, const Trial& trial) {
+  const Duration until = hunt.runner().elapsed() + longest_look_at_orders;
+  const Duration timeout = hunt.times().limit_for(trial);
+  for (int i = 0; i < runs_under_orders && hunt.runner().elapsed() < until; ++i) {
+    const auto made =
+        hunt.runner().run(trial, TrialEnded::Purpose::confirm, {timeout, hunt.runner().left()});
+    if (!made || !made->hit || !made->fired) return false;
+  }
+  return true;
+}
+
 // On free cores, threads wait for each other where the order of what they do decides. A schedule
 // says more than an order that does not always give the failure.
 bool keep_orders(Hunt& hunt, const Trial& plain, const ExploreReport::Found& found) {
-  if (found.enough.empty() || found.stall > Duration::zero()) return false;
+  if (found.enough.empty()) return false;
   Trial ordered = plain;
   ordered.plan.interventions = as_interventions(found.enough, *found.trace);
-  return !ordered.plan.interventions.empty() && try_and_confirm(hunt, ordered) &&
-         hunt.findings().has_reliable();
+  return !ordered.plan.interventions.empty() && always_comes(hunt, ordered) &&
+         try_and_confirm(hunt, ordered) && hunt.findings().has_reliable();
 }
 
 // What is more than enough under control may be little on free cores, where others are late too.
@@ -98,7 +113,8 @@ void search(Hunt& hunt, const ExploreOptions& options) {
   count(hunt.coverage(), *report);
   if (!report->found || report->found->came_back == 0) return;
   const Trial plain{hunt.base_plan(), {}, reason_of(*report->found)};
-  if (keep_orders(hunt, plain, *report->found) || keep_lateness(hunt, plain, *report)) return;
+  // Where time matters a delay says more, as it has a length.
+  if (keep_lateness(hunt, plain, *report) || keep_orders(hunt, plain, *report->found)) return;
   Trial controlled = plain;
   controlled.plan.schedule = report->found->schedule;
   try_and_confirm(hunt, controlled);

@@ -157,6 +157,13 @@ class Measuring {
     return all;
   }
 
+  // Whether it comes under control, too, where being late takes no time. Nothing: that does not
+  // tell.
+  std::optional<bool> foresee(const Trial& trial) {
+    const auto seen = hunt_.foresight().of(trial, TrialEnded::Purpose::dose);
+    return seen ? std::optional(is_again(trial, *seen)) : std::nullopt;
+  }
+
   // How late the plan makes the thread that it delays most until the failure comes, in a run in
   // which it does. Nothing when there is no time left.
   std::optional<Duration> lateness_under(const Trial& trial) {
@@ -207,6 +214,8 @@ int runs_to_keep(const Count& plain) {
 
 // Takes the smaller plan when the failure always comes with it, too.
 bool keep_if_enough(Measuring& measuring, Found& found, const Trial& smaller) {
+  if (measuring.foresee(found.trial).value_or(false) && measuring.foresee(smaller) == false)
+    return false;
   const int runs = runs_to_keep(found.without_plan);
   for (int made = 0; made < runs;) {
     const std::vector<bool> came = measuring.come(smaller);
@@ -291,6 +300,7 @@ class Titration {
     note(Duration::zero(), found_.without_plan);
     is_single_ = is_single_delay(hunt_, found_.trial.plan);
     measure_lateness();
+    if (!found_.likely_slack) foresee_slack();
     began_ = hunt_.runner().elapsed();
     bool is_done = is_close();
     for (int step = 0; step < most_steps && !is_done; ++step) {
@@ -323,9 +333,7 @@ class Titration {
   void measure_lateness() {
     if (is_single_) lateness_ = 1;
     if (is_single_ || measured_at_ == fails_) return;
-    Trial trial = found_.trial;
-    trial.plan = with_longest_delay(trial.plan, fails_);
-    const auto late = measuring_.lateness_under(trial);
+    const auto late = measuring_.lateness_under(with_dose(fails_));
     if (!late || *late == Duration::zero()) return;
     measured_at_ = fails_;
     lateness_ = static_cast<double>(late->count()) / static_cast<double>(fails_.count());
@@ -339,6 +347,25 @@ class Titration {
         sum += happens_often(hunt_, delay) ? in_all(hunt_, delay) : delay.duration;
     return static_cast<double>(sum.count()) /
            static_cast<double>(longest_delay(found_.trial.plan).count());
+  }
+
+  // The same delays under control, where they take no time: what comes out is only a hint.
+  void foresee_slack() {
+    if (!measuring_.foresee(with_dose(fails_)).value_or(false)) return;
+    Duration passes{}, fails = fails_;
+    while (fails > passes * finest_slack_ratio && fails - passes > finest) {
+      const Duration dose = passes + (fails - passes) / 2;
+      const auto comes = measuring_.foresee(with_dose(dose));
+      if (!comes) return;
+      (*comes ? fails : passes) = dose;
+    }
+    found_.likely_slack = fails;
+  }
+
+  Trial with_dose(Duration delay) const {
+    Trial trial = found_.trial;
+    trial.plan = with_longest_delay(trial.plan, delay);
+    return trial;
   }
 
   // What separates a flaw from a margin is worth more than another dose near it.
@@ -370,8 +397,7 @@ class Titration {
   }
 
   bool try_dose(Duration delay) {
-    Trial trial = found_.trial;
-    trial.plan = with_longest_delay(trial.plan, delay);
+    const Trial trial = with_dose(delay);
     SequentialTest test(0.3, 0.7, 0.05, most_runs_per_dose);
     while (test.verdict() == SequentialTest::Verdict::undecided) {
       const bool has_time = hunt_.runner().elapsed() - began_ < longest_measurement;

@@ -33,7 +33,7 @@ Program impatient(Duration patience, Duration jitter = {}) {
   return program;
 }
 
-Intervention late_worker(const std::string& site, Duration duration) {
+Intervention late_worker_at(const std::string& site, Duration duration) {
   Intervention late;
   late.site = *parse_site(site);
   late.threads = Intervention::Threads::named;
@@ -56,8 +56,8 @@ Found* confirm(SimulatedHunt& simulated, const std::vector<Intervention>& interv
 TEST(Shrink, Leaves_out_interventions_that_are_not_needed) {
   const Program program = impatient(100ms);
   SimulatedHunt simulated(program);
-  Found* found = confirm(simulated, {late_worker("w.cc:21:sched_yield", 300ms),
-                                     late_worker("w.cc:20:sched_yield", 300ms)});
+  Found* found = confirm(simulated, {late_worker_at("w.cc:21:sched_yield", 300ms),
+                                     late_worker_at("w.cc:20:sched_yield", 300ms)});
   ASSERT_NE(found, nullptr);
   shrink(simulated.hunt, *found);
   EXPECT_THAT(simulated.places(), ElementsAre("w.cc:20:sched_yield@w.cc:10#1"));
@@ -67,7 +67,7 @@ TEST(Shrink, Leaves_out_interventions_that_are_not_needed) {
 TEST(Shrink, Leaves_out_visits_that_are_not_needed) {
   const Program program = impatient(100ms);
   SimulatedHunt simulated(program);
-  Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 300ms)});
+  Found* found = confirm(simulated, {late_worker_at("w.cc:20:sched_yield", 300ms)});
   ASSERT_NE(found, nullptr);
   shrink(simulated.hunt, *found);
   const Intervention& late = found->trial.plan.interventions[0];
@@ -95,8 +95,8 @@ Intervention halving(Intervention late) {
 
 TEST(Shrink, Puts_visits_that_are_needed_together_into_one) {
   const Program program = patient_with_four(400ms);
-  for (const Intervention& late : {late_worker("w.cc:20:sched_yield", 150ms),
-                                   halving(late_worker("w.cc:20:sched_yield", 300ms))}) {
+  for (const Intervention& late : {late_worker_at("w.cc:20:sched_yield", 150ms),
+                                   halving(late_worker_at("w.cc:20:sched_yield", 300ms))}) {
     SimulatedHunt simulated(program);
     Found* found = confirm(simulated, {late});
     ASSERT_NE(found, nullptr);
@@ -111,7 +111,7 @@ TEST(Shrink, Keeps_visits_that_no_single_delay_replaces) {
   HuntOptions options;
   options.delays.most = 300ms;
   SimulatedHunt simulated(program, options);
-  Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 300ms)});
+  Found* found = confirm(simulated, {late_worker_at("w.cc:20:sched_yield", 300ms)});
   ASSERT_NE(found, nullptr);
   shrink(simulated.hunt, *found);
   EXPECT_EQ(found->trial.plan.interventions[0].visits, Intervention::Visits::every);
@@ -121,14 +121,14 @@ TEST(Shrink, Keeps_visits_that_no_single_delay_replaces) {
 TEST(Shrink, Renumbers_what_others_refer_to) {
   const Program program = impatient(100ms);
   SimulatedHunt simulated(program);
-  Intervention watch = late_worker("w.cc:20:sched_yield", 0ms);
+  Intervention watch = late_worker_at("w.cc:20:sched_yield", 0ms);
   watch.action = Intervention::Action::watch;
   watch.threads = Intervention::Threads::any;
   watch.site = *parse_site("w.cc:12");
-  Intervention hold = late_worker("w.cc:20:sched_yield", 5s);
+  Intervention hold = late_worker_at("w.cc:20:sched_yield", 5s);
   hold.action = Intervention::Action::hold;
   hold.until = 1;
-  Found* found = confirm(simulated, {late_worker("w.cc:21:sched_yield", 10ms), watch, hold});
+  Found* found = confirm(simulated, {late_worker_at("w.cc:21:sched_yield", 10ms), watch, hold});
   ASSERT_NE(found, nullptr);
   shrink(simulated.hunt, *found);
   ASSERT_THAT(found->trial.plan.interventions, SizeIs(2));
@@ -140,8 +140,8 @@ TEST(Shrink, Keeps_the_plan_when_there_is_no_time_to_try_smaller_ones) {
   options.budget = 10s;
   const Program program = impatient(100ms);
   SimulatedHunt simulated(program, options);
-  Found* found = confirm(simulated, {late_worker("w.cc:21:sched_yield", 300ms),
-                                     late_worker("w.cc:20:sched_yield", 300ms)});
+  Found* found = confirm(simulated, {late_worker_at("w.cc:21:sched_yield", 300ms),
+                                     late_worker_at("w.cc:20:sched_yield", 300ms)});
   ASSERT_NE(found, nullptr);
   while (simulated.hunt.runner().elapsed() < 16s) simulated.executor.wait(1s);
   shrink(simulated.hunt, *found);
@@ -178,7 +178,8 @@ TEST(Slack, Is_a_bracket_around_the_truth) {
   for (const Duration patience : {3ms, 20ms, 150ms, 800ms}) {
     const Program program = impatient(patience);
     SimulatedHunt simulated(program);
-    Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 2 * patience + 100ms)});
+    Found* found =
+        confirm(simulated, {late_worker_at("w.cc:20:sched_yield", 2 * patience + 100ms)});
     ASSERT_NE(found, nullptr);
     measure_slack(simulated.hunt, *found);
     ASSERT_TRUE(found->slack);
@@ -192,8 +193,8 @@ TEST(Slack, Is_a_bracket_around_the_truth) {
 TEST(Slack, Is_how_late_all_delays_together_make_the_thread_that_fails_the_test) {
   const Duration patience = 10ms;
   const Program program = patient_with_four(patience);
-  for (const Intervention& late : {late_worker("w.cc:20:sched_yield", 20ms),
-                                   halving(late_worker("w.cc:20:sched_yield", 20ms))}) {
+  for (const Intervention& late : {late_worker_at("w.cc:20:sched_yield", 20ms),
+                                   halving(late_worker_at("w.cc:20:sched_yield", 20ms))}) {
     SimulatedHunt simulated(program);
     Found* found = confirm(simulated, {late});
     ASSERT_NE(found, nullptr);
@@ -213,7 +214,7 @@ TEST(Slack, Of_several_delays_is_a_bound_on_all_of_them_when_there_is_no_time_to
   HuntOptions options;
   options.budget = 10s;
   SimulatedHunt simulated(program, options);
-  Found* found = confirm(simulated, {halving(late_worker("w.cc:20:sched_yield", 8ms))});
+  Found* found = confirm(simulated, {halving(late_worker_at("w.cc:20:sched_yield", 8ms))});
   ASSERT_NE(found, nullptr);
   while (simulated.hunt.runner().left() > Duration::zero()) simulated.executor.wait(1s);
   measure_slack(simulated.hunt, *found);
@@ -225,8 +226,8 @@ TEST(Slack, Of_several_delays_is_a_bound_on_all_of_them_when_there_is_no_time_to
 TEST(Slack, Leaves_out_what_was_late_after_the_failure) {
   const Program program = impatient(100ms);
   SimulatedHunt simulated(program);
-  Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 300ms),
-                                     late_worker("w.cc:21:sched_yield", 300ms)});
+  Found* found = confirm(simulated, {late_worker_at("w.cc:20:sched_yield", 300ms),
+                                     late_worker_at("w.cc:21:sched_yield", 300ms)});
   ASSERT_NE(found, nullptr);
   measure_slack(simulated.hunt, *found);
   ASSERT_TRUE(found->slack);
@@ -240,7 +241,7 @@ TEST(Slack, Tells_margins_from_the_rest_first) {
   HuntOptions options;
   options.budget = 115s;
   SimulatedHunt simulated(program, options);
-  Intervention late = late_worker("w.cc:20:sched_yield", 6s);
+  Intervention late = late_worker_at("w.cc:20:sched_yield", 6s);
   late.visits = Intervention::Visits::only_nth;
   Found* found = confirm(simulated, {late});
   ASSERT_NE(found, nullptr);
@@ -253,7 +254,7 @@ TEST(Slack, Tells_margins_from_the_rest_first) {
 TEST(Slack, Has_all_doses_by_delay) {
   const Program program = impatient(150ms);
   SimulatedHunt simulated(program);
-  Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 1s)});
+  Found* found = confirm(simulated, {late_worker_at("w.cc:20:sched_yield", 1s)});
   ASSERT_NE(found, nullptr);
   measure_slack(simulated.hunt, *found);
   ASSERT_THAT(found->doses, SizeIs(testing::Ge(4u)));
@@ -272,7 +273,7 @@ TEST(Slack, Covers_the_point_where_half_of_the_runs_fail) {
     Program program = impatient(100ms, 100ms);
     program.seed = seed;
     SimulatedHunt simulated(program);
-    Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 1s)});
+    Found* found = confirm(simulated, {late_worker_at("w.cc:20:sched_yield", 1s)});
     ASSERT_NE(found, nullptr);
     measure_slack(simulated.hunt, *found);
     covered += found->slack->passes <= 170ms && found->slack->fails >= 130ms;
@@ -285,7 +286,7 @@ TEST(Slack, Is_not_measured_for_longer_than_it_is_worth) {
   HuntOptions options;
   options.delays.most = 60s;
   SimulatedHunt simulated(program, options);
-  Found* found = confirm(simulated, {late_worker("w.cc:20:sched_yield", 10s)});
+  Found* found = confirm(simulated, {late_worker_at("w.cc:20:sched_yield", 10s)});
   ASSERT_NE(found, nullptr);
   const Duration before = simulated.hunt.runner().elapsed();
   measure_slack(simulated.hunt, *found);
@@ -306,8 +307,8 @@ TEST(Slack, Is_none_of_a_plan_without_delays) {
 
 TEST(Slack, Scales_all_delays_together) {
   Plan plan;
-  plan.interventions = {late_worker("w.cc:20:sched_yield", 400ms),
-                        late_worker("w.cc:21:sched_yield", 100ms)};
+  plan.interventions = {late_worker_at("w.cc:20:sched_yield", 400ms),
+                        late_worker_at("w.cc:21:sched_yield", 100ms)};
   EXPECT_EQ(longest_delay(plan), 400ms);
   const Plan scaled = with_longest_delay(plan, 40ms);
   EXPECT_EQ(scaled.interventions[0].duration, 40ms);

@@ -9,18 +9,24 @@ namespace unflake {
 namespace {
 
 constexpr std::array all = {
+    Strategy{"lateness",
+             "one thread late in a test that waits for time: under control, where that takes none",
+             search_lateness, true},
     Strategy{"schedules", "one thread at a time, in an order and with a clock that are chosen",
              search_schedules, true},
+    Strategy{"more-lateness", "one or two threads late, under control, whatever the test waits for",
+             search_more_lateness, true},
     Strategy{"guided", "one delay per run, where a trace shows that it can flip two events",
              search_guided, true},
     Strategy{"more-schedules", "schedules again, until nothing new is seen", search_more_schedules,
              true},
-    Strategy{"pairs", "two delays in different threads, for what needs both", search_pairs, true},
+    Strategy{"pairs", "two delays in different threads, for what needs both", search_pairs, true,
+             true},
     Strategy{"functions", "entries and lines of functions that run concurrently (FlakeSync)",
-             search_functions, true},
+             search_functions, true, true},
     Strategy{"bisection", "all calls late at once, then the halves of what fails (FlakeRake)",
-             search_bisection, true},
-    Strategy{"shake", "no delays, but scarce processors", search_shake, true},
+             search_bisection, true, true},
+    Strategy{"shake", "no delays, but scarce processors", search_shake, true, true},
     Strategy{"one-by-one", "every call late, one per run (FlakeRake)", search_one_by_one, false},
     Strategy{"ddmin", "all calls late at once, then delta debugging", search_ddmin, false},
     Strategy{"rerun", "plain runs: the rate of failures without any delay", search_rerun, false},
@@ -60,6 +66,7 @@ void search(Hunt& hunt, std::span<const Strategy* const> chosen,
   // A wider strategy is for what a narrower one does not find, and a margin is not one.
   for (const Strategy* strategy : chosen) {
     if (hunt.findings().is_enough() || is_proven_sound(hunt)) break;
+    if (strategy->is_last_resort && is_covered_under_control(hunt)) continue;
     const int runs_before = hunt.runner().runs();
     const int too_long_before = hunt.coverage().unaffordable;
     hunt.runner().teller().begin(std::string(strategy->name), std::string(strategy->about));

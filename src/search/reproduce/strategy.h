@@ -15,7 +15,8 @@ struct Strategy {
   std::string_view name;
   std::string_view about;  // one line, for --help and for what is told when it begins
   void (*search)(Hunt& hunt);
-  bool by_default;  // whether a search that names none comes to it
+  bool by_default;              // whether a search that names none comes to it
+  bool is_last_resort = false;  // not even then where control has covered it
 };
 
 // All of them, in the order in which the default widens the search.
@@ -33,12 +34,17 @@ void refine(Hunt& hunt);
 // Every schedule there is was run, and the test never waits for time: no delay shows another order.
 bool is_proven_sound(const Hunt& hunt);
 
+// Threads were late everywhere under control, and nobody has seen a failure to go on for.
+bool is_covered_under_control(const Hunt& hunt);
+
 // What `shake` does to the machine.
 std::vector<Conditions> scarce_conditions();
 
 void search_schedules(Hunt& hunt);
 void search_more_schedules(Hunt& hunt);
 void search_guided(Hunt& hunt);
+void search_lateness(Hunt& hunt);
+void search_more_lateness(Hunt& hunt);
 void search_bisection(Hunt& hunt);
 void search_one_by_one(Hunt& hunt);
 void search_ddmin(Hunt& hunt);

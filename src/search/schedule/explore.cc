@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "search/schedule/exhaustive.h"
+#include "search/schedule/free_run.h"
 #include "search/schedule/portfolio.h"
 #include "search/schedule/reduction.h"
 
@@ -18,13 +19,14 @@ using Purpose = TrialRunner::Purpose;
 // After so many schedules without a new order, the next one shows one in at most 1 % of cases, with
 // a confidence of 95 %.
 constexpr uint64_t enough_without_new = 300;
-constexpr uint64_t first_quota = 40;  // schedules of a level in the first round
+constexpr uint64_t first_quota = 10;  // schedules of a level in the first round
 constexpr uint64_t more_in_each_round = 4;
 constexpr uint64_t repeats = 5;  // of a failing schedule
 constexpr uint64_t most_free_runs = 5;
 constexpr uint64_t runs_for_rate = 50;  // of each sampler
 constexpr Duration longest_for_rates = 10s;
 constexpr int most_preemptions = 2;
+constexpr uint64_t draws_when_held = 10;  // besides the run in which nobody is interrupted
 // Few: how late a thread has to be is measured once a schedule has failed.
 constexpr Duration stalls[] = {10ms, 100ms, 500ms, 2s, 5s};
 
@@ -35,8 +37,11 @@ struct Level {
   ScheduleCoverage coverage;
   bool is_all_seen = false;
 
-  bool is_exhausted() const {
-    return is_all_seen || coverage.runs_since_new() >= enough_without_new;
+  // Where nobody knows of a failure, a search need not wait until every order was seen: two places
+  // that can come in either order are what matters most.
+  bool is_exhausted(bool pairs_are_enough) const {
+    return is_all_seen || coverage.runs_since_new() >= enough_without_new ||
+           (pairs_are_enough && coverage.runs_since_new_pair() >= enough_without_new);
   }
 };
 
@@ -54,6 +59,12 @@ void count(std::vector<ExploreReport::Tally>& tallies, const ScheduleRun& run) {
     tally = tallies.insert(tally, ExploreReport::Tally{run.schedule.sampler});
   ++tally->schedules;
   if (run.hit) ++tally->failures;
+}
+
+bool gave_up_a_hold(const Trace& trace) {
+  return std::ranges::any_of(trace.interventions, [](const TracedIntervention& state) {
+    return state.let_go > 0 || state.impossible > 0;
+  });
 }
 
 // All levels of a search, in the order in which they are sampled.
@@ -92,7 +103,10 @@ class Levels {
     });
     return found == levels_.end() ? nullptr : &*found;
   }
-  bool are_exhausted() const { return std::ranges::all_of(levels_, &Level::is_exhausted); }
+  bool are_exhausted() const {
+    return std::ranges::all_of(
+        levels_, [&](const Level& level) { return level.is_exhausted(options_.pairs_are_enough); });
+  }
   bool are_all_seen() const { return std::ranges::all_of(levels_, &Level::is_all_seen); }
 
  private:
@@ -189,13 +203,14 @@ class ScheduleSearch {
   }
 
   void sample(Level& level, uint64_t quota) {
-    if (level.is_exhausted()) return;
+    if (level.is_exhausted(options_.pairs_are_enough)) return;
     step(text_of(level.settings));
     report_.longest_stall = std::max(report_.longest_stall, level.settings.stall);
     uint64_t started = 0;
     runs_.run_each(
         [&]() -> std::optional<Schedule> {
-          if (started >= quota || level.is_exhausted()) return std::nullopt;
+          if (started >= quota || level.is_exhausted(options_.pairs_are_enough))
+            return std::nullopt;
           ++started;
           return level.portfolio.next();
         },
@@ -297,13 +312,43 @@ class ScheduleSearch {
       failing = *plain;
     lessen_stall(failing);
     step("the fewest exchanges of threads that it takes");
-    const Reduction reduction =
-        reduce(run_for(runs_.left() / 2), failing, options_.most_for_reduction);
+    Reduction reduction = reduce(run_for(runs_.left() / 2), failing, options_.most_for_reduction);
+    if (reduction.enough.empty()) hold_orders(reduction);
     const bool fails_undisturbed =
         reduction.switches.empty() && reduction.run.schedule.stall == Duration{};
     if (options_.rates && fails_undisturbed) compare_with_free_runs();
     describe(reduction);
     if (options_.rates && !fails_undisturbed) measure_rates(reduction.run.schedule);
+  }
+
+  // Orders for which a thread has to wait while time passes: it is held until they are kept. One
+  // alone, or all.
+  void hold_orders(Reduction& reduction) {
+    std::vector<std::vector<OrderConstraint>> candidates;
+    for (const OrderConstraint& order : reduction.orders) candidates.push_back({order});
+    std::ranges::reverse(candidates);  // what comes last is next to the failure
+    if (reduction.orders.size() > 1) candidates.push_back(reduction.orders);
+    for (const auto& orders : candidates) {
+      if (!always_fails_when_held(reduction, orders)) continue;
+      reduction.enough = orders;
+      reduction.sentences = order_sentences(reduction.run, orders);
+      return;
+    }
+  }
+
+  bool always_fails_when_held(const Reduction& reduction,
+                              const std::vector<OrderConstraint>& orders) {
+    const auto held = as_interventions(orders, reduction.run.trace());
+    Schedule schedule;
+    schedule.accesses = reduction.run.schedule.accesses;
+    schedule.hot_accesses = reduction.run.schedule.hot_accesses;
+    for (uint64_t draw = 0; !held.empty() && draw <= draws_when_held; ++draw) {
+      if (draw > 0) schedule.sampler = Sampler::random_walk;
+      schedule.seed = reduction.run.schedule.seed + draw;
+      const auto run = runs_.run(schedule, Purpose::look, held);
+      if (!run || !is_same(*run) || gave_up_a_hold(run->trace())) return false;
+    }
+    return !held.empty();
   }
 
   // Whoever fails when nobody interferes fails by itself, or cannot stand to be controlled.

@@ -15,6 +15,7 @@ struct ExploreOptions {
   Duration longest_stall{std::chrono::milliseconds(100)};
   uint64_t most_exhaustive = 10'000;
   bool exhaustive = true;
+  bool pairs_are_enough = false;       // ends when no pair of places is seen in a new order
   Plan plan;                           // what else is told to the agent
   bool accesses = true;                // exchange threads at memory accesses, too
   bool rates = true;                   // measure how often samplers find what was found

@@ -123,6 +123,7 @@ bool ScheduleCoverage::add(const Trace& trace) {
   const bool is_new_pair = add_pairs(trace);
   const bool is_new = ++orders_[hash.value()] == 1;
   since_new_ = is_new || is_new_pair ? 0 : since_new_ + 1;
+  since_new_pair_ = is_new_pair ? 0 : since_new_pair_ + 1;
   return is_new || is_new_pair;
 }
 

@@ -84,6 +84,7 @@ class ScheduleCoverage {
   size_t orders_seen_once() const;
   uint64_t runs() const { return runs_; }
   uint64_t runs_since_new() const { return since_new_; }
+  uint64_t runs_since_new_pair() const { return since_new_pair_; }
 
  private:
   using Pair = std::pair<uint32_t, uint32_t>;
@@ -95,6 +96,7 @@ class ScheduleCoverage {
   std::map<uint64_t, uint64_t> orders_;
   uint64_t runs_ = 0;
   uint64_t since_new_ = 0;
+  uint64_t since_new_pair_ = 0;
 };
 
 }  // namespace unflake

@@ -24,13 +24,7 @@ constexpr int most_depth = 3;
 
 // The clock of a controlled run goes on by a little at every decision; more than that are waits.
 bool has_deadlines(const Trace& trace) {
-  if (trace.controlled->virtual_time >= std::chrono::milliseconds(1)) return true;
-  constexpr std::string_view timed[] = {"timed", "clock", "sleep", "poll", "select", "epoll"};
-  return std::ranges::any_of(trace.sites, [&](const TracedSite& site) {
-    return std::ranges::any_of(timed, [&](std::string_view word) {
-      return site.name.api.find(word) != std::string::npos;
-    });
-  });
+  return trace.controlled->virtual_time >= std::chrono::milliseconds(1) || calls_with_times(trace);
 }
 
 std::map<uint64_t, SeenObject> objects_of(const std::vector<ThreadAccess>& accesses) {
@@ -46,6 +40,15 @@ std::map<uint64_t, SeenObject> objects_of(const std::vector<ThreadAccess>& acces
 }
 
 }  // namespace
+
+bool calls_with_times(const Trace& trace) {
+  constexpr std::string_view timed[] = {"timed", "clock", "sleep", "poll", "select", "epoll"};
+  return std::ranges::any_of(trace.sites, [&](const TracedSite& site) {
+    return std::ranges::any_of(timed, [&](std::string_view word) {
+      return site.name.api.find(word) != std::string::npos;
+    });
+  });
+}
 
 ScheduleProfile profile_of(const Trace& trace) {
   const ControlledRun& run = *trace.controlled;

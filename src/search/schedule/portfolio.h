@@ -24,6 +24,9 @@ struct ScheduleProfile {
   std::vector<std::vector<size_t>> groups;
 };
 
+// Whether the program calls anything that waits for a time, or asks for it.
+bool calls_with_times(const Trace& trace);
+
 ScheduleProfile profile_of(const Trace& trace);
 
 // How often threads can be exchanged, and how late they may be.

@@ -284,6 +284,15 @@ class OrderWords {
   const std::vector<ThreadAccess> accesses_;
 };
 
+}  // namespace
+
+std::vector<std::string> order_sentences(const ScheduleRun& run,
+                                         const std::vector<OrderConstraint>& orders) {
+  return OrderWords(run)(orders);
+}
+
+namespace {
+
 class Reducer {
  public:
   Reducer(const RunSchedule& run, const ScheduleRun& failing, uint64_t most_runs)
@@ -294,7 +303,7 @@ class Reducer {
     drop_switches();
     std::vector<OrderConstraint> orders = needed(orders_around_switches());
     Reduction reduction{best_, switches_of(best_.controlled()), std::move(orders), {}, {}};
-    reduction.sentences = OrderWords(best_)(reduction.orders);
+    reduction.sentences = order_sentences(best_, reduction.orders);
     reduction.enough = enough_for_all(reduction.orders);
     return reduction;
   }

@@ -36,6 +36,10 @@ struct Reduction {
 // a budget of runs with what it has.
 Reduction reduce(const RunSchedule& run, const ScheduleRun& failing, uint64_t most_runs);
 
+// What has to happen in the run, as a person would say it: the orders, else its exchanges.
+std::vector<std::string> order_sentences(const ScheduleRun& run,
+                                         const std::vector<OrderConstraint>& orders);
+
 // "main waits at left.cc:1 (pthread_mutex_lock) for what main.cc:2#1 holds"
 std::vector<std::string> deadlock_sentences(const Trace& trace);
 

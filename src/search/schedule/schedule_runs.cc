@@ -23,6 +23,16 @@ std::string reason_for_refusal(const ControlledRun& run) {
   return run.points_in_all == 0 && run.digest == 0 ? run.not_repeatable : "";
 }
 
+// Interventions refer to each other by their numbers.
+void add(Plan& plan, const std::vector<Intervention>& interventions) {
+  const size_t before = plan.interventions.size();
+  for (Intervention one : interventions) {
+    for (auto* reference : {&one.anchor, &one.until})
+      if (*reference) **reference += before;
+    plan.interventions.push_back(std::move(one));
+  }
+}
+
 }  // namespace
 
 std::string ScheduleRun::failure_id() const {
@@ -61,11 +71,14 @@ std::optional<ScheduleRun> ScheduleRuns::judged(const Schedule& schedule, const 
   return ScheduleRun{schedule, result, seen.hit};
 }
 
-std::optional<ScheduleRun> ScheduleRuns::run(const Schedule& schedule, Purpose purpose) {
+std::optional<ScheduleRun> ScheduleRuns::run(const Schedule& schedule, Purpose purpose,
+                                             const std::vector<Intervention>& interventions) {
   if (is_over()) return std::nullopt;
   const Duration timeout =
       schedule.find_accesses ? std::max(limits_.timeout, longest_look) : limits_.timeout;
-  const auto seen = runner_.run(trial(schedule), purpose, {timeout, left()});
+  Trial made = trial(schedule);
+  add(made.plan, interventions);
+  const auto seen = runner_.run(made, purpose, {timeout, left()});
   return seen ? judged(schedule, *seen) : std::nullopt;
 }
 

@@ -39,7 +39,8 @@ class ScheduleRuns {
   }
 
   // None when there can be no more runs: is_over() then tells which of the reasons below it is.
-  std::optional<ScheduleRun> run(const Schedule& schedule, Purpose purpose = Purpose::look);
+  std::optional<ScheduleRun> run(const Schedule& schedule, Purpose purpose = Purpose::look,
+                                 const std::vector<Intervention>& interventions = {});
 
   // Runs in every slot, one after the other, while there is a next one and they are taken.
   using Next = std::function<std::optional<Schedule>()>;

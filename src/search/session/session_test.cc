@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "run/mock_executor.h"
+#include "support/mock_executor.h"
 
 namespace unflake {
 namespace {

@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "store/postgres/pg_values.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -148,7 +147,7 @@ PgFailure explain_postgres(const PgComplaint& complaint, const std::string& plac
 PgComplaint read_complaint(const std::string& verbose_message) {
   const std::string line(
       trim(std::string_view(verbose_message).substr(0, verbose_message.find('\n'))));
-  // "SEVERITY:  28P01: what happened", perhaps behind the name of the server
+  // "SEVERITY:  28P01: what happened", perhaps after the name of the server
   for (size_t at = line.find(":  "); at != std::string::npos; at = line.find(":  ", at + 3))
     if (is_state(std::string_view(line).substr(at + 3, 5)) && line.substr(at + 8, 2) == ": ")
       return {line.substr(at + 3, 5), line.substr(at + 10)};

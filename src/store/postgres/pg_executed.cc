@@ -1,4 +1,4 @@
-#include "store/postgres/pg_executed.h"
+#include "store/postgres/pg_parts.h"
 
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-#include "store/postgres/pg_lifecycle.h"
+#include "store/postgres/pg_parts.h"
 
 #include <fmt/format.h>
 

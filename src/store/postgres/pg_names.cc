@@ -1,4 +1,4 @@
-#include "store/postgres/pg_names.h"
+#include "store/postgres/pg_parts.h"
 
 #include <algorithm>
 #include <map>

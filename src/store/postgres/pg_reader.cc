@@ -1,10 +1,9 @@
-#include "store/postgres/pg_reader.h"
 
 #include <algorithm>
 #include <map>
 
 #include "store/postgres/pg_connection.h"
-#include "store/postgres/pg_lifecycle.h"
+#include "store/postgres/pg_parts.h"
 #include "store/summary.h"
 #include "store/values.h"
 #include "util/text.h"

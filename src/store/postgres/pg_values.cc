@@ -1,4 +1,4 @@
-#include "store/postgres/pg_values.h"
+#include "store/postgres/pg_connection.h"
 
 #include <fmt/format.h>
 #include <cstdint>

@@ -1,4 +1,3 @@
-#include "store/postgres/pg_writer.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +6,7 @@
 #include <vector>
 
 #include "store/postgres/pg_connection.h"
-#include "store/postgres/pg_executed.h"
-#include "store/postgres/pg_flaky.h"
-#include "store/postgres/pg_lifecycle.h"
+#include "store/postgres/pg_parts.h"
 #include "store/store.h"
 #include "store/summary.h"
 #include "store/values.h"

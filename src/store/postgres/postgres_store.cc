@@ -8,11 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/postgres/pg_executed.h"
-#include "store/postgres/pg_flaky.h"
-#include "store/postgres/pg_lifecycle.h"
-#include "store/postgres/pg_reader.h"
-#include "store/postgres/pg_writer.h"
+#include "store/postgres/pg_parts.h"
 #include "store/store.h"
 #include "store/values.h"
 #include "util/text.h"

@@ -12,7 +12,7 @@ namespace unflake {
 // Refuses a server or a database that a history cannot be in. Throws PgFailure, as all of these.
 void check_server(const PgConnection& connection, int version, const std::string& encoding);
 
-// Makes the tables, or brings them up to date. Who comes at the same time waits for the first.
+// Makes the tables, or brings them up to date. Whoever comes at the same time waits for the first.
 void make_schema(PgConnection& connection);
 void require_newest_schema(PgConnection& connection);
 

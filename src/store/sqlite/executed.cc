@@ -1,4 +1,4 @@
-#include "store/sqlite/executed.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include <algorithm>
 #include <set>

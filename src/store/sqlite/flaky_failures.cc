@@ -1,4 +1,3 @@
-#include "store/sqlite/flaky_failures.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
-#include "store/sqlite/sums.h"
+#include "store/sqlite/sqlite_parts.h"
 #include "store/values.h"
 
 namespace unflake {

@@ -1,9 +1,8 @@
-#include "store/sqlite/placement.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "store/sqlite/sums.h"
+#include "store/sqlite/sqlite_parts.h"
 
 namespace unflake {
 

@@ -1,11 +1,9 @@
-#include "store/sqlite/reader.h"
 
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
 
-#include "store/sqlite/placement.h"
-#include "store/sqlite/sums.h"
+#include "store/sqlite/sqlite_parts.h"
 #include "store/summary.h"
 #include "store/values.h"
 #include "util/text.h"

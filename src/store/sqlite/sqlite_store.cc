@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "store/sqlite/database.h"
-#include "store/sqlite/executed.h"
-#include "store/sqlite/flaky_failures.h"
-#include "store/sqlite/reader.h"
+#include "store/sqlite/sqlite_parts.h"
 #include "store/sqlite/writer.h"
 #include "store/store.h"
 #include "store/values.h"

@@ -1,8 +1,7 @@
-#include "store/sqlite/sums.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include <algorithm>
 #include <string>
-#include "store/sqlite/placement.h"
 
 namespace unflake {
 

@@ -1,12 +1,10 @@
-#include "store/sqlite/reader.h"
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "store/sqlite/placement.h"
-#include "store/sqlite/sums.h"
+#include "store/sqlite/sqlite_parts.h"
 #include "store/values.h"
 
 namespace unflake {

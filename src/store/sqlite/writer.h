@@ -11,10 +11,7 @@
 #include <vector>
 
 #include "store/sqlite/database.h"
-#include "store/sqlite/executed.h"
-#include "store/sqlite/flaky_failures.h"
-#include "store/sqlite/placement.h"
-#include "store/sqlite/sums.h"
+#include "store/sqlite/sqlite_parts.h"
 #include "store/store.h"
 
 namespace unflake {

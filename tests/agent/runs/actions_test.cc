@@ -221,5 +221,106 @@ INSTANTIATE_TEST_SUITE_P(, ReplacedTimes,
                                          std::array{"poll", "poll_long", "poll", "0\n"}),
                          [](const auto& info) { return std::string(info.param[0]); });
 
+// Under control, being late takes virtual time.
+class ControlledActions : public testing::Test {
+ protected:
+  ExperimentResult control(AgentRuns& runs, std::vector<Intervention> interventions) {
+    Plan plan = AgentRuns::watching();
+    plan.interventions = std::move(interventions);
+    plan.schedule = Schedule{};
+    ExperimentResult result = runs.run(plan);
+    EXPECT_TRUE(result.trace && result.trace->controlled);
+    EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
+    EXPECT_EQ(result.trace->controlled->not_repeatable, "");
+    EXPECT_TRUE(result.trace->problems.empty());
+    return result;
+  }
+
+  AgentRuns order_{{"plans", "order"}};
+  const ExperimentResult profile_ = order_.profile();
+  const Intervention child_begins_ = at(profile_, "first_step", "usleep");
+  const Intervention main_begins_ = at(profile_, "second_step", "usleep");
+
+  Intervention is_done(const ThreadName& thread) const {
+    Intervention done = watch(at(profile_, "last_step", "usleep"));
+    done.threads = Threads::named;
+    done.thread = thread;
+    return done;
+  }
+};
+
+TEST_F(ControlledActions, An_hour_is_over_at_once) {
+  const ExperimentResult child_late =
+      control(order_, {delay(child_begins_, std::chrono::hours(1))});
+  EXPECT_EQ(child_late.process.output.text(), "main\nchild\n");
+  EXPECT_GE(child_late.trace->controlled->virtual_time, std::chrono::hours(1));
+  EXPECT_GE(child_late.trace->interventions[0].added, std::chrono::hours(1));
+  const ExperimentResult main_late = control(order_, {delay(main_begins_, std::chrono::hours(1))});
+  EXPECT_EQ(main_late.process.output.text(), "child\nmain\n");
+}
+
+TEST_F(ControlledActions, The_same_plan_gives_the_same_run) {
+  const auto digest = [&] {
+    return control(order_, {delay(child_begins_, milliseconds(20))}).trace->controlled->digest;
+  };
+  const uint64_t first = digest();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(digest(), first);
+}
+
+TEST_F(ControlledActions, A_held_thread_waits_for_the_other_one_while_time_passes) {
+  const ExperimentResult one =
+      control(order_, {is_done(profile_.trace->threads[0].name), hold(child_begins_, 0, bound),
+                       delay(main_begins_, seconds(20))});
+  EXPECT_EQ(one.process.output.text(), "main\nchild\n");
+  EXPECT_EQ(one.trace->interventions[1].fired, 1u);
+  EXPECT_EQ(one.trace->interventions[1].let_go + one.trace->interventions[1].impossible, 0u);
+  EXPECT_GE(one.trace->interventions[1].added, seconds(20));
+  const ExperimentResult two =
+      control(order_, {is_done(other_thread(profile_)), hold(main_begins_, 0, bound)});
+  EXPECT_EQ(two.process.output.text(), "child\nmain\n");
+}
+
+TEST_F(ControlledActions, A_hold_lets_go_when_its_time_has_passed) {
+  const ExperimentResult result =
+      control(order_, {is_done(profile_.trace->threads[0].name), hold(child_begins_, 0, bound),
+                       delay(main_begins_, 2 * bound)});
+  EXPECT_EQ(result.process.output.text(), "child\nmain\n");
+  EXPECT_EQ(result.trace->interventions[1].let_go, 1u);
+}
+
+TEST_F(ControlledActions, A_hold_that_nobody_can_end_is_given_up_before_time_passes) {
+  const ExperimentResult result =
+      control(order_, {is_done({"nobody", 12345, 12345}), hold(main_begins_, 0, bound)});
+  EXPECT_EQ(result.trace->interventions[1].impossible, 1u);
+  EXPECT_LT(result.trace->controlled->virtual_time, bound);
+}
+
+TEST_F(ControlledActions, The_woken_side_of_a_wait_is_late_without_the_mutex) {
+  AgentRuns runs({"plans", "woken"});
+  const Intervention main_locks = at(runs.profile(), "woken", "pthread_mutex_lock");
+  const auto profile = profile_with(runs, "wait_until_ready", "pthread_cond_wait",
+                                    delay(main_locks, milliseconds(100)));
+  const Intervention waits = at(profile, "wait_until_ready", "pthread_cond_wait");
+  Intervention woken = hold(waits, 0, bound);
+  woken.position = Intervention::Position::after;
+  const ExperimentResult result = control(runs, {watch(at(profile, "second_step", "usleep")), woken,
+                                                 watch(waits), hold(main_locks, 2, bound)});
+  for (const size_t held : {1u, 3u}) {
+    EXPECT_EQ(result.trace->interventions[held].fired, 1u);
+    EXPECT_EQ(result.trace->interventions[held].let_go, 0u);
+    EXPECT_EQ(result.trace->interventions[held].impossible, 0u);
+  }
+}
+
+TEST_F(ControlledActions, The_exit_waits_for_a_thread_that_was_made_late) {
+  AgentRuns runs({"plans", "leave"});
+  const Intervention main_leaves = at(runs.profile(), "second_step", "usleep");
+  const auto profile =
+      profile_with(runs, "first_step", "usleep", delay(main_leaves, milliseconds(100)));
+  const Intervention late = delay(at(profile, "first_step", "usleep"), milliseconds(100));
+  const ExperimentResult result = control(runs, {watch(late), hold(main_leaves, 0, bound), late});
+  EXPECT_EQ(result.process.output.text(), "late\n");
+}
+
 }  // namespace
 }  // namespace unflake

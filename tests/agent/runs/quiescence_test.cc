@@ -19,8 +19,8 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using Threads = Intervention::Threads;
 
-constexpr Duration bound = seconds(30);
-constexpr Duration soon = seconds(10);  // on a busy machine; much less than the bound
+constexpr Duration quiescence_bound = seconds(30);
+constexpr Duration soon = seconds(10);  // on a busy machine; much less than the quiescence_bound
 constexpr auto a_while = milliseconds(300);
 
 std::string message_of(const ExperimentResult& result) {
@@ -159,8 +159,8 @@ Intervention function(const std::string& name) {
 TEST(Quiescence, An_impossible_order_is_given_up_at_once_and_told) {
   AgentRuns runs({"waiting", "join_then_step"});
   runs.profile();
-  const ExperimentResult result =
-      runs.intervene({watch(function("last_step")), hold(function("first_step"), 0, bound)});
+  const ExperimentResult result = runs.intervene(
+      {watch(function("last_step")), hold(function("first_step"), 0, quiescence_bound)});
   EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
   EXPECT_LT(result.process.duration, soon);
   EXPECT_EQ(result.trace->interventions[1].fired, 1u);
@@ -171,8 +171,8 @@ TEST(Quiescence, An_impossible_order_is_given_up_at_once_and_told) {
 TEST(Quiescence, Who_sleeps_may_still_come) {
   AgentRuns runs({"waiting", "sleeper"});
   runs.profile();
-  const ExperimentResult result =
-      runs.intervene({watch(function("second_step")), hold(function("first_step"), 0, bound)});
+  const ExperimentResult result = runs.intervene(
+      {watch(function("second_step")), hold(function("first_step"), 0, quiescence_bound)});
   EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
   EXPECT_EQ(result.trace->interventions[1].impossible, 0u);
   EXPECT_EQ(result.trace->interventions[1].let_go, 0u);
@@ -182,9 +182,9 @@ TEST(Quiescence, Who_sleeps_may_still_come) {
 TEST(Quiescence, Several_held_threads_are_released_one_by_one) {
   AgentRuns runs({"waiting", "two"});
   runs.profile();
-  const ExperimentResult result =
-      runs.intervene({watch(function("last_step")), hold(function("first_step"), 0, bound),
-                      hold(function("second_step"), 0, bound)});
+  const ExperimentResult result = runs.intervene(
+      {watch(function("last_step")), hold(function("first_step"), 0, quiescence_bound),
+       hold(function("second_step"), 0, quiescence_bound)});
   EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
   EXPECT_LT(result.process.duration, soon);
   EXPECT_EQ(result.trace->interventions[1].impossible, 1u);
@@ -194,13 +194,13 @@ TEST(Quiescence, Several_held_threads_are_released_one_by_one) {
 TEST(Quiescence, An_order_may_be_one_of_two_processes) {
   AgentRuns runs({"waiting", "between"});
   runs.profile();
-  const ExperimentResult possible =
-      runs.intervene({watch(function("second_step")), hold(function("first_step"), 0, bound)});
+  const ExperimentResult possible = runs.intervene(
+      {watch(function("second_step")), hold(function("first_step"), 0, quiescence_bound)});
   EXPECT_EQ(possible.outcome.kind, OutcomeKind::pass);
   EXPECT_EQ(possible.trace->interventions[1].fired, 1u);
   EXPECT_EQ(possible.trace->interventions[1].impossible, 0u);
-  const ExperimentResult impossible =
-      runs.intervene({watch(function("last_step")), hold(function("first_step"), 0, bound)});
+  const ExperimentResult impossible = runs.intervene(
+      {watch(function("last_step")), hold(function("first_step"), 0, quiescence_bound)});
   EXPECT_EQ(impossible.outcome.kind, OutcomeKind::pass);
   EXPECT_LT(impossible.process.duration, soon);
   EXPECT_EQ(impossible.trace->interventions[1].impossible, 1u);
@@ -212,7 +212,8 @@ TEST(Quiescence, A_thread_that_has_ended_is_not_waited_for) {
   Intervention never = watch(function("last_step"));
   never.threads = Threads::named;
   never.thread = profile.trace->threads.at(1).name;
-  const ExperimentResult result = runs.intervene({never, hold(function("first_step"), 0, bound)});
+  const ExperimentResult result =
+      runs.intervene({never, hold(function("first_step"), 0, quiescence_bound)});
   EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
   EXPECT_LT(result.process.duration, soon);
   EXPECT_EQ(result.trace->interventions[1].impossible, 1u);
@@ -222,13 +223,13 @@ TEST(Quiescence, The_end_of_main_is_a_site) {
   AgentRuns runs({"waiting", "return"});
   runs.profile();
   const ExperimentResult result =
-      runs.intervene({watch(function("last_step")), hold(function("exit"), 0, bound)});
+      runs.intervene({watch(function("last_step")), hold(function("exit"), 0, quiescence_bound)});
   EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
   EXPECT_EQ(result.process.output.text(), "thread\n");
   EXPECT_EQ(result.trace->interventions[1].fired, 1u);
   EXPECT_EQ(result.trace->interventions[1].impossible, 0u);
   const ExperimentResult other =
-      runs.intervene({watch(function("exit")), hold(function("first_step"), 0, bound)});
+      runs.intervene({watch(function("exit")), hold(function("first_step"), 0, quiescence_bound)});
   EXPECT_EQ(other.trace->interventions[0].fired, 1u);
 }
 
@@ -236,9 +237,10 @@ TEST(Quiescence, A_thread_has_passed_an_instruction_when_it_comes_to_the_next) {
   AgentRuns runs({"waiting", "two"});
   runs.profile();
   Intervention passed = watch(function("second_step"));
-  passed.site.offset = 4;  // behind endbr64
+  passed.site.offset = 4;  // after endbr64
   passed.position = Intervention::Position::after;
-  const ExperimentResult result = runs.intervene({passed, hold(function("first_step"), 0, bound)});
+  const ExperimentResult result =
+      runs.intervene({passed, hold(function("first_step"), 0, quiescence_bound)});
   EXPECT_EQ(result.outcome.kind, OutcomeKind::pass);
   EXPECT_EQ(result.trace->interventions[0].fired, 1u);
   EXPECT_EQ(result.trace->interventions[1].impossible, 0u);

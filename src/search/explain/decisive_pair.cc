@@ -1,0 +1,272 @@
+#include "search/explain/decisive_pair.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "trace/happens_before.h"
+#include "trace/names.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using End = RepairRuns::End;
+
+constexpr Duration least_lateness = 50ms;
+constexpr Duration longest_bound = 3s;
+constexpr size_t most_threads = 4;  // in which a barrier is looked for
+
+std::string short_name(const ThreadStep& step) {
+  return to_string(step.site) + "@" + step.thread.text;
+}
+
+class PairExperiments {
+ public:
+  PairExperiments(RepairRuns& runs, const DecisivePairOptions& options)
+      : runs_(runs), options_(options) {}
+
+  DecisivePair operator()() {
+    if (record_runs()) search();
+    found_.runs = runs_.runner().runs();
+    return std::move(found_);
+  }
+
+ private:
+  bool record_runs() {
+    auto failing = runs_.record(runs_.test().failing, nullptr, End::failed);
+    if (!failing) return give_up("the test did not fail as recorded with its calls recorded");
+    auto passing = runs_.record(runs_.test().passing, nullptr, End::passed);
+    if (!passing) return give_up("the test did not pass with its calls recorded");
+    lines_.emplace(std::vector<const Trace*>{failing->trace.get(), passing->trace.get()},
+                   runs_.test().lines);
+    found_.failing = runs_.record(runs_.test().failing, &*lines_, End::failed);
+    found_.passing = runs_.record(runs_.test().passing, &*lines_, End::passed);
+    if (found_.failing && found_.passing) return true;
+    lines_.emplace(std::vector<const Trace*>{}, runs_.test().lines);
+    found_.failing = std::move(failing);
+    found_.passing = std::move(passing);
+    return true;
+  }
+
+  bool give_up(const std::string& why) {
+    found_.tried.push_back(why);
+    return false;
+  }
+
+  const Trace& failing() const { return *found_.failing->trace; }
+  const Trace& passing() const { return *found_.passing->trace; }
+
+  void search() {
+    late_ = late_threads(runs_.test().failing.plan, failing());
+    if (late_.empty()) return (void)give_up("nobody is late in the failing run");
+    for (const LateThread& late : late_) {
+      find_critical_of(late);
+      if (found_.critical) break;
+    }
+    if (!found_.critical) return;
+    find_barrier();
+    if (found_.barrier) count_both_ways();
+  }
+
+  uint32_t in_passing(const std::string& name) const {
+    const uint32_t same = thread_named(passing(), name);
+    if (same != no_index) return same;
+    for (uint32_t i = 0; i < passing().threads.size(); ++i)
+      if (thread_class_of(passing().threads[i].name.text) == thread_class_of(name)) return i;
+    return no_index;
+  }
+
+  void find_critical_of(const LateThread& late) {
+    const uint32_t thread = in_passing(late.name);
+    if (thread == no_index || late.interventions.empty()) return;
+    const Plan& plan = runs_.test().failing.plan;
+    CriticalSearch search;
+    search.late = plan.interventions[late.interventions.front()];
+    search.late.duration = std::max(late.by, least_lateness);
+    search.whole_class = search.late.threads == Intervention::Threads::in_class;
+    search.steps = steps_of(passing(), thread, *lines_, search.whole_class);
+    for (size_t i = 0; i < plan.interventions.size(); ++i)
+      if (!std::ranges::count(late.interventions, i))
+        search.others.push_back(plan.interventions[i]);
+    std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
+    times.erase(std::ranges::unique(times).begin(), times.end());
+    for (size_t i = 0; i < times.size() && i < 2 && !found_.critical; ++i) {
+      search.from = times[i];
+      found_.critical = find_critical(runs_, search);
+    }
+    found_.tried.push_back(
+        found_.critical
+            ? fmt::format("{} late before {} fails, late behind it passes", late.name,
+                          short_name(found_.critical->step))
+            : fmt::format("no step of {} was found from which on it may be late", late.name));
+  }
+
+  // ---- The barrier point ----
+
+  bool is_late(const std::string& name) const {
+    return std::ranges::any_of(late_, [&](const LateThread& late) { return late.name == name; });
+  }
+
+  Duration late_from() const {
+    Duration from = Duration::max();
+    for (const TracedCall& call : failing().calls)
+      if (call.is_intervention) from = std::min(from, call.enter);
+    return from;
+  }
+
+  // The thread that fails first, then those that do something near the failure.
+  std::vector<uint32_t> threads_to_hold() const {
+    const TracedFailure* failure = main_failure(failing());
+    const Duration end = failure ? failure->at : Duration::max();
+    std::vector<std::pair<Duration, uint32_t>> order;
+    for (uint32_t i = 0; i < failing().threads.size(); ++i) {
+      if (is_late(failing().threads[i].name.text)) continue;
+      Duration last{};
+      for (const TracedCall& call : failing().calls)
+        if (call.thread == i && call.enter <= end) last = std::max(last, call.enter);
+      if (failure ? failure->thread == i : i == 0) last = Duration::max();
+      order.push_back({last, i});
+    }
+    std::ranges::stable_sort(order, std::greater(), &std::pair<Duration, uint32_t>::first);
+    if (order.size() > most_threads) order.resize(most_threads);
+    std::vector<uint32_t> threads;
+    for (const auto& [last, thread] : order) threads.push_back(thread);
+    return threads;
+  }
+
+  void find_barrier() {
+    set_bound();
+    for (const uint32_t thread : threads_to_hold()) {
+      if (runs_.is_over()) return;
+      if (find_barrier_in(thread)) return;
+    }
+    found_.tried.push_back("no place was found whose waiting for it makes the test pass");
+  }
+
+  void set_bound() {
+    bound_ = std::clamp(2 * (found_.critical->late.duration + found_.passing->outcome.duration),
+                        options_.shortest_bound, longest_bound);
+  }
+
+  enum class Waiting { helps, is_too_late, is_impossible };
+
+  // The later a thread waits the less it helps: from a place on it is too late. What is so early
+  // that the other one could not come first is of no use either.
+  bool find_barrier_in(uint32_t thread) {
+    const TracedFailure* failure = main_failure(failing());
+    const Duration from = late_from(), to = failure ? failure->at : Duration::max();
+    const std::vector<ThreadStep> all = steps_of(failing(), thread, *lines_);
+    std::vector<ThreadStep> steps = steps_without_lock(failing(), all);
+    std::erase_if(steps, [&](const ThreadStep& step) { return step.at < from || step.at > to; });
+    size_t low = 0, high = steps.size();
+    std::optional<size_t> best;
+    while (low < high && !runs_.is_over()) {
+      const size_t middle = low + (high - low) / 2;
+      const Waiting waiting = wait_at(steps[middle]);
+      if (waiting == Waiting::helps) best = middle;
+      if (waiting == Waiting::is_too_late)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    if (!best) return false;
+    found_.barrier = steps[*best];
+    const auto here = std::ranges::find(all, found_.barrier->call, &ThreadStep::call);
+    if (here + 1 != all.end()) behind_barrier_ = *(here + 1);
+    return true;
+  }
+
+  Plan with_wait(const Plan& plan, const ThreadStep& barrier) const {
+    return with_order(plan, {{*found_.critical, barrier}}, bound_);
+  }
+
+  Waiting wait_at(const ThreadStep& barrier) {
+    Trial trial = late_trial();
+    const size_t own = trial.plan.interventions.size();
+    trial.plan = with_wait(trial.plan, barrier);
+    trial.why = short_name(barrier) + " waits for it";
+    const RepairRuns::Run run = runs_.run(trial);
+    if (run.end == End::passed) return Waiting::helps;
+    const HoldsSeen held = holds_in(trial.plan, own, run.result);
+    return held.impossible + held.let_go > 0 ? Waiting::is_impossible : Waiting::is_too_late;
+  }
+
+  Trial late_trial() const {
+    Trial trial = runs_.test().failing;
+    return trial;
+  }
+
+  // ---- Both directions ----
+
+  void count_both_ways() {
+    Trial kept = late_trial();
+    kept.plan = with_wait(kept.plan, *found_.barrier);
+    kept.why = "the critical point first";
+    Trial reversed = runs_.test().passing;
+    reversed.plan.agent = true;
+    reversed.plan = reversed_order(reversed.plan);
+    reversed.why = "the barrier point first";
+    for (int i = 0; i < options_.runs_each_way && !runs_.is_over(); ++i) {
+      count(kept, End::passed, found_.kept);
+      count(reversed, End::failed, found_.reversed);
+    }
+  }
+
+  void count(const Trial& trial, End wanted, Count& count) {
+    const RepairRuns::Run run = runs_.run(trial);
+    if (!run.ended()) return;
+    ++count.runs;
+    count.hits += run.end == wanted;
+  }
+
+  // The critical point waits until the barrier point is over. A line is that when its thread has
+  // come to the next step.
+  Plan reversed_order(const Plan& plan) const {
+    CriticalPoint first;
+    first.step = *found_.barrier;
+    first.next = behind_barrier_;
+    Plan reversed = with_order(plan, {{first, found_.critical->step}}, bound_);
+    Intervention hold = found_.critical->late;
+    hold.action = Intervention::Action::hold;
+    hold.until = reversed.interventions.back().until;
+    hold.duration = bound_;
+    reversed.interventions.back() = hold;
+    return reversed;
+  }
+
+  RepairRuns& runs_;
+  const DecisivePairOptions options_;
+  std::optional<RepairLines> lines_;
+  std::vector<LateThread> late_;
+  Duration bound_{};
+  std::optional<ThreadStep> behind_barrier_;  // none: its thread came no further
+  DecisivePair found_;
+};
+
+}  // namespace
+
+std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<ThreadStep> steps) {
+  std::set<uint64_t> held;
+  std::vector<ThreadStep> free;
+  for (ThreadStep& step : steps) {
+    const TracedCall& call = trace.calls[step.call];
+    const TracedSite& site = trace.sites[call.site];
+    if (held.empty()) free.push_back(step);
+    if (!is_lock(site)) continue;
+    if (is_unlock(site))
+      held.erase(call.object);
+    else if (call.result == 0 && !call.timed_out && !call.unfinished)
+      held.insert(call.object);
+  }
+  return free;
+}
+
+DecisivePair find_decisive_pair(RepairRuns& runs, const DecisivePairOptions& options) {
+  return PairExperiments(runs, options)();
+}
+
+}  // namespace unflake

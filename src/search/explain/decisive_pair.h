@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search/repair/points.h"
+#include "search/repair/repair_runs.h"
+
+namespace unflake {
+
+// What experiments show about the order that decides: the last thing that a thread must not be late
+// for, and the last moment at which another one can still wait for it.
+struct DecisivePair {
+  std::optional<ExperimentResult> passing, failing;  // with lines watched where that was possible
+  std::optional<CriticalPoint> critical;
+  std::optional<ThreadStep> barrier;
+  // With the critical point first, under what makes the test fail: passes. With the barrier point
+  // first, when nobody is late: failures.
+  Count kept, reversed;
+  std::vector<std::string> tried;  // what was done and what came of it, for people
+  int runs = 0;
+};
+
+struct DecisivePairOptions {
+  int runs_each_way = 3;
+  Duration shortest_bound{std::chrono::milliseconds(500)};  // of a hold
+};
+
+DecisivePair find_decisive_pair(RepairRuns& runs, const DecisivePairOptions& options = {});
+
+// Of a thread, the steps before which it could be made to wait while it holds no lock: whoever it
+// would wait for may need that lock. A step under a lock is represented by the one that took it.
+std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<ThreadStep> steps);
+
+}  // namespace unflake

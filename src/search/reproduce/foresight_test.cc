@@ -1,0 +1,108 @@
+#include "search/reproduce/foresight.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "search/reproduce/strategy.h"
+#include "support/simulated_hunt.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using simulated::is_set;
+using simulated::Program;
+using simulated::Script;
+using simulated::SimulatedHunt;
+
+// The test sleeps instead of waiting for the result.
+Program guessing_program(Duration guess) {
+  Program program;
+  program.bears_control = true;
+  Script& worker = program.thread();
+  worker.lock("worker.cc:3", "m").work(1ms).set("result").unlock("worker.cc:5", "m");
+  program.main()
+      .create("test.cc:10", worker)
+      .sleep("test.cc:11", guess)
+      .check("test.cc:12", is_set("result"))
+      .join("test.cc:13", worker);
+  return program;
+}
+
+Program joining_program() {
+  Program program;
+  program.bears_control = true;
+  Script& worker = program.thread();
+  worker.sleep("worker.cc:3", 1ms).set("result");
+  program.main()
+      .create("test.cc:10", worker)
+      .join("test.cc:11", worker)
+      .check("test.cc:12", is_set("result"));
+  return program;
+}
+
+void search_by(Hunt& hunt, std::initializer_list<const char*> names) {
+  std::vector<const Strategy*> chosen;
+  for (const char* name : names) chosen.push_back(find_strategy(name));
+  ASSERT_TRUE(hunt.prepare());
+  search(hunt, chosen);
+}
+
+TEST(Foresight, Lateness_is_tried_under_control_and_confirmed_on_free_cores) {
+  const Program program = guessing_program(50ms);
+  SimulatedHunt simulated(program);
+  search_by(simulated.hunt, {"lateness"});
+  ASSERT_EQ(simulated.hunt.found().size(), 1u);
+  const Found& found = simulated.hunt.found()[0];
+  EXPECT_EQ(found.strategy, "lateness");
+  EXPECT_FALSE(found.trial.plan.schedule);
+  EXPECT_TRUE(found.is_reliable());
+  ASSERT_TRUE(found.slack);
+  EXPECT_GT(found.slack->fails, 40ms);
+  EXPECT_LT(found.slack->fails, 60ms);
+}
+
+TEST(Foresight, A_test_that_does_not_bear_control_is_left_to_other_strategies) {
+  Program program = guessing_program(50ms);
+  program.bears_control = false;
+  SimulatedHunt simulated(program);
+  search_by(simulated.hunt, {"lateness", "more-lateness"});
+  EXPECT_TRUE(simulated.hunt.found().empty());
+  EXPECT_EQ(simulated.hunt.coverage().search_runs, 0);
+  EXPECT_FALSE(simulated.hunt.coverage().was_late_under_control);
+}
+
+TEST(Foresight, A_failure_that_control_alone_shows_is_not_kept_as_a_delay) {
+  const Program late = guessing_program(50ms), sound = joining_program();
+  MockExecutor executor(MockExecutor::FullTruth([&](const Experiment& experiment, int nth) {
+    if (!experiment.plan.schedule) return simulated::run(sound, experiment, nth);
+    return simulated::under_control(simulated::run(late, experiment, nth));
+  }));
+  EventStream events;
+  Hunt hunt(executor, simulated::test_of(late), {}, events);
+  search_by(hunt, {"lateness"});
+  EXPECT_TRUE(hunt.found().empty());
+}
+
+TEST(Foresight, What_is_covered_under_control_is_not_tried_again_where_nobody_knows_of_a_failure) {
+  const Program program = joining_program();
+  SimulatedHunt simulated(program);
+  search_by(simulated.hunt, {"lateness", "more-lateness", "pairs", "bisection", "shake"});
+  EXPECT_TRUE(simulated.hunt.coverage().was_late_under_control);
+  EXPECT_TRUE(is_covered_under_control(simulated.hunt));
+  EXPECT_EQ(simulated.hunt.coverage().late.runs, simulated.hunt.coverage().fired_runs);
+  EXPECT_THAT(simulated.said, testing::Not(testing::Contains(testing::HasSubstr("scarce"))));
+}
+
+TEST(Foresight, A_failure_that_somebody_has_seen_is_worth_all_strategies) {
+  const Program program = joining_program();
+  HuntOptions options;
+  options.wanted.failure = Failure{FailureKind::assertion, "test.cc", 12, "", "", ""};
+  SimulatedHunt simulated(program, options);
+  search_by(simulated.hunt, {"lateness", "more-lateness", "pairs"});
+  EXPECT_TRUE(simulated.hunt.coverage().was_late_under_control);
+  EXPECT_FALSE(is_covered_under_control(simulated.hunt));
+}
+
+}  // namespace
+}  // namespace unflake
