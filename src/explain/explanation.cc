@@ -102,6 +102,7 @@ class Explainer {
       if (first) {
         late.thread = trace.threads[call.thread].name.text;
         late.started_by = started_by(trace, call.thread);
+        late.role = role_of(trace, call.thread);
         late.longest = Duration{};
       }
       first = false;

@@ -23,6 +23,7 @@ struct Moment {
   What what = What::call;
   std::string thread;
   std::string started_by;  // "main at pool.cc:31"; empty for a process's first thread
+  std::string role{};      // "the thread that runs `carry`"; empty: a process's first, or unknown
   CodeSpot place;
   std::optional<CodeSpot> caller;  // the failing function's line, or else the next one above
   std::string api;
@@ -51,6 +52,7 @@ struct Lateness {
   Duration longest{};    // that one delay took in the run with the plan
   uint64_t times = 0;
   std::string waits_for{};  // of a hold: the site that another thread has to pass first
+  std::string role{};       // as of a moment
 };
 
 // A sleep or timed wait that is all that keeps the barrier point after the critical one.

@@ -9,6 +9,7 @@
 #include "symbols/project_code.h"
 #include "trace/names.h"
 #include "util/paths.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -129,13 +130,53 @@ bool has_name(const Trace& trace, const CodeSpot& place) {
   });
 }
 
+namespace {
+
+// The project's outermost function that the thread was seen in.
+std::string routine_of(const Trace& trace, uint32_t thread) {
+  for (const TracedCall& call : trace.calls) {
+    if (call.thread != thread || call.stack >= trace.stacks.size()) continue;
+    const auto frames = own_frames(trace.stacks[call.stack]);
+    if (!frames.empty() && !frames.back()->function.empty()) return frames.back()->function;
+  }
+  return "";
+}
+
+// A lambda has no name of its own: it is known by the function that it is in.
+std::string routine_words(std::string function, bool several) {
+  replace_all(function, "(anonymous namespace)::", "");
+  const size_t lambda = std::min(function.find("::{lambda"), function.find("::<lambda"));
+  if (lambda != std::string::npos) return fmt::format("`{}` started", function.substr(0, lambda));
+  return fmt::format("{} `{}`", several ? "run" : "runs", function);
+}
+
+}  // namespace
+
+std::string role_of(const Trace& trace, uint32_t thread) {
+  if (thread >= trace.threads.size() || trace.threads[thread].parent == no_index) return "";
+  const std::string routine = routine_of(trace, thread);
+  if (routine.empty()) return "";
+  const std::string siblings = thread_class_of(trace.threads[thread].name.text);
+  size_t number = 0, all = 0;
+  for (uint32_t i = 0; i < trace.threads.size(); ++i) {
+    if (thread_class_of(trace.threads[i].name.text) != siblings) continue;
+    ++all;
+    if (i <= thread) ++number;
+  }
+  if (all < 2) return "the thread that " + routine_words(routine, false);
+  return fmt::format("thread {} of {} that {}", number, all, routine_words(routine, true));
+}
+
 Moment moment_of(const CallOrder& order, const Point& point) {
   const OrderedThread& thread = order.threads[point.thread];
   Moment moment;
   moment.what = what_of(point.kind);
   moment.thread = thread.name;
-  moment.started_by = thread.passing != no_index ? started_by(*order.passing, thread.passing)
-                                                 : started_by(*order.failing, thread.failing);
+  const bool is_in_passing = thread.passing != no_index;
+  const Trace& seen = is_in_passing ? *order.passing : *order.failing;
+  const uint32_t number = is_in_passing ? thread.passing : thread.failing;
+  moment.started_by = started_by(seen, number);
+  moment.role = role_of(seen, number);
   moment.passing = point.passing_from;
   moment.failing = point.failing_at;
   if (point.kind == Point::Kind::failure) {

@@ -118,6 +118,7 @@ h1 { font-size: 1.35rem; margin: 0; overflow-wrap: anywhere; } h2 { font-size: 1
 p, li { overflow-wrap: anywhere; } ul { margin: .3rem 0; padding-left: 1.2rem; }
 code, pre { font: 13px/1.45 ui-monospace, monospace; }
 .failed { color: var(--bad); } .faint { color: var(--faint); }
+.summary { font-size: 1.15rem; }
 .cause { border: 1px solid var(--line); border-left: .35rem solid var(--mark); background: var(--card);
   border-radius: .4rem; padding: .6rem 1rem; margin: 1rem 0; } .cause h2 { margin: 0; }
 figure { margin: .6rem 0; overflow-x: auto; } svg.timeline { min-width: 58rem; } figcaption { font-weight: 600; margin-bottom: .2rem; }
@@ -169,6 +170,7 @@ class PageWriter {
         "<p class=\"failed\">{3}</p>\n",
         html_text(words_.test), html_text(words_.cause), explanation_style,
         html_text(words_.failure));
+    if (!words_.summary.empty()) put("<p class=\"summary\">{}</p>\n", html_prose(words_.summary));
   }
 
   void cause() {

@@ -43,6 +43,7 @@ struct Quotation {
 struct ExplanationWords {
   std::string test;
   std::string failure;
+  std::string summary;     // in one or two sentences; empty: nothing can be said
   std::string cause;       // "async wait"
   std::string verdict;     // what it takes to fail; empty: it was not judged
   bool is_margin = false;  // nothing has to be repaired
@@ -58,6 +59,10 @@ struct ExplanationWords {
 };
 
 ExplanationWords words_of(const ExplanationReport& report);
+
+// What the test's author would say, without files and lines: what it relies on, and how little it
+// takes to break that.
+std::string first_sentence(const ExplanationReport& report);
 
 // An explanation for a terminal, with the source lines that it mentions.
 std::string explanation_text(const ExplanationReport& report, const Style& style);

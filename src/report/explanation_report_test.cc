@@ -82,6 +82,25 @@ class ExplanationReports : public testing::Test {
   Explanation explanation_;
 };
 
+TEST_F(ExplanationReports, The_first_sentence_names_no_file) {
+  EXPECT_EQ(first_sentence(report()),
+            "The test sleeps 10.0 ms and relies on another thread to be done by then. That takes "
+            "3.00 ms when nobody is late. It fails as soon as another thread is late by 8.00 ms.");
+  EXPECT_THAT(text(), HasSubstr("\n" + first_sentence(report()) + "\n"));
+  EXPECT_THAT(html(), HasSubstr(html_prose(first_sentence(report()))));
+}
+
+TEST_F(ExplanationReports, The_first_sentence_names_functions_and_threads_as_their_author_would) {
+  report();
+  explanation_.pair->first.place.function = "(anonymous namespace)::Post::deliver::{lambda}::run";
+  explanation_.late[0].role = "the thread that runs `Post::work`";
+  const ExplanationReport shown{repro_, explanation_, &passing_, &failing_, {}, nullptr};
+  EXPECT_THAT(first_sentence(shown), HasSubstr("relies on `Post::deliver` to be done by then."));
+  EXPECT_THAT(first_sentence(shown), HasSubstr("as soon as the thread that runs `Post::work` is"));
+  explanation_.causes = {{RootCauseKind::ordering, 1, {}}};
+  EXPECT_THAT(first_sentence(shown), HasSubstr("Nothing makes `Post::deliver` come before"));
+}
+
 TEST_F(ExplanationReports, The_text_says_who_must_come_first) {
   EXPECT_THAT(text(), HasSubstr("thread `post.cc:22#1` (started by main at post.cc:22) must call "
                                 "pthread_mutex_lock at post.cc:24 before main calls "

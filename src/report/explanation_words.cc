@@ -24,10 +24,13 @@ std::string place_text(const CodeSpot& place) {
   return text.empty() ? "?" : text;
 }
 
-std::string thread_text(const std::string& thread, const std::string& started_by) {
-  if (thread.empty()) return "any thread";
-  const std::string name = fmt::format("thread `{}`", thread);
-  return started_by.empty() ? thread : fmt::format("{} (started by {})", name, started_by);
+template <class Actor>
+std::string thread_text(const Actor& actor) {
+  if (actor.thread.empty()) return "any thread";
+  if (actor.started_by.empty()) return actor.thread;
+  if (actor.role.empty())
+    return fmt::format("thread `{}` (started by {})", actor.thread, actor.started_by);
+  return fmt::format("{} (`{}`, started by {})", actor.role, actor.thread, actor.started_by);
 }
 
 std::string time_text(std::optional<Duration> at) {
@@ -43,6 +46,7 @@ class ExplanationWording {
     words_.test = one_line(to_string(repro_.test));
     words_.failure =
         one_line(fmt::format("{}: {}", to_string(repro_.outcome), headline(repro_.failure)));
+    words_.summary = first_sentence(report_);
     tell_cause();
     if (found_.pair) tell_order(*found_.pair);
     if (found_.wait) tell_wait(*found_.wait);
@@ -102,9 +106,8 @@ class ExplanationWording {
   void tell_order(const FlippedPair& pair) {
     const std::string first = action_text(pair.first, "call", "reach", "return", "end");
     const std::string second = action_text(pair.second, "calls", "reaches", "returns", "ends");
-    words_.story.push_back(one_line(fmt::format(
-        "{} must {} before {} {}.", thread_text(pair.first.thread, pair.first.started_by), first,
-        thread_text(pair.second.thread, pair.second.started_by), second)));
+    words_.story.push_back(one_line(fmt::format("{} must {} before {} {}.", thread_text(pair.first),
+                                                first, thread_text(pair.second), second)));
     std::string text =
         fmt::format("When the test passed, the first came {}", time_text(pair.first.passing));
     text += pair.second.passing ? fmt::format(" and the second {}", time_text(pair.second.passing))
@@ -147,15 +150,14 @@ class ExplanationWording {
         at_start ? "before its first line" : fmt::format("{} {}", late.position, late.site);
     words_.story.push_back(
         one_line(fmt::format("To show it, {} had to wait {} until {} was passed.",
-                             thread_text(late.thread, late.started_by), where, late.waits_for)));
+                             thread_text(late), where, late.waits_for)));
   }
 
   void tell_lateness(const Lateness& late) {
     const bool at_start = late.position.starts_with("at the start");
     if (!late.waits_for.empty()) return tell_wait(late, at_start);
     std::string text = fmt::format(
-        "To show it, {} was made late by {} {}", thread_text(late.thread, late.started_by),
-        format_duration(late.longest),
+        "To show it, {} was made late by {} {}", thread_text(late), format_duration(late.longest),
         at_start ? "before its first line" : fmt::format("{} {}", late.position, late.site));
     if (late.times > 1) text += fmt::format(", {} times", late.times);
     words_.story.push_back(one_line(text + limit_text() + "."));
@@ -285,6 +287,7 @@ std::string quotation_text(const Style& style, const Quotation& quotation) {
 std::string explanation_text(const ExplanationReport& report, const Style& style) {
   const ExplanationWords words = words_of(report);
   std::string text = words.test + "\n  " + style.paint(Tone::bad, words.failure) + "\n";
+  if (!words.summary.empty()) text += "\n" + words.summary + "\n";
   std::vector<std::string> cause = words.evidence;
   if (!words.runner_up.empty()) cause.push_back("or else " + words.runner_up);
   text += words.is_margin ? lines_of(style, "no flaw, a margin",

@@ -281,6 +281,7 @@ std::string explanation_json(const ExplanationReport& report) {
       {"plausibility",
        report.repro.plausibility ? Json(to_string(*report.repro.plausibility)) : Json(nullptr)},
       {"is_margin", words.is_margin},
+      {"summary", words.summary},
       {"causes", causes(found.causes)},
       {"advice", words.advice},
       {"patch", report.patch ? proposed_patch_json(*report.patch) : Json()},

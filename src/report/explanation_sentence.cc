@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "explain/call_order.h"
+#include "report/explanation_pages.h"
+#include "report/layout.h"
+#include "util/text.h"
+
+namespace unflake {
+namespace {
+
+// As its author would say it: without unnamed scopes and what a compiler calls a lambda.
+std::string spoken_function(std::string name) {
+  replace_all(name, "(anonymous namespace)::", "");
+  for (const char* end : {"::{lambda", "::<lambda", "::operator()"})
+    name = name.substr(0, name.find(end));
+  return name;
+}
+
+bool is_test_itself(const std::string& function) {
+  return function == "main" || function.ends_with("::TestBody") ||
+         function.ends_with("::test_method") || function.starts_with("DOCTEST_") ||
+         function.starts_with("CATCH2_INTERNAL_TEST_");
+}
+
+class FirstSentence {
+ public:
+  explicit FirstSentence(const ExplanationReport& report)
+      : repro_(report.repro), found_(report.explanation) {}
+
+  std::string operator()() const {
+    if (!found_.unseen.empty()) return "";
+    const std::string said = what_happens();
+    return said.empty() ? "" : one_line(said + lateness());
+  }
+
+ private:
+  std::string what_happens() const {
+    switch (found_.causes.front().kind) {
+      case RootCauseKind::async_wait:
+        return found_.wait ? about_wait("done") : about_order();
+      case RootCauseKind::process_handover:
+        return found_.wait ? about_wait("ready") : about_hand_over();
+      case RootCauseKind::ordering:
+        return about_order();
+      case RootCauseKind::lost_wakeup:
+        return about_wake_up();
+      case RootCauseKind::teardown_race:
+        return about_teardown();
+      case RootCauseKind::exact_timing:
+        return "The test checks how long something takes, and a busy machine takes longer.";
+      case RootCauseKind::deadlock:
+        return "Threads wait for each other's locks, and none of them can go on.";
+      case RootCauseKind::starvation:
+        return "A thread waits a limited time for what others keep to themselves for longer.";
+      case RootCauseKind::resource:
+        return about_resource();
+      case RootCauseKind::unknown:
+        return "Why the test fails could not be shown.";
+    }
+    return "";
+  }
+
+  std::string about_wait(const char* state) const {
+    const CoveringWait& wait = *found_.wait;
+    const Duration time = wait.asked.value_or(wait.failing) * (wait.asked ? wait.times : 1);
+    const std::string waiter = capital(who(wait.moment));
+    const std::string what = found_.pair ? deed(found_.pair->first) : "another thread";
+    std::string text =
+        wait.is_sleep
+            ? fmt::format("{} sleeps {} and relies on {} to be {} by then.", waiter,
+                          format_duration(time), what, state)
+            : fmt::format("{} waits at most {} for {}.", waiter, format_duration(time), what);
+    if (wait.needed)
+      text += fmt::format(" That takes {} when nobody is late.", format_duration(*wait.needed));
+    return text;
+  }
+
+  std::string about_order() const {
+    if (!found_.pair) return "The order of two threads decides, and nothing keeps it.";
+    const auto [first, second] = deeds();
+    return fmt::format("Nothing makes {} come before {}, and the test needs that order.", first,
+                       second);
+  }
+
+  std::string about_hand_over() const {
+    if (!found_.pair) return "One process relies on another one that it does not wait for.";
+    const auto [first, second] = deeds();
+    return fmt::format("{} does not wait for another process to get to {}.", capital(second),
+                       first);
+  }
+
+  std::string about_wake_up() const {
+    if (!found_.pair) return "A wake-up can come before anybody waits for it, and is forgotten.";
+    const auto [first, second] = deeds();
+    return fmt::format("The wake-up by {} can come before {} waits for it, and is then forgotten.",
+                       second, first);
+  }
+
+  std::string about_teardown() const {
+    if (!found_.pair) return "A thread is still at work when what it uses is taken away.";
+    const auto [first, second] = deeds();
+    return fmt::format("{} may still have to come when {} takes away what it uses.", capital(first),
+                       second);
+  }
+
+  std::string about_resource() const {
+    if (!found_.pair) return "The test uses something that is not there at every moment.";
+    const auto [first, second] = deeds();
+    return fmt::format("{} relies on something that is only there once {} is over.",
+                       capital(second), first);
+  }
+
+  // How little it takes, where that is known of a single thread.
+  std::string lateness() const {
+    if (repro_.passes_under_plan) return " The test fails by itself in most runs.";
+    if (!repro_.slack || found_.late.empty()) return "";
+    const bool is_one = std::ranges::all_of(found_.late, [&](const Lateness& late) {
+      return late.thread == found_.late.front().thread;
+    });
+    return fmt::format(" It fails as soon as {} late by {}.",
+                       is_one ? who(found_.late.front()) + " is" : "threads are",
+                       format_duration(repro_.slack->fails));
+  }
+
+  template <class Actor>
+  static std::string who(const Actor& actor) {
+    if (actor.thread == "main") return "the test";
+    if (!actor.role.empty()) return actor.role;
+    return actor.started_by.empty() ? "another process" : "another thread";
+  }
+
+  // What is done there: a function of the program, or all that the test does after it.
+  static std::string deed(const Moment& moment) {
+    if (moment.what == Moment::What::thread_end) return "the end of " + who(moment);
+    const std::string function = spoken_function(moment.place.function);
+    if (is_test_itself(function)) return "the test";
+    if (function.empty()) return who(moment);
+    return "`" + function + "`";
+  }
+
+  // Of both; with the threads where they would read the same.
+  std::pair<std::string, std::string> deeds() const {
+    const Moment &one = found_.pair->first, &other = found_.pair->second;
+    std::pair<std::string, std::string> both{deed(one), deed(other)};
+    if (both.first != both.second) return both;
+    return {both.first + " in " + who(one), both.second + " in " + who(other)};
+  }
+
+  static std::string capital(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z')
+      text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text;
+  }
+
+  const Repro& repro_;
+  const Explanation& found_;
+};
+
+}  // namespace
+
+std::string first_sentence(const ExplanationReport& report) {
+  return FirstSentence(report)();
+}
+
+}  // namespace unflake
