@@ -90,8 +90,14 @@ Bisecting::Bisecting(OneTest& one, BisectingOptions options, Tell tell)
   report_.to = options_.to;
 }
 
+int Bisecting::stop_signal() const {
+  if (stopped_by_ != 0) return stopped_by_;
+  if (looked_at_ != nullptr && looked_at_->stop_signal() != 0) return looked_at_->stop_signal();
+  return now_.stop_signal();
+}
+
 bool Bisecting::has_ended() const {
-  return error_ || now_.stop_signal() != 0 || budget_.is_spent();
+  return error_ || stop_signal() != 0 || budget_.is_spent();
 }
 
 Result<void> Bisecting::prepare() {
@@ -107,6 +113,8 @@ Result<void> Bisecting::prepare() {
   if (!commits) return commits.error();
   for (const ListedCommit& one : *commits) report_.commits.push_back({one.id, one.subject});
   if (tree_.is_dirty) report_.notes.push_back("changes that are not committed are in no build");
+  if (has_submodules(tree_, now_.launcher()))
+    report_.notes.push_back("submodules stay as they are checked out now, in every build");
   auto work = WorkFolder::make();
   if (!work) return work.error();
   work_.emplace(std::move(*work));
@@ -116,7 +124,7 @@ Result<void> Bisecting::prepare() {
 
 Result<BisectReport> Bisecting::operator()() {
   if (auto ready = prepare(); !ready) return ready.error();
-  tell_(fmt::format("{} commits, at most {} builds in turn", report_.commits.size() - 1,
+  tell_(fmt::format("{} commits, about {} builds in turn", report_.commits.size() - 1,
                     2 + static_cast<int>(std::ceil(std::log2(report_.commits.size())))));
   BisectedBuilds builds;
   builds.commits = report_.commits.size();
@@ -184,28 +192,35 @@ CommitLook Bisecting::look(size_t commit, bool thoroughly) {
   OneTestOptions options = options_.one;
   options.code_root = code_root();
   auto one = find_recorded_test(now_.project(), repro_, built->target, options);
+  looked_at_ = one ? one->get() : nullptr;
   if (one)
     if (auto ready = (*one)->set_up(); !ready) one = ready.error();
   if (!one) {
+    looked_at_ = nullptr;
     if (is_bad_end) error_ = one.error();
     // Before somebody wrote it, a test does not fail.
     if (is_missing_test(one.error())) look.answer = CommitLook::Answer::holds;
     look.how = first_line(one.error().what);
     return look;
   }
-  if (is_bad_end) return look_at_bad_end(**one);
-  if (report_.repro)
-    look_under_plan(**one, thoroughly, look);
-  else
-    look_plainly(**one, thoroughly, look);
+  look_at(**one, commit, thoroughly, look);
+  stopped_by_ = stop_signal();
+  looked_at_ = nullptr;
   return look;
 }
 
-CommitLook Bisecting::look_at_bad_end(OneTest& one) {
-  CommitLook look;
+void Bisecting::look_at(OneTest& one, size_t commit, bool thoroughly, CommitLook& look) {
+  if (commit + 1 == report_.commits.size())
+    look_at_bad_end(one, look);
+  else if (report_.repro)
+    look_under_plan(one, thoroughly, look);
+  else
+    look_plainly(one, thoroughly, look);
+}
+
+void Bisecting::look_at_bad_end(OneTest& one, CommitLook& look) {
   hunt(one, look);
   if (look.answer == CommitLook::Answer::untold && !has_ended()) rerun(one, look);
-  return look;
 }
 
 // Delays first: where one is enough, it is found in few runs, and every build can be asked with it.
@@ -236,10 +251,14 @@ void Bisecting::hunt(OneTest& one, CommitLook& look) {
                          printable(options_.to), "use `git bisect run` to find the commit");
   const Found* found = best_of(hunt.found());
   if (found == nullptr) return;
-  const Duration limit = repro_.timeout;
+  const Repro now = repro_;
   repro_ = repro_of(*found, one, options.seed);
   describe(repro_, hunt.profile(), one);
-  repro_.timeout = std::max(repro_.timeout, limit);
+  repro_.timeout = std::max(repro_.timeout, now.timeout);
+  // The build that it was found in is gone afterwards.
+  repro_.target_path = now.target_path;
+  repro_.target_argv = now.target_argv;
+  repro_.commit = report_.commits.back().id;
   report_.repro = repro_;
   report_.headline = headline(repro_.failure);
   report_.signature = repro_.signature;
@@ -317,21 +336,25 @@ void Bisecting::look_under_plan(OneTest& one, bool thoroughly, CommitLook& look)
     look.how = first_line(located.error().what);
     return;
   }
-  const bool is_here = located->relocation.is_complete() && !repro_.plan.schedule;
+  bool is_here = located->relocation.is_complete() && !repro_.plan.schedule;
   const int wanted =
       runs_that_tell(repro_.with_plan, thoroughly ? error_of_thorough_look : error_of_look);
   const Trial trial{located->relocation.plan, repro_.conditions, "the same as at the bad end"};
   while (is_here && look.failures.runs < wanted && look.failures.hits == 0 && !has_ended())
-    if (const auto result = run(one, trial, look))
-      take(result->outcome, located->code, look);
-    else
+    if (const auto result = run(one, trial, look); !result)
       break;
+    else if (!result->outcome.failed() && !has_fired(trial.plan, *result))
+      is_here = false;  // nobody was late, so that it says nothing
+    else
+      take(result->outcome, located->code, look);
   conclude(look, "under the same plan");
   const int schedules = is_here      ? (thoroughly ? schedules_beside_plan : 0)
                         : thoroughly ? schedules_of_thorough_look
                                      : schedules_of_look;
   if (schedules > 0 && look.failures.hits == 0 && !has_ended())
     look_under_schedules(one, schedules, located->code, look);
+  if (look.answer == CommitLook::Answer::untold && look.how.empty())
+    look.how = "the plan's places are gone, and the test cannot be controlled";
 }
 
 void Bisecting::look_under_schedules(OneTest& one, int most, const CodeView& code,

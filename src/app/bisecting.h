@@ -34,6 +34,9 @@ class Bisecting {
 
   Result<BisectReport> operator()();
 
+  // Whoever runs a test takes the signal: the test as it is now, or that of a build.
+  int stop_signal() const;
+
  private:
   bool has_ended() const;
   Result<void> prepare();
@@ -41,7 +44,8 @@ class Bisecting {
   Result<Built> make(size_t commit, bool again);
   std::string code_root() const;
   CommitLook look(size_t commit, bool thoroughly);
-  CommitLook look_at_bad_end(OneTest& one);
+  void look_at(OneTest& one, size_t commit, bool thoroughly, CommitLook& look);
+  void look_at_bad_end(OneTest& one, CommitLook& look);
   void hunt(OneTest& one, CommitLook& look);
   static void find_a_way(Hunt& hunt);
   void rerun(OneTest& one, CommitLook& look);
@@ -56,6 +60,8 @@ class Bisecting {
   void tell_step(const CommitBisection::Step& step) const;
 
   OneTest& now_;
+  const OneTest* looked_at_ = nullptr;
+  int stopped_by_ = 0;
   BisectingOptions options_;
   const Tell tell_;
   const Budget budget_;

@@ -328,6 +328,8 @@ class Detecting {
       if (suite.error()) return *suite.error();
       all.test_runs += static_cast<int>(report.test_runs);
       if (auto added = add_relations(report, suite.conditions(), all); !added) return added.error();
+      all.stopped = suite.stopped();
+      if (all.stopped) break;
     }
     return all;
   }

@@ -96,7 +96,8 @@ Result<int> bisect(const BisectCommand& command, const OneTestOptions& one, cons
     (void)page.write_out();
   });
   auto report = bisecting();
-  if (!report && (*found)->stop_signal() == 0) return report.error();
+  const int stopped_by = bisecting.stop_signal();
+  if (!report && stopped_by == 0) return report.error();
   if (report) {
     if (auto kept = keep_repro(*report, **found); !kept) report->notes.push_back(kept.error().what);
     note_beginning(*report, **found, one.history);
@@ -105,7 +106,7 @@ Result<int> bisect(const BisectCommand& command, const OneTestOptions& one, cons
                json ? bisect_json(*report) : "\n" + bisect_text(*report, style_for(one.colour)));
     if (const int failed = page.write_out(); failed != 0) return failed;
   }
-  if ((*found)->stop_signal() != 0) return exit_code_of_signal((*found)->stop_signal());
+  if (stopped_by != 0) return exit_code_of_signal(stopped_by);
   return static_cast<int>(code_of(report->bisection));
 }
 

@@ -243,7 +243,8 @@ class Explaining {
       passing_ = observed(*shown_.passing);
       failing_ = observed(*shown_.failing);
     }
-    if (!shown_.critical || !shown_.barrier) return;
+    if (!shown_.critical || !shown_.barrier || shown_.kept.hits == 0 || shown_.reversed.hits == 0)
+      return;
     options_.shown =
         ShownPair{shown_.critical->step.call, shown_.barrier->call, shown_.kept, shown_.reversed};
     passing_ = observed(*shown_.passing);
@@ -259,7 +260,9 @@ class Explaining {
       return true;
     const auto late = as_lateness(runs, repro_.plan, failing_ ? &failing_->trace : nullptr);
     options_.experiments.push_back(late ? "the same failure comes when " + to_string(late->plan, {})
-                                        : "no lateness of a thread was found that does the same");
+                                   : runs.is_over()
+                                       ? "no time was left to look for lateness that does the same"
+                                       : "no lateness of a thread was found that does the same");
     if (!late) return false;
     recorded_plan_ = repro_.plan;
     runs.test().failing = *late;

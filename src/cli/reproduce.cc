@@ -142,7 +142,7 @@ class Reproduction {
   Result<void> find_test(const Words& words) {
     std::vector<Test> choice;
     OneTestOptions options = command_.one;
-    options.slots = 2;  // the hunt knows when it may use both
+    options.slots = 4;  // the hunt knows when it may use more than one
     auto one = OneTest::find(options, words, [&](const Test& test) {
       choice.push_back(test);
       return !log_ || std::ranges::any_of(log_->failures, [&](const LoggedFailure& logged) {

@@ -150,7 +150,9 @@ std::string schedules_text(const ExploreReport& explored) {
       counted(static_cast<long long>(explored.orders), "different order"),
       explored.pairs_in_both_orders, counted(static_cast<long long>(explored.pairs), "pair"));
   if (explored.answer == ExploreReport::Answer::passes_in_all) text += "; these are all there are";
-  if (explored.answer == ExploreReport::Answer::nothing_new) text += "; hardly any are left";
+  if (explored.answer == ExploreReport::Answer::nothing_new)
+    text += explored.may_have_new_orders ? "; no pair came in a new order in the last 300"
+                                         : "; hardly any are left";
   return text;
 }
 
@@ -168,6 +170,11 @@ void add_tried(const Hunt& hunt, Lines& lines) {
         "not tried: {}, because confirming a failure of the longest would "
         "have taken {}, more than was left",
         counted(coverage.unaffordable, "plan"), format_duration(coverage.longest_unaffordable)));
+  if (!coverage.not_needed.empty())
+    lines.push_back(fmt::format(
+        "not tried: {}, because threads that were late under control, alone and in pairs, did no "
+        "harm; `--strategy {}` tries them",
+        join(coverage.not_needed, ", "), join(coverage.not_needed, ",")));
   if (!coverage.left_out.empty())
     lines.push_back(fmt::format("left out: {}: no time was left for an experiment",
                                 join(coverage.left_out, ", ")));

@@ -188,7 +188,7 @@ int own_time_calls(const CallOrder& order, const Point& failure) {
     if (point.thread != failure.thread || !point.failing || point.kind != Point::Kind::begin)
       return false;
     const bool timed = order.traits_of(point) & protocol::api_timed && point.failing->value >= 0;
-    return (timed || order.group_traits_of(point) & protocol::group_clocks) &&
+    return (timed || order.group_traits_of(point) & protocol::group_clocks) && point.failing_at &&
            *point.failing_at <= *failure.failing_at && from && point.failing->exit >= *from;
   }));
 }
@@ -197,7 +197,7 @@ int own_time_calls(const CallOrder& order, const Point& failure) {
 
 bool others_are_active(const CallOrder& order, const Point& failure) {
   return std::ranges::any_of(order.points, [&](const Point& point) {
-    return point.thread != failure.thread && point.failing &&
+    return point.thread != failure.thread && point.failing && point.failing_at &&
            *point.failing_at <= *failure.failing_at;
   });
 }

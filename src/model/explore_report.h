@@ -19,7 +19,7 @@ struct ExploreReport {
   enum class Answer {
     fails,           // and the schedule under which it does is known
     passes_in_all,   // every schedule there is was run, or is equal to one that was
-    nothing_new,     // no failure, and hardly any order is left that was not seen
+    nothing_new,     // no failure, and hardly any order, or pair of places, is left to be seen
     budget_over,     // no failure until then
     not_controlled,  // its threads could not be scheduled: `why`
     stopped,         // by the user
@@ -63,6 +63,7 @@ struct ExploreReport {
 
   TestId test;
   Answer answer = Answer::budget_over;
+  bool may_have_new_orders = false;  // it ended because no pair came in a new order
   std::string why;
   std::string not_repeatable;  // the call because of which runs may not repeat
   uint64_t seed = 1;

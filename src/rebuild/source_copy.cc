@@ -220,6 +220,10 @@ Result<void> copy_submodules(const Sources& tree, const std::string& to, Launche
 
 }  // namespace
 
+bool has_submodules(const Sources& tree, Launcher& launcher) {
+  return !submodules_of(tree, launcher).empty();
+}
+
 bool is_build_folder(const std::string& folder) {
   std::error_code ignored;
   for (const char* name : {"/CMakeCache.txt", "/meson-private", "/CMakeFiles"})

@@ -39,6 +39,9 @@ Result<void> copy_tree(const Sources& tree, const std::string& to, Launcher& lau
 Result<void> copy_commit(const Sources& tree, const std::string& commit, const std::string& to,
                          Launcher& launcher);
 
+// They are copied as they are checked out, whatever the commit.
+bool has_submodules(const Sources& tree, Launcher& launcher);
+
 // Goes to another commit in such a copy. What a build left there stays, unless it is to be clean.
 Result<void> go_to_commit(const std::string& copy, const std::string& commit, bool clean,
                           Launcher& launcher);

@@ -27,7 +27,9 @@ bool is_test_itself(const std::string& function) {
 class FirstSentence {
  public:
   explicit FirstSentence(const ExplanationReport& report)
-      : repro_(report.repro), found_(report.explanation) {}
+      : repro_(report.repro),
+        found_(report.explanation),
+        has_slack_(report.repro.slack && !report.recorded_plan) {}
 
   std::string operator()() const {
     if (!found_.unseen.empty()) return "";
@@ -115,7 +117,7 @@ class FirstSentence {
   // How little it takes, where that is known of a single thread.
   std::string lateness() const {
     if (repro_.passes_under_plan) return " The test fails by itself in most runs.";
-    if (!repro_.slack || found_.late.empty()) return "";
+    if (!has_slack_ || found_.late.empty()) return "";
     const bool is_one = std::ranges::all_of(found_.late, [&](const Lateness& late) {
       return late.thread == found_.late.front().thread;
     });
@@ -156,6 +158,7 @@ class FirstSentence {
 
   const Repro& repro_;
   const Explanation& found_;
+  const bool has_slack_;  // of what was late in the runs that are shown
 };
 
 }  // namespace

@@ -138,7 +138,7 @@ class ExplanationWording {
 
   // How late is too late is known for one delay; several share it.
   std::string limit_text() const {
-    if (!repro_.slack || found_.late.size() != 1) return "";
+    if (!repro_.slack || found_.late.size() != 1 || report_.recorded_plan) return "";
     if (repro_.slack->passes == Duration::zero())
       return fmt::format("; {} is enough", format_duration(repro_.slack->fails));
     return fmt::format("; {} is enough, {} is not", format_duration(repro_.slack->fails),

@@ -43,9 +43,12 @@ UniqueFd either(int one, int other) {
   return both;
 }
 
+int watchers = 0;  // signals stay blocked as long as there is one
+
 }  // namespace
 
 Interrupts::Interrupts() {
+  ++watchers;
   const sigset_t set = watched_signals();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -56,6 +59,7 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
+  if (--watchers > 0) return;
   const sigset_t set = watched_signals();
   ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }

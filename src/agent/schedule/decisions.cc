@@ -141,7 +141,8 @@ bool is_ready(const Participant& thread) {
       return is_over(memory().rules[static_cast<uint32_t>(step.id)]);
     case Wait::late_threads:
       return find_living([&](const Participant& other) {
-               return &other != &thread && other.late_until > 0;
+               return &other != &thread && other.late_until > 0 &&
+                      other.process.load() == thread.process.load();
              }) == nullptr;
     case Wait::sleep:
     case Wait::handler:

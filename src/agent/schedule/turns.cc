@@ -470,8 +470,12 @@ void take_late(const Step& step) {
 
 }  // namespace
 
+// A signal ends a sleep, but not lateness.
 void be_late_in_turn(int64_t ns) {
-  take_late(step_of_plan(Wait::sleep, ns));
+  const Step step = step_of_plan(Wait::sleep, ns);
+  do take_late(step);
+  while (!is_within_decision() && this_participant() != nullptr && woken() == Woken::interrupted &&
+         virtual_now() < step.deadline);
 }
 
 Held hold_in_turn(const Rule& hold) {
@@ -488,7 +492,7 @@ void wait_for_late_threads(int64_t at_most_ns) {
   bool somebody_is_late = false;
   int64_t latest = virtual_now();
   for_each_living([&](const Participant& thread) {
-    if (&thread == me || thread.late_until == 0) return;
+    if (&thread == me || !is_own(thread) || thread.late_until == 0) return;
     somebody_is_late = true;
     if (thread.late_until > latest) latest = thread.late_until;
   });

@@ -20,8 +20,6 @@ class CommitBisectionSearch {
     if (states_[bad_] != State::fails) return ended(CommitBisection::Answer::never_fails);
     if (!look(0, false)) return ended(CommitBisection::Answer::unfinished);
     if (states_[0] == State::fails) return ended(CommitBisection::Answer::fails_before);
-    // What cannot be told of the good end is taken for granted: the user has named it.
-    if (states_[0] == State::untold) states_[0] = State::surely_holds;
     while (true) {
       narrow();
       const auto next = untried_nearest_to_middle();
@@ -43,8 +41,10 @@ class CommitBisectionSearch {
     const bool was_stopped = builds_.has_ended() && step.look.answer != Answer::fails;
     if (step.look.answer == Answer::fails)
       states_[commit] = State::fails;
-    else if (step.look.answer == Answer::untold && states_[commit] == State::unknown)
+    else if (step.look.answer == Answer::untold && commit > 0)
       states_[commit] = State::untold;
+    else if (step.look.answer == Answer::untold)
+      states_[commit] = State::surely_holds;  // the user has named it
     else
       states_[commit] = thoroughly ? State::surely_holds : State::holds;
     builds_.tell(step);

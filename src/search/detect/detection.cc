@@ -262,6 +262,7 @@ void Detection::perturb(size_t number, Duration time) {
 }
 
 void Detection::take_found(size_t number, Hunt& hunt) {
+  if (hunt.found().empty()) return;
   DetectedTest& test = known_[number].result;
   for (const Found& found : hunt.found()) {
     DetectOptions::Kept kept;
@@ -307,6 +308,7 @@ void Detection::look_for_orders() {
     notes_.push_back("orders: " + to_string(ordered.error()));
     return;
   }
+  stopped_ = stopped_ || ordered->stopped;
   in_trials_ += budget_.elapsed() - before;
   trials_ += ordered->test_runs;
   notes_.insert(notes_.end(), ordered->notes.begin(), ordered->notes.end());

@@ -56,6 +56,7 @@ struct DetectOptions {
     std::vector<Kept> found;
     std::vector<std::string> notes;
     int test_runs = 0;
+    bool stopped = false;  // by the user
   };
   std::function<Result<Ordered>(Duration most)> look_for_orders = {};
   double orders_share = 0.15;  // of the budget

@@ -52,8 +52,14 @@ class PairExperiments {
     return true;
   }
 
-  bool give_up(const std::string& why) {
-    found_.tried.push_back(why);
+  // What there was no time for has shown nothing.
+  void note(std::string what) {
+    found_.tried.push_back(runs_.is_over() ? "no time was left for more experiments"
+                                           : std::move(what));
+  }
+
+  bool give_up(std::string why) {
+    note(std::move(why));
     return false;
   }
 
@@ -98,11 +104,11 @@ class PairExperiments {
       search.from = times[i];
       found_.critical = find_critical(runs_, search);
     }
-    found_.tried.push_back(
-        found_.critical
-            ? fmt::format("{} late before {} fails, late behind it passes", late.name,
-                          short_name(found_.critical->step))
-            : fmt::format("no step of {} was found from which on it may be late", late.name));
+    if (found_.critical)
+      found_.tried.push_back(fmt::format("{} late before {} fails, late after it passes", late.name,
+                                         short_name(found_.critical->step)));
+    else
+      note(fmt::format("no step of {} was found from which on it may be late", late.name));
   }
 
   // ---- The barrier point ----
@@ -141,10 +147,10 @@ class PairExperiments {
   void find_barrier() {
     set_bound();
     for (const uint32_t thread : threads_to_hold()) {
-      if (runs_.is_over()) return;
+      if (runs_.is_over()) break;
       if (find_barrier_in(thread)) return;
     }
-    found_.tried.push_back("no place was found whose waiting for it makes the test pass");
+    note("no place was found whose waiting for it makes the test pass");
   }
 
   void set_bound() {
@@ -218,7 +224,7 @@ class PairExperiments {
 
   void count(const Trial& trial, End wanted, Count& count) {
     const RepairRuns::Run run = runs_.run(trial);
-    if (!run.ended()) return;
+    if (!run.ended() || run.end == End::refused) return;
     ++count.runs;
     count.hits += run.end == wanted;
   }

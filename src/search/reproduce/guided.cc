@@ -188,14 +188,16 @@ void search_pairs(Hunt& hunt) {
 
 namespace {
 
-// False: there was no time for all of them.
+// Whether every one of them could be told about.
 bool foresee_all(Hunt& hunt, const std::vector<Trial>& trials) {
+  bool all_told = !trials.empty();
   for (const Trial& trial : trials) {
     const auto seen = hunt.foresee(trial);
+    all_told = all_told && seen;
     if (seen && seen->hit) try_trial(hunt, trial);
     if (hunt.over()) return false;
   }
-  return true;
+  return all_told;
 }
 
 }  // namespace

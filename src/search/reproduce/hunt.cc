@@ -33,11 +33,14 @@ void Coverage::count(const Trial& trial, const Observation& seen, bool shows_wan
   }
   const bool has_delays = std::ranges::any_of(trial.plan.interventions, acts);
   fired_runs += seen.fired && has_delays;
-  if ((has_delays || trial.conditions != Conditions{}) && seen.fired) late.add(shows_wanted);
+  // What happens under control is no sample of what happens by itself.
+  const bool is_free = !seen.result.trace || !seen.result.trace->controlled;
+  if (is_free && (has_delays || trial.conditions != Conditions{}) && seen.fired)
+    late.add(shows_wanted);
   never_fired += !seen.fired;
   for (const Intervention& intervention : trial.plan.interventions)
     sites_tried.insert(site_text(intervention));
-  if (seen.result.trace)
+  if (is_free && seen.result.trace)
     for (const TracedIntervention& state : seen.result.trace->interventions)
       delay_added += state.added;
   if (seen.result.outcome.failed() && !shows_wanted)
@@ -212,15 +215,19 @@ Confirmation::Runs Hunt::confirming(const Trial& trial, const Found& found) {
 
 namespace {
 
-constexpr int most_at_once = 2;
-constexpr int least_waiting = 3;  // times as long as it computes
+constexpr int64_t most_at_once = 4;
+constexpr int64_t cores = 2;
+constexpr int64_t least_waiting = 3;  // times as long as all of them compute
 constexpr Duration noise_in_company = std::chrono::milliseconds(10);
 
-// Whether a run that takes this long does little but wait.
-bool mostly_waits(const Profile& profile, Duration run_time) {
-  return std::ranges::all_of(profile.runs, [&](const ExperimentResult& run) {
-    return least_waiting * (run.process.user_cpu + run.process.system_cpu) <= run_time;
-  });
+// How many runs that take this long can be made at once: more than one where they do little but
+// wait.
+int bearable_at_once(const Profile& profile, Duration run_time) {
+  Duration computing(1);
+  for (const ExperimentResult& run : profile.runs)
+    computing = std::max(computing, run.process.user_cpu + run.process.system_cpu);
+  return static_cast<int>(
+      std::clamp<int64_t>(cores * run_time / (least_waiting * computing), 1, most_at_once));
 }
 
 }  // namespace
@@ -229,14 +236,16 @@ bool mostly_waits(const Profile& profile, Duration run_time) {
 // test is run alone from then on: it may have a port or a file of its own.
 void Hunt::try_company(const Trial& trial) {
   if (tried_company_ || base_.runs() > 0 || profile_.failures() > 0 || trial.plan.schedule ||
-      runner_.left() < options_.budget / 2 || !mostly_waits(profile_, times_.expected(trial)))
+      runner_.left() < options_.budget / 2)
     return;
+  const int at_once = bearable_at_once(profile_, times_.expected(trial));
+  if (at_once < 2) return;
   tried_company_ = true;
   std::vector<Outcome> outcomes;
   Duration longest{};
   const int made =
       runner_.run_series(base_.plain(), Purpose::baseline, times_.limit_for(base_.plain()),
-                         {Confirmation::group_of_runs, most_at_once}, [&](const Observation& seen) {
+                         {Confirmation::group_of_runs, at_once}, [&](const Observation& seen) {
                            outcomes.push_back(seen.result.outcome);
                            longest = std::max(longest, seen.result.process.duration);
                            return seen.result.outcome.failed();
@@ -246,16 +255,16 @@ void Hunt::try_company(const Trial& trial) {
                           std::ranges::none_of(outcomes, &Outcome::failed) &&
                           longest <= profile_.longest * 5 / 4 + noise_in_company;
   if (!is_welcome) return;
-  at_once_ = most_at_once;
+  at_once_ = at_once;
   for (Outcome& outcome : outcomes) base_.add(std::move(outcome));
 }
 
 std::vector<ExperimentResult> Hunt::run_some(const Trial& trial, Purpose purpose,
                                              Duration timeout) {
   std::vector<ExperimentResult> made;
-  const bool has_time = runner_.left() > most_at_once * timeout;
-  if (at_once_ > 1 && has_time && mostly_waits(profile_, times_.expected(trial))) {
-    runner_.run_series(trial, purpose, timeout, {at_once_, at_once_}, [&](const Observation& seen) {
+  const int at_once = std::min(at_once_, bearable_at_once(profile_, times_.expected(trial)));
+  if (at_once > 1 && runner_.left() > at_once * timeout) {
+    runner_.run_series(trial, purpose, timeout, {at_once, at_once}, [&](const Observation& seen) {
       made.push_back(seen.result);
       return false;
     });

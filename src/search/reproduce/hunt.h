@@ -33,7 +33,8 @@ struct Coverage {
   std::vector<Found> unfinished;              // hits that the time to confirm them ran out of
   std::vector<std::string> left_out;          // strategies that there was no time for a run of
   std::optional<ExploreReport> schedules;     // that the test was run under
-  bool was_late_under_control = false;        // everywhere, alone and in pairs
+  std::vector<std::string> not_needed;  // strategies, after what lateness under control showed
+  bool was_late_under_control = false;  // everywhere, alone and in pairs
 
   void count(const Trial& trial, const Observation& seen, bool shows_wanted);
 };
@@ -101,7 +102,7 @@ class Hunt {
   Findings findings_;
   Foresight foresight_;
   Coverage coverage_;
-  int at_once_ = 1;
+  int at_once_ = 1;  // where company was seen to do no harm
   bool tried_company_ = false;
 };
 

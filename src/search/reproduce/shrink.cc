@@ -160,6 +160,7 @@ class Measuring {
   // Whether it comes under control, too, where being late takes no time. Nothing: that does not
   // tell.
   std::optional<bool> foresee(const Trial& trial) {
+    if (hunt_.runner().elapsed() > until_) return std::nullopt;
     const auto seen = hunt_.foresight().of(trial, TrialEnded::Purpose::dose);
     return seen ? std::optional(is_again(trial, *seen)) : std::nullopt;
   }

@@ -66,7 +66,10 @@ void search(Hunt& hunt, std::span<const Strategy* const> chosen,
   // A wider strategy is for what a narrower one does not find, and a margin is not one.
   for (const Strategy* strategy : chosen) {
     if (hunt.findings().is_enough() || is_proven_sound(hunt)) break;
-    if (strategy->is_last_resort && is_covered_under_control(hunt)) continue;
+    if (strategy->is_last_resort && is_covered_under_control(hunt)) {
+      hunt.coverage().not_needed.emplace_back(strategy->name);
+      continue;
+    }
     const int runs_before = hunt.runner().runs();
     const int too_long_before = hunt.coverage().unaffordable;
     hunt.runner().teller().begin(std::string(strategy->name), std::string(strategy->about));

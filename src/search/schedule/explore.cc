@@ -37,10 +37,14 @@ struct Level {
   ScheduleCoverage coverage;
   bool is_all_seen = false;
 
+  bool may_show_more() const {
+    return !is_all_seen && coverage.runs_since_new() < enough_without_new;
+  }
+
   // Where nobody knows of a failure, a search need not wait until every order was seen: two places
   // that can come in either order are what matters most.
   bool is_exhausted(bool pairs_are_enough) const {
-    return is_all_seen || coverage.runs_since_new() >= enough_without_new ||
+    return !may_show_more() ||
            (pairs_are_enough && coverage.runs_since_new_pair() >= enough_without_new);
   }
 };
@@ -106,6 +110,9 @@ class Levels {
   bool are_exhausted() const {
     return std::ranges::all_of(
         levels_, [&](const Level& level) { return level.is_exhausted(options_.pairs_are_enough); });
+  }
+  bool have_new_orders() const {
+    return std::ranges::any_of(levels_, [](const Level& level) { return level.may_show_more(); });
   }
   bool are_all_seen() const { return std::ranges::all_of(levels_, &Level::is_all_seen); }
 
@@ -426,6 +433,7 @@ class ScheduleSearch {
     }
     report_.since_new_order = pairs_.runs_since_new();
     report_.answer = answer();
+    report_.may_have_new_orders = levels_.have_new_orders();
     report_.why = runs_.why_not_controlled();
   }
 
