@@ -15,6 +15,7 @@
 #include "repro/relocation.h"
 #include "search/explain/decisive_pair.h"
 #include "search/explain/free_lateness.h"
+#include "search/reproduce/shrink.h"
 #include "trace/program_code.h"
 #include "util/files.h"
 #include "util/json.h"
@@ -37,7 +38,10 @@ file and the other run tell, or nothing can be told of the cause, because the co
 neither debug information nor names; 2: bad usage; 4: unflake itself failed; 128 + N: stopped by
 signal N.)";
 
-constexpr Duration budget = std::chrono::seconds(8);  // of the experiments
+using namespace std::chrono_literals;
+
+constexpr Duration budget = 8s;  // of the experiments
+constexpr int gentle_tries = 2;
 
 struct ExplainCommand {
   std::string file, target;
@@ -132,9 +136,11 @@ class Explaining {
       return {};
     }
     repro_.plan.interventions = relocation_.plan.interventions;
-    if (auto made = run_with_plan(true); !made || with_plan() || one_->stop_signal() != 0)
+    if (auto made = run_gently(); !made || with_plan() || one_->stop_signal() != 0) return made;
+    if (auto made = run_with_plan(relocation_.plan, true, command_.tries);
+        !made || with_plan() || one_->stop_signal() != 0)
       return made;
-    if (auto made = run_with_plan(false); !made) return made;
+    if (auto made = run_with_plan(relocation_.plan, false, command_.tries); !made) return made;
     if (with_plan())
       notes_.push_back(
           "with stacks recorded the run under the plan ends differently: this one was "
@@ -198,12 +204,26 @@ class Explaining {
     return !plan.interventions.empty();
   }
 
-  Result<void> run_with_plan(bool stacks) {
-    Plan plan = relocation_.plan;
+  // A delay that is far longer than it has to be changes more than what makes the test fail.
+  Result<void> run_gently() {
+    const auto& all = relocation_.plan.interventions;
+    if (!repro_.slack || repro_.passes_under_plan || all.size() != 1) return {};
+    const Duration little = repro_.slack->fails + repro_.slack->fails / 4 + 5ms;
+    if (longest_delay(relocation_.plan) <= little) return {};
+    Plan gentle = with_longest_delay(relocation_.plan, little);
+    for (int i = 0; i < gentle_tries; ++i) {
+      with_plan().reset();
+      if (auto made = run_with_plan(gentle, true, 1); !made || !with_plan()) return made;
+    }
+    gentle_ = gentle.interventions;
+    return {};
+  }
+
+  Result<void> run_with_plan(Plan plan, bool stacks, int tries) {
     plan.agent = plan.calls = true;
     plan.stacks = stacks;
     plan.extra_functions.clear();
-    for (int i = 0; i < command_.tries && !with_plan(); ++i) {
+    for (int i = 0; i < tries && !with_plan(); ++i) {
       const auto result =
           one_->run({plan, repro_.conditions, "with the plan"}, TrialEnded::Purpose::explain);
       if (one_->stop_signal() != 0) return {};
@@ -218,7 +238,8 @@ class Explaining {
     Plan plain = repro_.plan;
     plain.interventions.clear();
     plain.schedule.reset();
-    const Trial with_plan{repro_.plan, repro_.conditions, "made late"};
+    Trial with_plan{repro_.plan, repro_.conditions, "made late"};
+    if (!gentle_.empty()) with_plan.plan.interventions = gentle_;
     const Trial without{plain, {}, "without the plan"};
     test.failing = repro_.passes_under_plan ? without : with_plan;
     test.passing = repro_.passes_under_plan ? with_plan : without;
@@ -237,6 +258,7 @@ class Explaining {
     RepairRuns runs(runner, failing_test());
     if (!take_lateness(runs)) return;
     shown_ = find_decisive_pair(runs);
+    options_.other_way = shown_.other_way;
     options_.experiments.insert(options_.experiments.end(), shown_.tried.begin(),
                                 shown_.tried.end());
     if (recorded_plan_ && shown_.passing && shown_.failing) {
@@ -321,6 +343,7 @@ class Explaining {
   std::unique_ptr<OneTest> one_;
   CodeView code_;
   Relocation relocation_;
+  std::vector<Intervention> gentle_;  // no longer than it takes; empty: as recorded
   std::optional<ObservedRun> passing_, failing_;
   DecisivePair shown_;
   std::optional<Plan> recorded_plan_;  // where it was replaced by one with lateness

@@ -85,6 +85,9 @@ Moment moment_of(const CallOrder& order, const Point& point);
 // Where the function that fails is on the way to the point: what the test itself does there.
 std::optional<CodeSpot> line_in_failing_function(const CallOrder& order, const Point& point);
 
+// Whether a framework, or whoever wrote the test, calls the body of a test so.
+bool is_test_itself(const std::string& function);
+
 // What a thread is for: "the thread that runs `carry`", "thread 2 of 4 that run `Pool::work`".
 // Empty for the first one of a process, and where no stack shows it.
 std::string role_of(const Trace& trace, uint32_t thread);
@@ -95,6 +98,9 @@ std::string short_place(const CodeSpot& place);
 // Where the failing thread left the test's own code, when that has no debug information and its
 // calls were not traced: the function's name. Empty: it was seen.
 std::string unseen_failing_function(const Trace& trace);
+
+// Whether lines of this file were seen on any stack: it was compiled with debug information.
+bool has_lines_of(const Trace& trace, const std::string& file);
 
 // Whether the place has a line or at least a function, and not just an address in an image.
 bool has_name(const Trace& trace, const CodeSpot& place);

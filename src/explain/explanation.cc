@@ -42,7 +42,8 @@ class Explainer {
     find_pair();
     found_.unseen = why_unseen();
     if (!found_.unseen.empty()) return without_cause();
-    Clues clues{&repro_, passing_, failing_, order_ ? &*order_ : nullptr, pair_, &found_};
+    Clues clues{&repro_, passing_, failing_,          order_ ? &*order_ : nullptr,
+                pair_,   &found_,  options_.other_way};
     found_.causes = root_causes_of(clues);
     add_notes();
     return std::move(found_);
@@ -168,14 +169,18 @@ class Explainer {
   std::string why_unseen() const {
     if (!failing_) return "";
     const Trace& trace = failing_->trace;
-    if (const std::string function = unseen_failing_function(trace); !function.empty())
+    const std::string function = unseen_failing_function(trace);
+    if (!function.empty() && !has_lines_of(trace, repro_.failure.file))
       return fmt::format(
           "the test fails in {}, which has no debug information: what it calls and waits for is "
           "not seen",
           function);
     const auto is_nameless = [&](const CodeSpot& place) { return !has_name(trace, place); };
-    const bool nameless_pair = found_.pair && (is_nameless(found_.pair->first.place) ||
-                                               is_nameless(found_.pair->second.place));
+    const auto is_nameless_call = [&](const Moment& moment) {
+      return moment.what != Moment::What::thread_end && is_nameless(moment.place);
+    };
+    const bool nameless_pair = found_.pair && (is_nameless_call(found_.pair->first) ||
+                                               is_nameless_call(found_.pair->second));
     if (nameless_pair || std::ranges::any_of(found_.late, is_nameless, &Lateness::place))
       return "the calls that matter are in code without names: the program was stripped";
     return "";

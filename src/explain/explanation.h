@@ -113,6 +113,8 @@ struct ExplainOptions {
   std::optional<ShownPair> shown;
   std::vector<std::string> experiments;  // what was tried and what came of it
   std::vector<std::string> wrappers;     // functions that only lead to a timing API, by name
+  // Where the failing thread came before it failed, and never when the test passes.
+  std::optional<CodeSpot> other_way{};
 };
 
 // Either run may be missing. Under a plan that makes the test pass it is the passing run that was

@@ -118,6 +118,15 @@ std::string unseen_failing_function(const Trace& trace) {
   return "";
 }
 
+bool has_lines_of(const Trace& trace, const std::string& file) {
+  if (file.empty()) return false;
+  return std::ranges::any_of(trace.stacks, [&](const TracedStack& stack) {
+    return std::ranges::any_of(own_frames(stack), [&](const Frame* frame) {
+      return frame->line > 0 && base_name(frame->file) == base_name(file);
+    });
+  });
+}
+
 // A program may have the name of one of its functions.
 bool has_name(const Trace& trace, const CodeSpot& place) {
   if (place.line > 0) return true;
@@ -128,6 +137,13 @@ bool has_name(const Trace& trace, const CodeSpot& place) {
   return std::ranges::any_of(trace.stacks, [&](const TracedStack& stack) {
     return frame_of_function(stack, place) != nullptr;
   });
+}
+
+bool is_test_itself(const std::string& function) {
+  return function == "main" || function.ends_with("::TestBody") ||
+         function.ends_with("::test_method") || function.starts_with("_DOCTEST_ANON_FUNC_") ||
+         function.starts_with("DOCTEST_ANON_FUNC_") || function.starts_with("C_A_T_C_H_T_E_S_T_") ||
+         function.starts_with("CATCH2_INTERNAL_TEST_");
 }
 
 namespace {
@@ -146,7 +162,10 @@ std::string routine_of(const Trace& trace, uint32_t thread) {
 std::string routine_words(std::string function, bool several) {
   replace_all(function, "(anonymous namespace)::", "");
   const size_t lambda = std::min(function.find("::{lambda"), function.find("::<lambda"));
-  if (lambda != std::string::npos) return fmt::format("`{}` started", function.substr(0, lambda));
+  if (lambda != std::string::npos) {
+    function.resize(lambda);
+    return is_test_itself(function) ? "the test started" : fmt::format("`{}` started", function);
+  }
   return fmt::format("{} `{}`", several ? "run" : "runs", function);
 }
 

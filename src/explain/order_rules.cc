@@ -19,8 +19,44 @@ bool fails_elsewhere(const Clues& clues) {
 
 }  // namespace
 
+namespace {
+
+// Clock reads and timed calls of the failing thread itself, from the delay to the failure.
+int own_time_calls(const CallOrder& order, const Point& failure) {
+  const auto& from = order.threads[failure.thread].late_from;
+  return static_cast<int>(std::ranges::count_if(order.points, [&](const Point& point) {
+    if (point.thread != failure.thread || !point.failing || point.kind != Point::Kind::begin)
+      return false;
+    const bool timed = order.traits_of(point) & protocol::api_timed && point.failing->value >= 0;
+    return (timed || order.group_traits_of(point) & protocol::group_clocks) && point.failing_at &&
+           *point.failing_at <= *failure.failing_at && from && point.failing->exit >= *from;
+  }));
+}
+
+// A thread that is late itself, and then serves a time-out of its own before what it waits for: it
+// does something else than when the test passes. One that measures a time does not.
+bool is_overtaken_by_own_time(const Clues& clues) {
+  if (!clues.order || !clues.order->failure) return false;
+  const CallOrder& order = *clues.order;
+  const Point& failure = order.points[*order.failure];
+  const OrderedThread& thread = order.threads[failure.thread];
+  if (!thread.late_from || thread.passing == no_index || own_time_calls(order, failure) == 0)
+    return false;
+  if (clues.other_way) return true;
+  const auto diverged = divergence(*order.passing, thread.passing, *order.failing, thread.failing);
+  return diverged && *diverged < *failure.failing_at;
+}
+
+}  // namespace
+
 RootCauseEvidence async_wait(const Clues& clues) {
   const auto& wait = clues.found->wait;
+  if (!wait && is_overtaken_by_own_time(clues))
+    return {
+        0.8,
+        {fmt::format("the thread that was late is the one that fails: a time of its own ran out "
+                     "before it came to what it waits for, and it went another way{}",
+                     clues.other_way ? ", to " + short_place(*clues.other_way) : "")}};
   if (!wait) return {};
   const std::string place = short_place(wait->moment.place);
   const auto& critical = clues.found->pair->first;
@@ -133,6 +169,49 @@ bool signal_overtook_wait(const Clues& clues) {
          clues.order->traits_of(*clues.second()) & protocol::api_wakes;
 }
 
+namespace {
+
+// The calls of a thread in both runs are the same up to here.
+bool comes_the_same_way(const CallOrder& order, const Point& point) {
+  const auto sites_before = [&](const Trace& trace, uint32_t thread, const TracedCall& last) {
+    std::vector<std::string> sites;
+    for (const TracedCall& call : trace.calls)
+      if (call.thread == thread && !call.is_intervention && call.enter < last.enter &&
+          call.site < trace.sites.size())
+        sites.push_back(to_string(trace.sites[call.site].name));
+    return sites;
+  };
+  const OrderedThread& thread = order.threads[point.thread];
+  return sites_before(*order.passing, thread.passing, *point.passing) ==
+         sites_before(*order.failing, thread.failing, *point.failing);
+}
+
+// Whoever looks for what has happened does not wait for it again. One that comes by the same calls
+// to a wait whose wake-up is over, and waits, has not looked.
+const TracedCall* overtaking_signal(const CallOrder& order, const Point& point) {
+  if (point.kind != Point::Kind::begin || !point.passing || !point.failing) return nullptr;
+  if (!forgets_signals(order, point) || !(order.traits_of(point) & protocol::api_wait))
+    return nullptr;
+  const auto came = [](const Trace& trace, const TracedCall& wait, auto when) {
+    const auto found = std::ranges::find_if(trace.calls, [&](const TracedCall& call) {
+      return is_signal_for(trace, wait, call) && when(call);
+    });
+    return found == trace.calls.end() ? nullptr : &*found;
+  };
+  const TracedCall &before = *point.passing, &after = *point.failing;
+  const TracedCall* woke = came(*order.passing, before, [&](const TracedCall& call) {
+    return call.enter >= before.enter && call.enter <= before.exit;
+  });
+  if (woke == nullptr) return nullptr;
+  const std::string& by = to_string(order.passing->sites[woke->site].name);
+  const TracedCall* missed = came(*order.failing, after, [&](const TracedCall& call) {
+    return call.enter < after.enter && to_string(order.failing->sites[call.site].name) == by;
+  });
+  return missed != nullptr && comes_the_same_way(order, point) ? missed : nullptr;
+}
+
+}  // namespace
+
 RootCauseEvidence lost_wakeup(const Clues& clues) {
   if (!clues.order) return {};
   for (const Point& point : clues.order->points) {
@@ -152,6 +231,14 @@ RootCauseEvidence lost_wakeup(const Clues& clues) {
                          name_of_thread(clues.failing->trace, wait.thread), place),
              wait.unfinished ? "the wait never ended" : "the wait ended at its time-out"}};
   }
+  for (const Point& point : clues.order->points)
+    if (const TracedCall* signal = overtaking_signal(*clues.order, point))
+      return {0.93,
+              {fmt::format("the signal came {} before {} began to wait for it at {}, which it does "
+                           "without looking whether it was there",
+                           format_duration(point.failing->enter - signal->enter),
+                           name_of_thread(clues.failing->trace, point.failing->thread),
+                           short_place(moment_of(*clues.order, point).place))}};
   if (signal_overtook_wait(clues))
     return {waits_blindly(*clues.order->passing, *clues.first()->passing) ? 0.85 : 0.62,
             {fmt::format("the signal at {} came before anybody waited at {}",
@@ -178,22 +265,6 @@ RootCauseEvidence process_handover(const Clues& clues) {
     return {0.72 - covered, {"the two hand over through sockets, pipes or files"}};
   return {};
 }
-
-namespace {
-
-// Clock reads and timed calls of the failing thread itself, from the delay to the failure.
-int own_time_calls(const CallOrder& order, const Point& failure) {
-  const auto& from = order.threads[failure.thread].late_from;
-  return static_cast<int>(std::ranges::count_if(order.points, [&](const Point& point) {
-    if (point.thread != failure.thread || !point.failing || point.kind != Point::Kind::begin)
-      return false;
-    const bool timed = order.traits_of(point) & protocol::api_timed && point.failing->value >= 0;
-    return (timed || order.group_traits_of(point) & protocol::group_clocks) && point.failing_at &&
-           *point.failing_at <= *failure.failing_at && from && point.failing->exit >= *from;
-  }));
-}
-
-}  // namespace
 
 bool others_are_active(const CallOrder& order, const Point& failure) {
   return std::ranges::any_of(order.points, [&](const Point& point) {
@@ -235,7 +306,7 @@ RootCauseEvidence exact_timing(const Clues& clues) {
   if (!clues.order->threads[failure.thread].late_from)
     return measured_another(*clues.order, failure);
   const int calls = own_time_calls(*clues.order, failure);
-  if (calls == 0) return {};
+  if (calls == 0 || is_overtaken_by_own_time(clues)) return {};
   RootCauseEvidence found{
       0.85,
       {fmt::format("the thread that was late is the one that fails, and it looked at the "

@@ -16,7 +16,8 @@ struct Clues {
   const ObservedRun* failing = nullptr;
   const CallOrder* order = nullptr;  // when both are there
   std::optional<PointPair> pair;
-  const Explanation* found = nullptr;  // what is known besides the causes
+  const Explanation* found = nullptr;   // what is known besides the causes
+  std::optional<CodeSpot> other_way{};  // of the failing thread, before it failed
 
   const Point* first() const { return pair ? &order->points[pair->first] : nullptr; }
   const Point* second() const { return pair ? &order->points[pair->second] : nullptr; }

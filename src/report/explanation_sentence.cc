@@ -18,12 +18,6 @@ std::string spoken_function(std::string name) {
   return name;
 }
 
-bool is_test_itself(const std::string& function) {
-  return function == "main" || function.ends_with("::TestBody") ||
-         function.ends_with("::test_method") || function.starts_with("DOCTEST_") ||
-         function.starts_with("CATCH2_INTERNAL_TEST_");
-}
-
 class FirstSentence {
  public:
   explicit FirstSentence(const ExplanationReport& report)
@@ -41,7 +35,10 @@ class FirstSentence {
   std::string what_happens() const {
     switch (found_.causes.front().kind) {
       case RootCauseKind::async_wait:
-        return found_.wait ? about_wait("done") : about_order();
+        return found_.wait   ? about_wait("done")
+               : found_.pair ? about_order()
+                             : "A time-out that the test serves itself runs out before it gets to "
+                               "what it waits for.";
       case RootCauseKind::process_handover:
         return found_.wait ? about_wait("ready") : about_hand_over();
       case RootCauseKind::ordering:

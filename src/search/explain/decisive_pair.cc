@@ -30,7 +30,10 @@ class PairExperiments {
       : runs_(runs), options_(options) {}
 
   DecisivePair operator()() {
-    if (record_runs()) search();
+    if (record_runs()) {
+      found_.other_way = other_way();
+      search();
+    }
     found_.runs = runs_.runner().runs();
     return std::move(found_);
   }
@@ -56,6 +59,18 @@ class PairExperiments {
   void note(std::string what) {
     found_.tried.push_back(runs_.is_over() ? "no time was left for more experiments"
                                            : std::move(what));
+  }
+
+  std::optional<CodeSpot> other_way() const {
+    const TracedFailure* failure = main_failure(failing());
+    if (failure == nullptr || failure->thread >= failing().threads.size()) return std::nullopt;
+    const uint32_t thread = in_passing(failing().threads[failure->thread].name.text);
+    if (thread == no_index) return std::nullopt;
+    std::set<SiteName> usual;
+    for (const ThreadStep& step : steps_of(passing(), thread, *lines_)) usual.insert(step.site);
+    for (const ThreadStep& step : steps_of(failing(), failure->thread, *lines_))
+      if (step.is_line() && step.at <= failure->at && !usual.contains(step.site)) return step.spot;
+    return std::nullopt;
   }
 
   bool give_up(std::string why) {

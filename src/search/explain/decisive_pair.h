@@ -15,6 +15,9 @@ struct DecisivePair {
   std::optional<ExperimentResult> passing, failing;  // with lines watched where that was possible
   std::optional<CriticalPoint> critical;
   std::optional<ThreadStep> barrier;
+  // The first line that the failing thread comes to before it fails, and never when the test
+  // passes.
+  std::optional<CodeSpot> other_way;
   // With the critical point first, under what makes the test fail: passes. With the barrier point
   // first, when nobody is late: failures.
   Count kept, reversed;

@@ -35,6 +35,7 @@ void Coverage::count(const Trial& trial, const Observation& seen, bool shows_wan
   fired_runs += seen.fired && has_delays;
   // What happens under control is no sample of what happens by itself.
   const bool is_free = !seen.result.trace || !seen.result.trace->controlled;
+  if (is_free) free_plans.insert(text_of(trial));
   if (is_free && (has_delays || trial.conditions != Conditions{}) && seen.fired)
     late.add(shows_wanted);
   never_fired += !seen.fired;
@@ -289,7 +290,9 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   const auto slow_only = is_slow_only(runner_, trial, found);
   if (!slow_only) give_up(*this, std::move(found));
   if (slow_only.value_or(true)) return false;
-  Confirmation confirmation(found.candidates, coverage_.unconfirmed + findings_.size());
+  // Runs under control come out the same every time: among those nothing was chosen by chance.
+  const int chances = std::max(1, static_cast<int>(coverage_.free_plans.size()));
+  Confirmation confirmation(chances, coverage_.unconfirmed + findings_.size());
   const Confirmation::Answer answer = confirmation(confirming(trial, found));
   found.with_plan = confirmation.with_plan();
   found.without_plan = confirmation.without_plan();

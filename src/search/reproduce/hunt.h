@@ -24,6 +24,7 @@ struct Coverage {
   Duration delay_added{};
   std::set<std::string> sites_tried;          // as text, with the thread
   std::set<std::string> plans_tried;          // as text
+  std::set<std::string> free_plans;           // of these, what free cores were given
   std::map<std::string, int> other_failures;  // headline -> runs, that were not what was wanted
   std::set<std::string> refused;              // why plans could not be carried out
   int unconfirmed = 0;                        // hits that did not come back often enough

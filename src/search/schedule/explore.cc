@@ -19,7 +19,7 @@ using Purpose = TrialRunner::Purpose;
 // After so many schedules without a new order, the next one shows one in at most 1 % of cases, with
 // a confidence of 95 %.
 constexpr uint64_t enough_without_new = 300;
-constexpr uint64_t first_quota = 10;  // schedules of a level in the first round
+constexpr uint64_t first_quota = 6;  // schedules of a level in the first round
 constexpr uint64_t more_in_each_round = 4;
 constexpr uint64_t repeats = 5;  // of a failing schedule
 constexpr uint64_t most_free_runs = 5;
