@@ -82,22 +82,25 @@ RootCauseEvidence async_wait(const Clues& clues) {
 namespace {
 
 // A delay at a call would have been found first.
-const Intervention* delay_at_line(const Clues& clues) {
-  const auto& all = clues.repro->plan.interventions;
-  const auto found = std::ranges::find_if(all, [](const Intervention& one) {
-    return one.action == Intervention::Action::delay && one.site.api.empty();
-  });
-  return found == all.end() ? nullptr : &*found;
+std::optional<CodeSpot> delay_at_line(const Clues& clues) {
+  for (const Intervention& one : clues.repro->plan.interventions) {
+    if (one.action != Intervention::Action::delay || !one.site.api.empty()) continue;
+    const auto& late = clues.found->late;
+    const auto found = std::ranges::find(late, to_string(one.site), &Lateness::site);
+    if (found != late.end() && found->place.line > 0) return found->place;
+    return CodeSpot{one.site.file, one.site.line, one.site.function};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
 
 RootCauseEvidence ordering(const Clues& clues) {
-  if (const Intervention* line = delay_at_line(clues))
+  if (const auto line = delay_at_line(clues))
     return {0.91,
             {fmt::format("it fails when a thread is late at {}, between two calls: another one "
                          "sees, in memory that no call protects, what is half done",
-                         short_place({line->site.file, line->site.line, line->site.function}))}};
+                         short_place(*line))}};
   if (!clues.pair) return {};
   if (clues.found->wait && fails_elsewhere(clues))
     return {0.68,

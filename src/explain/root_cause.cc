@@ -146,15 +146,32 @@ std::string outlived_main(const Clues& clues) {
 
 }  // namespace
 
+namespace {
+
+std::string closed_before_use(const Clues& clues) {
+  const Point* second = clues.second();
+  if (!second || !clues.pair->same_object) return "";
+  const TracedSite* site = clues.order->site_of(*second);
+  if (!site || !closes(*site)) return "";
+  return fmt::format("it was closed at {} before it was used at {}",
+                     short_place(clues.found->pair->second.place),
+                     short_place(clues.found->pair->first.place));
+}
+
+}  // namespace
+
 RootCauseEvidence teardown_race(const Clues& clues) {
   if (!clues.failing) return {};
+  if (const std::string text = closed_before_use(clues); !text.empty()) return {0.94, {text}};
   std::vector<std::string> texts;
   const TracedFailure* failure = main_failure(clues.failing->trace);
   if (const Frame* frame = failure ? clean_up_frame(failure->stack) : nullptr)
     texts.push_back("it failed in " + frame->function);
   for (const std::string& text : {pair_in_clean_up(clues), outlived_main(clues)})
     if (!text.empty()) texts.push_back(text);
-  if (!clues.crashed()) return texts.empty() ? RootCauseEvidence{} : RootCauseEvidence{0.5, texts};
+  const bool is_shown = clues.found->pair && clues.found->pair->is_shown;
+  if (!clues.crashed() && texts.empty()) return {};
+  if (!clues.crashed()) return {is_shown && !pair_in_clean_up(clues).empty() ? 0.93 : 0.5, texts};
   const std::string message = clues.repro->failure.message;
   if (message.find("use-after-free") != std::string::npos ||
       message.find("use-after-scope") != std::string::npos)

@@ -23,6 +23,11 @@ uint16_t api_traits(const TracedSite& site) {
   return facts ? facts->traits : 0;
 }
 
+bool closes(const TracedSite& site) {
+  const protocol::ApiFacts* facts = facts_of(site);
+  return facts && facts->timer == protocol::Timer::closed;
+}
+
 uint16_t group_traits(const TracedSite& site) {
   const protocol::GroupFacts* group = find_timing_group(site.group);
   return group ? group->traits : 0;

@@ -21,6 +21,7 @@ bool may_wait(const TracedSite& site);
 bool takes_time(const TracedSite& site);
 bool can_wake(const TracedSite& site);
 
+bool closes(const TracedSite& site);  // a descriptor
 bool makes_thread(const TracedSite& site);
 bool makes_process(const TracedSite& site);
 
