@@ -4,7 +4,7 @@
 
 #include "app/agent_command.h"
 #include "app/project.h"
-#include "model/dependence_report.h"
+#include "model/detect_report.h"
 #include "model/repro.h"
 #include "search/detect/factor_search.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "app/agent_command.h"
-#include "model/proof.h"
+#include "model/repair.h"
 #include "rebuild/build_recipe.h"
 #include "rebuild/changed_lines.h"
 #include "rebuild/source_copy.h"

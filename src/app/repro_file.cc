@@ -19,7 +19,6 @@
 #include "util/files.h"
 #include "util/paths.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

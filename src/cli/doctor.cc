@@ -16,8 +16,8 @@
 #include "run/local_executor.h"
 #include "run/process_tree.h"
 #include "store/store.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

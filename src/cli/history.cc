@@ -8,7 +8,7 @@
 #include "app/options.h"
 #include "cli/commands.h"
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "store/store.h"
 #include "suite/program.h"
 #include "util/json.h"

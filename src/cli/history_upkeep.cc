@@ -22,7 +22,6 @@
 #include "util/files.h"
 #include "util/text.h"
 #include "util/time.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -15,7 +15,7 @@
 #include "report/search_text.h"
 #include "report/trace_pages.h"
 #include "repro/relocation.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "trace/program_code.h"
 #include "util/json.h"
 #include "util/text.h"

@@ -13,7 +13,7 @@
 #include "report/layout.h"
 #include "run/local_executor.h"
 #include "search/session/session.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "store/store.h"
 #include "store/values.h"
 #include "suite/program.h"

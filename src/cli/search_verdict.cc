@@ -9,7 +9,7 @@
 #include "report/search_text.h"
 #include "report/study_pages.h"
 #include "search/reproduce/strategy.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -14,8 +14,8 @@
 #include "output/ci_log/ci_log.h"
 #include "output/read_outcome.h"
 #include "store/store.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "store/values.h"
+#include "util/files.h"
 #include "util/result.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "util/files.h"
 #include "util/result.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

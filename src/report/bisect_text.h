@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/bisect_report.h"
+#include "model/detect_report.h"
 #include "report/layout.h"
 
 namespace unflake {

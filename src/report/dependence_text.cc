@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "stats/comparison.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 

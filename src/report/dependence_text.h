@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/dependence_report.h"
+#include "model/detect_report.h"
 #include "model/repro.h"
 #include "report/layout.h"
 

@@ -10,7 +10,7 @@
 #include "report/explanation_pages.h"
 #include "report/junit.h"
 #include "report/search_text.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -6,7 +6,7 @@
 
 #include "report/detect_words.h"
 #include "report/search_text.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 

@@ -8,7 +8,7 @@
 #include "report/layout.h"
 #include "report/patch_file.h"
 #include "report/search_text.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -10,9 +10,9 @@
 #include <map>
 
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

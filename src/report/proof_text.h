@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/proof.h"
+#include "model/repair.h"
 #include "report/layout.h"
 
 namespace unflake {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "report/terminal.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

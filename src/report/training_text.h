@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/training_report.h"
+#include "model/executed.h"
 #include "report/layout.h"
 
 namespace unflake {

@@ -15,8 +15,8 @@
 #include "trace/lowering.h"
 #include "trace/raising.h"
 #include "trace/raw_trace.h"
+#include "util/files.h"
 #include "util/result.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

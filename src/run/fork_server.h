@@ -15,7 +15,6 @@
 #include "run/thread_stacks.h"
 #include "util/files.h"
 #include "util/result.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

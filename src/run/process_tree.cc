@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

@@ -13,7 +13,7 @@
 #include "model/outcome.h"
 #include "protocol/agent_protocol.h"
 #include "run/launch.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 

@@ -21,8 +21,8 @@
 #include "run/quiescence.h"
 #include "run/scarcity.h"
 #include "run/thread_stacks.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

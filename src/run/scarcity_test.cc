@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "run/local_executor.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

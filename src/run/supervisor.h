@@ -9,8 +9,8 @@
 #include "run/fork_server.h"
 #include "run/launch.h"
 #include "run/thread_stacks.h"
+#include "util/files.h"
 #include "util/result.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

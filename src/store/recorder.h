@@ -11,7 +11,7 @@
 
 #include "model/events.h"
 #include "store/store.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 

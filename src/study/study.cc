@@ -6,7 +6,7 @@
 #include <set>
 
 #include "explain/explanation.h"
-#include "stats/comparison.h"
+#include "stats/rates.h"
 #include "study/fixes.h"
 
 namespace unflake {

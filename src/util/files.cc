@@ -11,7 +11,6 @@
 #include <filesystem>
 
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "support/temp_folder.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 #include "web/delivery.h"
 #include "web/results_api.h"
 

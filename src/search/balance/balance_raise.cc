@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "search/balance/balance_search.h"
-#include "stats/comparison.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

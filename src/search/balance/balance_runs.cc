@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "model/outcome.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "stats/comparison.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

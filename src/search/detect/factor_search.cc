@@ -6,7 +6,7 @@
 #include <map>
 
 #include "search/trial/confirmation.h"
-#include "stats/comparison.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "model/dependence_report.h"
+#include "model/detect_report.h"
 #include "search/detect/order_runs.h"
 
 namespace unflake {

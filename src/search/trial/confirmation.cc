@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stats/comparison.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "model/outcome.h"
 #include "search/trial/trial_runner.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 

@@ -10,7 +10,7 @@
 #include "model/events.h"
 #include "model/plan.h"
 #include "run/executor.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 

@@ -2,9 +2,10 @@
 
 #include <stdint.h>
 
+namespace unflake::protocol {
+
 // Between a supervisor and the small library that it loads into plain runs: a process that is about
 // to die of a signal says so, pauses until its stack has been read, and dies as it would have.
-namespace unflake::protocol {
 
 // "SUPERVISOR:ANSWERS": a process id and a path. The library opens it only when the process dies,
 // so that the test has no descriptor of ours. It removes the variable, and itself in LD_PRELOAD,
@@ -34,5 +35,11 @@ constexpr CrashNotice crash_notice(int32_t pid, uint64_t value) {
 
 // Then nobody seems to look, and the process dies without having been seen.
 inline constexpr int crash_milliseconds_to_answer = 10'000;
+
+// How a run is told which clock and which random numbers it has.
+
+inline constexpr const char* world_file_name = "libunflake-world.so";
+inline constexpr const char* world_clock_variable = "UNFLAKE_WORLD_CLOCK_NS";  // added to the clock
+inline constexpr const char* world_seed_variable = "UNFLAKE_WORLD_SEED";       // 0: none
 
 }  // namespace unflake::protocol
