@@ -7,7 +7,7 @@
 #include "agent/probes/probes.h"
 #include "agent/raw.h"
 #include "agent/real.h"
-#include "agent/record/failure.h"
+#include "agent/record/sites.h"
 #include "agent/schedule/scheduler.h"
 #include "agent/schedule/virtual_clock.h"
 

@@ -1,4 +1,4 @@
-#include "agent/record/actions.h"
+#include "agent/record/visit.h"
 
 #include <limits.h>
 #include <linux/futex.h>

@@ -11,8 +11,8 @@
 #include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
-#include "agent/record/actions.h"
 #include "agent/record/memory.h"
+#include "agent/record/visit.h"
 #include "agent/schedule/accesses.h"
 #include "agent/schedule/baton.h"
 
