@@ -7,7 +7,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "symbols/names.h"
+#include "symbols/dwarf.h"
 #include "util/text.h"
 
 namespace unflake {

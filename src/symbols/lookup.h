@@ -6,11 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "symbols/dwarf.h"
 #include "symbols/elf_file.h"
 #include "symbols/image.h"
-#include "symbols/lines.h"
-#include "symbols/names.h"
-#include "symbols/units.h"
 
 namespace unflake {
 

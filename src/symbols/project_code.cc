@@ -7,9 +7,8 @@
 #include <filesystem>
 #include <span>
 
-#include "symbols/lines.h"
+#include "symbols/dwarf.h"
 #include "symbols/lookup.h"
-#include "symbols/names.h"
 #include "util/paths.h"
 #include "util/text.h"
 

@@ -6,8 +6,8 @@
 #include <array>
 
 #include "model/executed.h"
+#include "symbols/dwarf.h"
 #include "symbols/lookup.h"
-#include "symbols/names.h"
 #include "symbols/probe_plan.h"
 #include "util/paths.h"
 #include "util/text.h"

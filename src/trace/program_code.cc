@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "symbols/dwarf.h"
 #include "symbols/lookup.h"
-#include "symbols/names.h"
 #include "symbols/probe_plan.h"
 #include "trace/names.h"
 #include "util/paths.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "symbols/names.h"
+#include "symbols/dwarf.h"
 #include "trace/code_map.h"
 #include "trace/names.h"
 #include "trace/raised_sites.h"
