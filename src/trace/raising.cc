@@ -11,7 +11,6 @@
 #include "symbols/dwarf.h"
 #include "trace/code_map.h"
 #include "trace/names.h"
-#include "trace/raised_sites.h"
 #include "util/paths.h"
 
 namespace unflake {

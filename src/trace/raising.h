@@ -1,7 +1,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "model/trace.h"
 #include "trace/code_map.h"
@@ -20,5 +23,81 @@ struct TestMemory {
 
 // Gives everything in a report its name. `plan` is the one that the run was made with.
 Trace raise(RawTrace report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory);
+
+// What the addresses of a run are: code with its names, and stacks of it.
+class RaisedCode {
+ public:
+  // Also tells the memory of the files that named code is in.
+  RaisedCode(const RawTrace& raw, CodeMap& code, TestMemory& memory);
+
+  // Addresses in a stack are return addresses, except one that a signal or a probe interrupted.
+  const NamedCode* place_of(const RawAddress& address, bool exact = false);
+  TracedStack stack_of(const std::vector<RawAddress>& frames, bool first_is_exact = false);
+  // The first frame of a stack of the run that is project code.
+  std::optional<RawAddress> project_caller(uint32_t stack);
+  // As names of places have it, the same in every run.
+  std::string name_of(const RawAddress& address);
+  const LearnedSite& learn_call(const RawAddress& address, uint16_t api);
+
+ private:
+  TracedImage image_of(const RawAddress& address) const;
+
+  const RawTrace& raw_;
+  CodeMap& code_;
+  TestMemory& memory_;
+  std::vector<NamedCode> named_;                                   // as RawTrace::names
+  std::vector<std::optional<std::optional<RawAddress>>> callers_;  // per stack, once looked for
+};
+
+// The sites of a run, by the numbers that they have in its trace.
+class RaisedSites {
+ public:
+  RaisedSites(const RawTrace& raw, const LoweredPlan& plan, RaisedCode& code, TestMemory& memory);
+
+  // The site of the agent as this stack shows it; `no_index`: it has no name.
+  uint32_t number_of(uint32_t site, uint32_t stack);
+  // The site of an access that a schedule names; `no_index`: the run did not come to it.
+  uint32_t number_of(const SiteName& access) const;
+  SiteName as_seen_from_test(SiteName name) const;
+  const std::vector<TracedSite>& all() const { return sites_; }
+
+ private:
+  RawAddress caller_of(uint32_t site, uint32_t stack);
+  std::set<std::pair<RawAddress, uint16_t>> calls();
+  void learn_call(const RawAddress& address, uint16_t api);
+  uint32_t probe_site(const RawSite& raw);
+  uint32_t add(const TracedSite& site);
+
+  const RawTrace& raw_;
+  const LoweredPlan& plan_;
+  RaisedCode& code_;
+  TestMemory& memory_;
+  std::vector<TracedSite> sites_;
+  std::map<std::string, uint32_t> numbers_;
+  std::map<std::pair<RawAddress, uint16_t>, uint32_t> calls_;
+};
+
+// How often each thread came to each site of the trace.
+class VisitCounts {
+ public:
+  explicit VisitCounts(RaisedSites& sites) : sites_(sites) {}
+
+  // A call that the agent has at its site `of_agent`, and the trace at `site`.
+  void see(uint32_t thread, uint32_t of_agent, uint32_t site) { ++seen_[{thread, of_agent}][site]; }
+  // To be asked once, when all calls were seen.
+  std::vector<TracedVisits> of(const std::vector<RawTally>& tallies);
+
+ private:
+  void divide(const RawTally& tally, const std::map<uint32_t, uint64_t>& calls_of);
+  void add(uint32_t thread, uint32_t site, uint64_t count, uint64_t waited_ns);
+
+  RaisedSites& sites_;
+  std::map<std::pair<uint32_t, uint32_t>, TracedVisits> visits_;  // by thread and site
+  // Per thread and site of the agent: how many calls belong to which site of the trace.
+  std::map<std::pair<uint32_t, uint32_t>, std::map<uint32_t, uint64_t>> seen_;
+};
+
+// A time of the agent.
+Duration to_duration(uint64_t ns);
 
 }  // namespace unflake
