@@ -13,7 +13,7 @@
 #include "explain/explanation.h"
 #include "repro/relocation.h"
 #include "repro/repro_json.h"
-#include "run/scarcity.h"
+#include "run/conditions.h"
 #include "search/reproduce/strategy.h"
 #include "trace/program_code.h"
 #include "util/files.h"

@@ -1,4 +1,4 @@
-#include "run/fork_server.h"
+#include "run/supervisor.h"
 
 #include <elf.h>
 #include <fcntl.h>

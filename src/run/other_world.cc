@@ -1,4 +1,4 @@
-#include "run/other_world.h"
+#include "run/conditions.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

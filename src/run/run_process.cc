@@ -16,10 +16,9 @@
 #include <optional>
 #include <utility>
 
-#include "run/other_world.h"
+#include "run/conditions.h"
 #include "run/process_tree.h"
 #include "run/quiescence.h"
-#include "run/scarcity.h"
 #include "run/thread_stacks.h"
 #include "util/files.h"
 #include "util/text.h"
