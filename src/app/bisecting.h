@@ -9,7 +9,6 @@
 #include "model/detect_report.h"
 #include "rebuild/build_recipe.h"
 #include "rebuild/source_copy.h"
-#include "rebuild/work_folder.h"
 #include "search/reproduce/hunt.h"
 
 namespace unflake {

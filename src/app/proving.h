@@ -10,7 +10,6 @@
 #include "rebuild/build_recipe.h"
 #include "rebuild/changed_lines.h"
 #include "rebuild/source_copy.h"
-#include "rebuild/work_folder.h"
 #include "search/repair/proof.h"
 
 namespace unflake {
