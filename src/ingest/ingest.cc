@@ -5,7 +5,6 @@
 
 #include "ingest/case_handler.h"
 #include "ingest/report_file.h"
-#include "ingest/xml_reader.h"
 #include "store/values.h"
 #include "util/text.h"
 

@@ -1,4 +1,4 @@
-#include "ingest/xml_reader.h"
+#include "ingest/case_handler.h"
 
 #include <expat.h>
 #include <fmt/format.h>
