@@ -3,7 +3,6 @@
 #include <map>
 #include <set>
 
-#include "store/function_sets.h"
 #include "store/values.h"
 #include "util/text.h"
 

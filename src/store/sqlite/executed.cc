@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "store/function_sets.h"
+#include "store/values.h"
 #include "util/text.h"
 
 namespace unflake {
