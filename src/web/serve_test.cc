@@ -10,7 +10,7 @@
 #include "support/temp_folder.h"
 #include "util/files.h"
 #include "web/delivery.h"
-#include "web/results_api.h"
+#include "web/http_server.h"
 
 namespace unflake {
 namespace {
