@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "patch/repair/repair_sources.h"
-#include "patch/repair/test_start.h"
+#include "patch/repair/syntax.h"
 #include "util/paths.h"
 #include "util/text.h"
 
