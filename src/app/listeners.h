@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "app/options.h"
-#include "report/github.h"
-#include "report/json_lines.h"
-#include "report/junit.h"
+#include "report/consumers.h"
 #include "report/terminal.h"
 #include "run/interrupts.h"
 #include "search/session/session.h"

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "app/proving.h"
-#include "report/patch_file.h"
+#include "report/repair_text.h"
 #include "util/files.h"
 #include "util/text.h"
 

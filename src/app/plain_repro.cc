@@ -10,7 +10,7 @@
 
 #include "app/listeners.h"
 #include "app/repro_file.h"
-#include "report/dependence_text.h"
+#include "report/detect_text.h"
 #include "report/search_text.h"
 #include "repro/relocation.h"
 #include "repro/repro_json.h"

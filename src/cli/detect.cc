@@ -13,7 +13,6 @@
 #include "cli/commands.h"
 #include "cli/detect_bisect.h"
 #include "report/detect_text.h"
-#include "report/detect_words.h"
 #include "search/detect/characteristic.h"
 #include "search/detect/detection.h"
 #include "search/detect/order_search.h"

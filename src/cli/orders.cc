@@ -9,7 +9,7 @@
 #include "app/plain_repro.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "report/dependence_text.h"
+#include "report/detect_text.h"
 #include "report/search_text.h"
 #include "search/detect/order_search.h"
 #include "search/detect/suite_orders.h"

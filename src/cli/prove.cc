@@ -9,7 +9,7 @@
 #include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "report/proof_text.h"
+#include "report/repair_text.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -13,7 +13,7 @@
 #include "cli/debugger.h"
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/trace_pages.h"
+#include "report/trace_json.h"
 #include "repro/relocation.h"
 #include "stats/rates.h"
 #include "trace/program_code.h"

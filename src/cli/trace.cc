@@ -3,7 +3,7 @@
 #include "app/command_line.h"
 #include "app/listeners.h"
 #include "cli/commands.h"
-#include "report/trace_pages.h"
+#include "report/trace_json.h"
 #include "report/trace_text.h"
 #include "util/files.h"
 

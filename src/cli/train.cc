@@ -11,7 +11,7 @@
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "explain/explanation.h"
-#include "report/training_text.h"
+#include "report/detect_text.h"
 #include "search/detect/training.h"
 #include "util/files.h"
 #include "util/text.h"

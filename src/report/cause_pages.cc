@@ -6,7 +6,7 @@
 
 #include "report/cause_pages.h"
 #include "report/layout.h"
-#include "report/patch_file.h"
+#include "report/repair_text.h"
 #include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"

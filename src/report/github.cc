@@ -1,4 +1,4 @@
-#include "report/github.h"
+#include "report/consumers.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

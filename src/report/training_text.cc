@@ -1,4 +1,4 @@
-#include "report/training_text.h"
+#include "report/detect_text.h"
 
 #include <fmt/format.h>
 
