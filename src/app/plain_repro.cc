@@ -1,4 +1,4 @@
-#include "app/plain_repro.h"
+#include "app/repro_file.h"
 
 #include <fmt/format.h>
 #include <locale.h>
@@ -9,7 +9,6 @@
 #include <map>
 
 #include "app/listeners.h"
-#include "app/repro_file.h"
 #include "report/detect_text.h"
 #include "report/search_text.h"
 #include "repro/relocation.h"

@@ -6,7 +6,7 @@
 #include "app/agent_command.h"
 #include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/patching.h"
+#include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "report/detect_text.h"

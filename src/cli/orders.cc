@@ -6,7 +6,6 @@
 
 #include "app/agent_command.h"
 #include "app/command_line.h"
-#include "app/plain_repro.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "report/detect_text.h"

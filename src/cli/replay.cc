@@ -7,7 +7,6 @@
 #include "app/agent_command.h"
 #include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/plain_repro.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/debugger.h"

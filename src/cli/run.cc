@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "app/enforcement.h"
 #include "app/gatekeeper.h"
 #include "app/listeners.h"
 #include "app/project.h"
