@@ -7,7 +7,6 @@
 
 #include "explain/explanation.h"
 #include "stats/rates.h"
-#include "study/fixes.h"
 
 namespace unflake {
 namespace {
