@@ -17,7 +17,7 @@
 #include "app/options.h"
 #include "cli/commands.h"
 #include "report/layout.h"
-#include "store/transfer.h"
+#include "store/recorder.h"
 #include "store/values.h"
 #include "util/files.h"
 #include "util/text.h"
