@@ -16,7 +16,6 @@
 #include "report/repair_text.h"
 #include "store/values.h"
 #include "util/files.h"
-#include "util/paths.h"
 #include "util/result.h"
 #include "util/text.h"
 

@@ -14,6 +14,7 @@
 #include "repro/relocation.h"
 #include "repro/repro_json.h"
 #include "search/detect/suite_orders.h"
+#include "util/files.h"
 #include "util/paths.h"
 #include "util/text.h"
 

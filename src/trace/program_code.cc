@@ -10,6 +10,7 @@
 #include "symbols/lookup.h"
 #include "symbols/probe_plan.h"
 #include "trace/names.h"
+#include "util/files.h"
 #include "util/paths.h"
 
 namespace unflake {

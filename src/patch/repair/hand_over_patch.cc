@@ -5,7 +5,7 @@
 
 #include "patch/repair/repair_sources.h"
 #include "patch/repair/syntax.h"
-#include "util/paths.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "patch/source/libclang.h"
-#include "util/paths.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {
