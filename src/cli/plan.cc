@@ -7,7 +7,7 @@
 #include "ingest/rates_file.h"
 #include "report/detect_text.h"
 #include "search/detect/rerun_scheduler.h"
-#include "stats/rerun_model.h"
+#include "stats/rates.h"
 #include "util/files.h"
 #include "util/text.h"
 
