@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "report/repair_text.h"
-#include "report/summary.h"
+#include "report/terminal.h"
 #include "suite/adapter.h"
 #include "trace/program_code.h"
 #include "util/files.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "report/consumers.h"
-#include "report/summary.h"
 #include "report/terminal.h"
 #include "util/text.h"
 

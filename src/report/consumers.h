@@ -10,7 +10,7 @@
 #include "model/events.h"
 #include "model/test.h"
 #include "report/layout.h"
-#include "report/summary.h"
+#include "report/terminal.h"
 #include "util/result.h"
 
 namespace unflake {

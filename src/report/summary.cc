@@ -1,10 +1,9 @@
-#include "report/summary.h"
+#include "report/terminal.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "report/terminal.h"
 #include "stats/rates.h"
 
 namespace unflake {
