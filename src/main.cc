@@ -7,7 +7,7 @@
 #include <exception>
 #include <string_view>
 
-#include "app/command_line.h"
+#include "app/options.h"
 #include "app/version.h"
 #include "cli/commands.h"
 #include "util/text.h"

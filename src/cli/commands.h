@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "app/command_line.h"
+#include "app/options.h"
 
 namespace unflake {
 

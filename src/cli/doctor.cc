@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <thread>
 
-#include "app/command_line.h"
 #include "app/config.h"
 #include "app/options.h"
 #include "app/project.h"

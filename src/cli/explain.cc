@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/options.h"
 #include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/options.h"
 #include "cli/commands.h"
 #include "report/search_text.h"
 #include "search/schedule/explore.h"

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "app/command_line.h"
 #include "app/options.h"
 #include "cli/commands.h"
 #include "report/layout.h"

@@ -13,7 +13,6 @@
 #include <map>
 #include <string>
 
-#include "app/command_line.h"
 #include "app/options.h"
 #include "cli/commands.h"
 #include "report/layout.h"

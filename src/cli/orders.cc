@@ -5,7 +5,7 @@
 #include <set>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
+#include "app/options.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "report/detect_text.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <thread>
 
-#include "app/command_line.h"
+#include "app/options.h"
 #include "app/project.h"
 #include "app/proving.h"
 #include "app/repro_file.h"

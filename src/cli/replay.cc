@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/options.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/debugger.h"

@@ -1,7 +1,7 @@
 #include "app/agent_command.h"
 #include "app/characteristic_file.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/options.h"
 #include "cli/commands.h"
 #include "report/trace_json.h"
 #include "report/trace_text.h"

@@ -6,7 +6,6 @@
 
 #include "app/agent_command.h"
 #include "app/characteristic_file.h"
-#include "app/command_line.h"
 #include "app/options.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
