@@ -1,4 +1,4 @@
-#include "symbols/dwarf.h"
+#include "symbols/image.h"
 
 #include <gtest/gtest.h>
 

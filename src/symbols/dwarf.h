@@ -209,18 +209,6 @@ struct LineTable {
 };
 LineTable read_line_table(const Units& units, const SourceLines& lines);
 
-// As c++filt prints it, with parameters; what is not mangled stays as it is.
-std::string demangle(const char* mangled);
-
-// "Server::push" of "void Server::push(int) const [clone .cold]": qualified, without return type
-// and parameters, with the usual names of standard types. A lambda's call operator is
-// "Server::start::{lambda}".
-std::string qualified_name(std::string_view demangled);
-
-// The standard library's spelled-out types by the names that people use, and lambdas without
-// parameters and numbers: the same text from every compiler.
-std::string without_noise(std::string_view name);
-
 // Qualified names of functions, from their linkage names where there are any: functions without
 // external linkage have none, and get theirs from the scopes around them.
 class DieNames {
@@ -240,5 +228,44 @@ class DieNames {
 
 // As in the symbol table; null when the compiler gives none.
 const char* linkage_name(Dwarf_Die* die);
+
+// The variables that have one place as long as the program runs: DWARF knows their types, the
+// symbol table at least their names.
+class Variables {
+ public:
+  // `debug` is the separate debug file, or null.
+  Variables(const Units& units, const ElfFile& file, const ElfFile* debug);
+
+  std::optional<Variable> at(uint64_t address, DieNames& names) const;
+
+ private:
+  struct Typed {
+    uint64_t start = 0;
+    uint64_t size = 0;
+    Dwarf_Die die{};
+  };
+  struct Named {
+    uint64_t start = 0;
+    uint64_t size = 0;
+    const char* name = "";
+  };
+  void read(Dwarf_Die parent, int nesting);
+  void add(Dwarf_Die die);
+  void read_symbols(const ElfFile& file);
+
+  std::vector<Typed> typed_;  // ordered by start, as `named_`
+  std::vector<Named> named_;
+  Dwarf_Off last_seen_ = 0;
+};
+
+// What symbol table, DWARF and unwind table know together.
+std::vector<Function> list_functions(const SymbolTable& symbols, const Units& units,
+                                     SourceLines& lines);
+
+std::vector<Extent> collect_code_from(const Image::FileFilter& filter, const Units& units,
+                                      SourceLines& lines);
+
+// Ordered, with overlapping and adjacent ones joined.
+std::vector<Extent> merge_extents(std::vector<Extent> extents);
 
 }  // namespace unflake

@@ -8,7 +8,6 @@
 
 #include "symbols/dwarf.h"
 #include "symbols/elf_file.h"
-#include "symbols/lookup.h"
 
 namespace unflake {
 namespace {

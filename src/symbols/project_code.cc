@@ -8,7 +8,6 @@
 #include <span>
 
 #include "symbols/dwarf.h"
-#include "symbols/lookup.h"
 #include "util/paths.h"
 #include "util/text.h"
 

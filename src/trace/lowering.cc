@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "symbols/lookup.h"
+#include "symbols/image.h"
 #include "symbols/probe_plan.h"
 #include "trace/code_map.h"
 #include "trace/raising.h"

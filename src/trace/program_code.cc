@@ -6,8 +6,7 @@
 #include <map>
 #include <set>
 
-#include "symbols/dwarf.h"
-#include "symbols/lookup.h"
+#include "symbols/image.h"
 #include "symbols/probe_plan.h"
 #include "trace/names.h"
 #include "util/files.h"

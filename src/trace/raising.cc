@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "symbols/dwarf.h"
+#include "symbols/image.h"
 #include "trace/code_map.h"
 #include "trace/names.h"
 #include "util/paths.h"
