@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "run/agent_session.h"
 #include "run/local_executor.h"
-#include "run/process_tree.h"
+#include "run/supervisor.h"
 #include "store/store.h"
 #include "util/files.h"
 #include "util/text.h"

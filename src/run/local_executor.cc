@@ -12,7 +12,7 @@
 #include "output/read_outcome.h"
 #include "protocol/preload_protocol.h"
 #include "run/launch.h"
-#include "run/process_tree.h"
+#include "run/supervisor.h"
 #include "symbols/loadable.h"
 #include "util/files.h"
 #include "util/text.h"

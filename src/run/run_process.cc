@@ -17,8 +17,6 @@
 #include <utility>
 
 #include "run/conditions.h"
-#include "run/process_tree.h"
-#include "run/quiescence.h"
 #include "run/thread_stacks.h"
 #include "util/files.h"
 #include "util/text.h"
