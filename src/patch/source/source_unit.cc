@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "patch/source/libclang.h"
 #include "util/files.h"
 #include "util/text.h"
 
