@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "ingest/ingest.h"
-#include "ingest/report_file.h"
+#include "ingest/report_reader.h"
 #include "util/text.h"
 #include "web/delivery.h"
 
