@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/hooks/signal.h"
 #include "agent/probes/probes.h"
 #include "agent/raw.h"

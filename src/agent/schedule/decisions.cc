@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "agent/clock.h"
 #include "agent/process.h"
 #include "agent/raw.h"
+#include "agent/real.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/visit.h"

@@ -8,7 +8,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
 #include "agent/record/memory.h"
