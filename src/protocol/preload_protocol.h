@@ -2,10 +2,12 @@
 
 #include <stdint.h>
 
+// Between a supervisor and the small libraries that it loads into runs beside the agent, or without
+// it.
 namespace unflake::protocol {
 
-// Between a supervisor and the small library that it loads into plain runs: a process that is about
-// to die of a signal says so, pauses until its stack has been read, and dies as it would have.
+// The one for crashes: a process that is about to die of a signal says so, pauses until its stack
+// has been read, and dies as it would have.
 
 // "SUPERVISOR:ANSWERS": a process id and a path. The library opens it only when the process dies,
 // so that the test has no descriptor of ours. It removes the variable, and itself in LD_PRELOAD,
@@ -36,8 +38,7 @@ constexpr CrashNotice crash_notice(int32_t pid, uint64_t value) {
 // Then nobody seems to look, and the process dies without having been seen.
 inline constexpr int crash_milliseconds_to_answer = 10'000;
 
-// How a run is told which clock and which random numbers it has.
-
+// The one for another world: which clock and which random numbers a run has.
 inline constexpr const char* world_file_name = "libunflake-world.so";
 inline constexpr const char* world_clock_variable = "UNFLAKE_WORLD_CLOCK_NS";  // added to the clock
 inline constexpr const char* world_seed_variable = "UNFLAKE_WORLD_SEED";       // 0: none

@@ -7,9 +7,8 @@
 
 #include "patch/repair/repair_sources.h"
 
+// What idioms ask of a syntax tree, and of a test's macros in it.
 namespace unflake {
-
-// What idioms ask of a syntax tree.
 
 void walk(CXCursor cursor, const std::function<void(CXCursor)>& visit);
 std::optional<CXCursor> first_below(CXCursor cursor, const std::function<bool(CXCursor)>& wanted);
