@@ -1,4 +1,4 @@
-#include "trace/lowering.h"
+#include "trace/translation.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,6 @@
 #include "symbols/image.h"
 #include "symbols/probe_plan.h"
 #include "trace/code_map.h"
-#include "trace/raising.h"
 #include "util/paths.h"
 #include "util/text.h"
 

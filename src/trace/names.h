@@ -9,7 +9,6 @@
 #include "model/site.h"
 #include "model/trace.h"
 #include "trace/code_map.h"
-#include "trace/lowering.h"
 
 namespace unflake {
 

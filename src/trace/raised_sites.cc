@@ -1,4 +1,4 @@
-#include "trace/raising.h"
+#include "trace/translation.h"
 
 #include <algorithm>
 #include <chrono>

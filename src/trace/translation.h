@@ -1,16 +1,20 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "model/plan.h"
+#include "model/site.h"
 #include "model/trace.h"
+#include "protocol/schedule_protocol.h"
 #include "trace/code_map.h"
-#include "trace/lowering.h"
 #include "trace/names.h"
 
+// Between the names that plans and traces have and the addresses and numbers of the agent.
 namespace unflake {
 
 // What is remembered from run to run of one test.
@@ -21,8 +25,47 @@ struct TestMemory {
   std::set<std::string> named_images;         // whose source files have their short names
 };
 
+struct LoweredImage : TracedImage {
+  std::vector<protocol::SkipRange> skips;  // ordered by start
+};
+
+struct LoweredSchedule {
+  protocol::SchedulePlan plan{};
+  std::vector<protocol::PlannedDecision> decisions;  // ordered by point
+  std::vector<uint64_t> selected;
+  std::vector<uint64_t> remaining;
+  std::vector<protocol::PlanAccess> accesses;
+  std::vector<SiteName> access_names;
+};
+
+// A plan in the agent's terms: numbers and addresses instead of names.
+struct LoweredPlan {
+  uint32_t flags = 0;   // of protocol::PlanFlags
+  uint32_t groups = 0;  // a bit per group
+  uint64_t hold_exit_ns = 0;
+  std::vector<LoweredImage> images;
+  std::vector<protocol::PlanSite> sites;  // ordered by image, offset and api
+  std::vector<protocol::Rule> rules;      // a site's own are adjacent
+  std::vector<protocol::Probe> probes;
+  std::vector<std::string> system_prefixes;
+  std::optional<LoweredSchedule> schedule;
+
+  std::vector<uint32_t> rule_of;      // per intervention of the plan: its rule
+  std::vector<SiteName> probe_names;  // per probe: its site; without a name where it has none
+  std::map<std::string, size_t> unprobeable;  // functions to trace that have no probe, by reason
+};
+
+// Where a thread is over, other than a process's first: written "thread end()".
+SiteName end_of_thread();
+
+// Turns the names of a plan into addresses. Calls must have been seen by an earlier run of the
+// test; lines and functions are looked up in its images. An error names what is like it.
+Result<LoweredPlan> lower(const Plan& plan, CodeMap& code, const TestMemory& memory);
+
 // Gives everything in a report its name. `plan` is the one that the run was made with.
 Trace raise(RawTrace report, const LoweredPlan& plan, CodeMap& code, TestMemory& memory);
+
+// --- The parts of raise() ---
 
 // What the addresses of a run are: code with its names, and stacks of it.
 class RaisedCode {
