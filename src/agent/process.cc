@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 #include "agent/probes/probes.h"
 #include "agent/raw.h"
 #include "agent/real.h"

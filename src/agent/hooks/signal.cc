@@ -1,4 +1,4 @@
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #include <link.h>
 #include <signal.h>
 
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 #include "agent/probes/probed_image.h"
 #include "agent/process.h"
 #include "agent/record/images.h"

@@ -4,10 +4,12 @@
 #include <stdint.h>
 #include <ucontext.h>
 
+// What the rest of the agent asks of the hooks.
+namespace unflake::agent {
+
 // Signals, as far as the agent depends on them: a fatal one is written down before it ends the
 // process; SIGTRAP belongs to probes and is never blocked; and no handler of the program meets an
 // instruction pointer that is not in its own code.
-namespace unflake::agent {
 
 // From here on the hooks on signal functions are active, and fatal signals are captured.
 void watch_fatal_signals();
@@ -31,5 +33,14 @@ int change_action(int signal, const struct sigaction* action, struct sigaction* 
 
 // A SIGTRAP that no probe caused: what would have happened to the program without probes.
 void give_trap_to_program(int signal, siginfo_t* info, void* context);
+
+// Whether the program has asked the system for random numbers so far: what it made of them before
+// its main, all forks of a server would share.
+bool random_was_drawn();
+
+// In a controlled run, instead of /dev/urandom and the like: a file whose bytes come from the seed.
+// -1: there is no memory.
+bool is_random_device(const char* path);
+int open_seeded_device(int flags);
 
 }  // namespace unflake::agent
