@@ -5,8 +5,7 @@
 
 #include "balance_scores.h"
 #include "figures.h"
-#include "stats/comparison.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake::eval {

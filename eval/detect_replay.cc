@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "markdown.h"
-#include "search/detect/rerun_simulation.h"
+#include "search/detect/rerun_scheduler.h"
 
 namespace unflake::eval {
 namespace {

@@ -8,7 +8,7 @@
 #include "scores.h"
 #include "search/detect/rerun_scheduler.h"
 #include "stats/distribution.h"
-#include "stats/rerun_model.h"
+#include "stats/rates.h"
 #include "surroundings.h"
 
 namespace unflake::eval {

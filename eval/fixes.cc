@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "markdown.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 

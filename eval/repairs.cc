@@ -7,7 +7,7 @@
 
 #include "figures.h"
 #include "markdown.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 

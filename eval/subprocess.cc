@@ -8,7 +8,7 @@
 
 #include "subprocess.h"
 #include "surroundings.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake::eval {
 namespace {

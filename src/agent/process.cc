@@ -8,16 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 #include "agent/probes/probes.h"
 #include "agent/raw.h"
 #include "agent/real.h"
-#include "agent/record/actions.h"
-#include "agent/record/failure.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
+#include "agent/record/sites.h"
 #include "agent/record/threads.h"
+#include "agent/record/visit.h"
 #include "agent/schedule/turns.h"
 #include "agent/schedule/virtual_clock.h"
 #include "agent/server/fork_server.h"

@@ -9,7 +9,6 @@
 #include "app/listeners.h"
 #include "report/layout.h"
 #include "report/search_text.h"
-#include "report/summary.h"
 #include "report/terminal.h"
 #include "report/trace_text.h"
 #include "suite/program.h"

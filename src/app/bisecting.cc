@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "app/repro_file.h"
-#include "report/detect_words.h"
+#include "report/detect_text.h"
 #include "search/detect/commit_bisection.h"
 #include "search/repair/sampled_schedules.h"
 #include "search/reproduce/strategy.h"

@@ -6,10 +6,9 @@
 #include <string>
 
 #include "app/agent_command.h"
-#include "model/bisect_report.h"
+#include "model/detect_report.h"
 #include "rebuild/build_recipe.h"
 #include "rebuild/source_copy.h"
-#include "rebuild/work_folder.h"
 #include "search/reproduce/hunt.h"
 
 namespace unflake {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "app/command_line.h"
 #include "app/config.h"
+#include "app/options.h"
 #include "lifecycle/gate.h"
 #include "lifecycle/owners.h"
 #include "model/events.h"

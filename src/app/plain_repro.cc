@@ -1,4 +1,4 @@
-#include "app/plain_repro.h"
+#include "app/repro_file.h"
 
 #include <fmt/format.h>
 #include <locale.h>
@@ -9,12 +9,12 @@
 #include <map>
 
 #include "app/listeners.h"
-#include "app/repro_file.h"
-#include "report/dependence_text.h"
+#include "report/detect_text.h"
 #include "report/search_text.h"
 #include "repro/relocation.h"
 #include "repro/repro_json.h"
 #include "search/detect/suite_orders.h"
+#include "util/files.h"
 #include "util/paths.h"
 #include "util/text.h"
 

@@ -11,7 +11,7 @@
 
 #include "app/version.h"
 #include "lifecycle/owners.h"
-#include "util/paths.h"
+#include "util/files.h"
 #include "util/result.h"
 #include "util/text.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/events.h"
-#include "study/fixes.h"
+#include "study/study.h"
 #include "suite/adapter.h"
 
 namespace unflake {

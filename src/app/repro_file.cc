@@ -13,13 +13,12 @@
 #include "explain/explanation.h"
 #include "repro/relocation.h"
 #include "repro/repro_json.h"
-#include "run/scarcity.h"
+#include "run/conditions.h"
 #include "search/reproduce/strategy.h"
 #include "trace/program_code.h"
 #include "util/files.h"
 #include "util/paths.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

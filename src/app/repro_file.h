@@ -8,9 +8,11 @@
 
 #include "app/agent_command.h"
 #include "app/project.h"
+#include "model/detect_report.h"
 #include "model/repair.h"
 #include "model/repro.h"
 #include "repro/relocation.h"
+#include "search/detect/factor_search.h"
 #include "search/reproduce/findings.h"
 #include "store/store.h"
 #include "suite/adapter.h"
@@ -68,5 +70,27 @@ void describe(Repro& repro, const Profile& profile, const OneTest& one);
 // How late this machine is, plain and while it is made scarce. What it cannot tell of counts as a
 // quiet machine.
 std::optional<MachineLateness> machine_lateness();
+
+// The lines of a test from where its suite says that it begins to the end of its body, as far as
+// its file can be found and read; without names when it cannot.
+RecordedCleaner cleaner_of(const Test& test, const std::string& root);
+
+// A repro of what was found, ready to be saved.
+Repro repro_of(const OrderRelation& relation, const Conditions& conditions, OneTest& one);
+Repro repro_of(const FactorFinding& finding, OneTest& one);
+
+// What decides which factors can be tried here.
+FactorFacts facts_of_machine();
+
+struct PlainReplayOptions {
+  std::string target;  // another one than was recorded; empty: that one
+  int runs = 10;
+  bool as_test = false, json = false;
+  OneTestOptions one;
+};
+
+// Makes the runs of a repro that takes an order or a factor. Returns the exit code.
+Result<int> replay_plain(const Project& project, const std::string& path, const Repro& repro,
+                         const PlainReplayOptions& options, const std::string& command_line);
 
 }  // namespace unflake

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/options.h"
 #include "cli/balance_input.h"
 #include "cli/commands.h"
 #include "report/balance_pages.h"

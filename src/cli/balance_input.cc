@@ -16,6 +16,7 @@
 
 #include "app/project.h"
 #include "patch/literals/time_literal.h"
+#include "util/files.h"
 #include "util/paths.h"
 #include "util/text.h"
 

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <span>
-
-#include "app/command_line.h"
+#include "app/options.h"
 
 namespace unflake {
 
@@ -36,8 +34,6 @@ int prove_command(const Words& words);
 int repair_command(const Words& words);
 int balance_command(const Words& words);
 int doctor_command(const Words& words);
-
-std::span<const CommandEntry> commands();
 
 // `unflake history export`, `import` and `prune`, with the words after that.
 int history_export_command(const Words& words);

@@ -8,7 +8,7 @@
 #include "app/project.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "report/bisect_text.h"
+#include "report/detect_text.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/bisecting.h"
-#include "app/command_line.h"
+#include "app/options.h"
 #include "util/result.h"
 
 namespace unflake {

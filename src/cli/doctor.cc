@@ -7,17 +7,16 @@
 #include <filesystem>
 #include <thread>
 
-#include "app/command_line.h"
 #include "app/config.h"
 #include "app/options.h"
 #include "app/project.h"
 #include "cli/commands.h"
 #include "run/agent_session.h"
 #include "run/local_executor.h"
-#include "run/process_tree.h"
+#include "run/supervisor.h"
 #include "store/store.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -4,14 +4,14 @@
 #include <filesystem>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/patching.h"
+#include "app/options.h"
+#include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "report/dependence_text.h"
+#include "report/detect_text.h"
 #include "report/explanation_pages.h"
-#include "report/trace_pages.h"
+#include "report/trace_json.h"
 #include "repro/relocation.h"
 #include "search/explain/decisive_pair.h"
 #include "search/explain/free_lateness.h"

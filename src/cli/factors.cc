@@ -4,12 +4,11 @@
 #include <set>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
-#include "app/plain_repro.h"
+#include "app/options.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "report/dependence_text.h"
+#include "report/detect_text.h"
 #include "report/search_text.h"
 #include "search/detect/factor_search.h"
 #include "util/text.h"

@@ -4,11 +4,10 @@
 #include <filesystem>
 #include <functional>
 
-#include "app/command_line.h"
 #include "app/options.h"
 #include "cli/commands.h"
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "store/store.h"
 #include "suite/program.h"
 #include "util/json.h"

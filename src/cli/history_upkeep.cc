@@ -13,16 +13,14 @@
 #include <map>
 #include <string>
 
-#include "app/command_line.h"
 #include "app/options.h"
 #include "cli/commands.h"
 #include "report/layout.h"
-#include "store/transfer.h"
+#include "store/recorder.h"
 #include "store/values.h"
 #include "util/files.h"
 #include "util/text.h"
 #include "util/time.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "report/json_lines.h"
-#include "report/summary.h"
+#include "report/consumers.h"
 #include "report/terminal.h"
 #include "util/text.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "app/command_line.h"
 #include "app/gatekeeper.h"
+#include "app/options.h"
 #include "ingest/ingest.h"
 #include "util/result.h"
 #include "web/delivery.h"

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/options.h"
 #include "cli/commands.h"
 #include "trace/happens_before.h"
 #include "util/text.h"

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "app/command_line.h"
 #include "app/options.h"
 #include "run/local_executor.h"
 #include "util/json.h"

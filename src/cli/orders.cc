@@ -5,11 +5,10 @@
 #include <set>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
-#include "app/plain_repro.h"
+#include "app/options.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "report/dependence_text.h"
+#include "report/detect_text.h"
 #include "report/search_text.h"
 #include "search/detect/order_search.h"
 #include "search/detect/suite_orders.h"

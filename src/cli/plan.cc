@@ -6,8 +6,8 @@
 #include "cli/commands.h"
 #include "ingest/rates_file.h"
 #include "report/detect_text.h"
-#include "search/detect/rerun_simulation.h"
-#include "stats/rerun_model.h"
+#include "search/detect/rerun_scheduler.h"
+#include "stats/rates.h"
 #include "util/files.h"
 #include "util/text.h"
 

@@ -4,12 +4,12 @@
 #include <string>
 #include <thread>
 
-#include "app/command_line.h"
+#include "app/options.h"
 #include "app/project.h"
 #include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
-#include "report/proof_text.h"
+#include "report/repair_text.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -9,7 +9,7 @@
 #include "lifecycle/gate.h"
 #include "lifecycle/quarantine.h"
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 #include "util/time.h"

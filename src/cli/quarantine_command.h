@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "app/command_line.h"
 #include "app/options.h"
 #include "lifecycle/quarantine.h"
 

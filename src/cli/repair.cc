@@ -3,7 +3,7 @@
 
 #include "app/agent_command.h"
 #include "app/listeners.h"
-#include "app/patching.h"
+#include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "cli/reproduce_parts.h"

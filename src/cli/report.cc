@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "app/command_line.h"
 #include "app/options.h"
 #include "cli/report_parts.h"
 #include "report/layout.h"

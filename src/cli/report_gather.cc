@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <set>
 
-#include "app/patching.h"
+#include "app/proving.h"
 #include "app/repro_file.h"
 #include "report/explanation_pages.h"
 #include "report/search_text.h"

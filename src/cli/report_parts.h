@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/command_line.h"
+#include "app/options.h"
 #include "app/project.h"
 #include "causes/cause_links.h"
 #include "lifecycle/owners.h"

@@ -10,7 +10,7 @@
 #include "cli/commands.h"
 #include "cli/reproduce_parts.h"
 #include "output/ci_log/ci_log.h"
-#include "report/json_lines.h"
+#include "report/consumers.h"
 #include "report/search_text.h"
 #include "repro/repro_json.h"
 #include "search/reproduce/strategy.h"

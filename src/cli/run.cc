@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "app/enforcement.h"
 #include "app/gatekeeper.h"
 #include "app/listeners.h"
 #include "app/project.h"
@@ -13,7 +12,7 @@
 #include "report/layout.h"
 #include "run/local_executor.h"
 #include "search/session/session.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "store/store.h"
 #include "store/values.h"
 #include "suite/program.h"

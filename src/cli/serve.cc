@@ -8,7 +8,7 @@
 #include "app/version.h"
 #include "util/result.h"
 #include "util/text.h"
-#include "web/results_api.h"
+#include "web/http_server.h"
 
 namespace unflake {
 namespace {

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "app/agent_command.h"
-#include "app/command_line.h"
 #include "app/options.h"
 #include "app/project.h"
 #include "app/repro_file.h"

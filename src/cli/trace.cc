@@ -1,9 +1,9 @@
 #include "app/agent_command.h"
 #include "app/characteristic_file.h"
-#include "app/command_line.h"
 #include "app/listeners.h"
+#include "app/options.h"
 #include "cli/commands.h"
-#include "report/trace_pages.h"
+#include "report/trace_json.h"
 #include "report/trace_text.h"
 #include "util/files.h"
 

@@ -6,12 +6,11 @@
 
 #include "app/agent_command.h"
 #include "app/characteristic_file.h"
-#include "app/command_line.h"
 #include "app/options.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
 #include "explain/explanation.h"
-#include "report/training_text.h"
+#include "report/detect_text.h"
 #include "search/detect/training.h"
 #include "util/files.h"
 #include "util/text.h"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "agent/raw.h"
-#include "protocol/crash_protocol.h"
+#include "protocol/preload_protocol.h"
 
 // Like libc's, with debug information by which unwinders get from the handler to what the signal
 // interrupted. They look for it at the byte before. Each register is in the signal's context, at

@@ -7,7 +7,6 @@
 #include "explain/explanation.h"
 #include "model/trace.h"
 #include "trace/names.h"
-#include "trace/wrappers.h"
 
 namespace unflake {
 

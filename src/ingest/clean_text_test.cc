@@ -1,4 +1,4 @@
-#include "ingest/xml_reader.h"
+#include "ingest/report_reader.h"
 
 #include <gtest/gtest.h>
 

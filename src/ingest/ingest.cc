@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "ingest/case_handler.h"
-#include "ingest/report_file.h"
-#include "ingest/xml_reader.h"
+#include "ingest/report_reader.h"
 #include "store/values.h"
 #include "util/text.h"
 

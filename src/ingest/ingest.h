@@ -11,8 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ingest/case_handler.h"
-#include "ingest/report_file.h"
+#include "ingest/report_reader.h"
 #include "store/store.h"
 #include "util/time.h"
 

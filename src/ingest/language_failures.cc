@@ -1,4 +1,4 @@
-#include "ingest/case_handler.h"
+#include "ingest/report_reader.h"
 
 #include <charconv>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "ingest/report_file.h"
+#include "ingest/report_reader.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -13,10 +13,9 @@
 #include <tuple>
 
 #include "lifecycle/gate.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -9,8 +9,8 @@
 #include "model/outcome.h"
 #include "model/plan.h"
 #include "model/test.h"
-#include "stats/intervals.h"
 #include "stats/plausibility.h"
+#include "stats/rates.h"
 
 namespace unflake {
 

@@ -9,7 +9,7 @@
 
 #include "model/test.h"
 #include "stats/distribution.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/time.h"
 
 namespace unflake {

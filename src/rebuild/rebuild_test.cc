@@ -9,7 +9,6 @@
 
 #include "rebuild/build_recipe.h"
 #include "rebuild/source_copy.h"
-#include "rebuild/work_folder.h"
 #include "run/local_executor.h"
 #include "support/temp_folder.h"
 #include "util/text.h"

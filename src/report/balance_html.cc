@@ -8,7 +8,7 @@
 
 #include "report/explanation_pages.h"
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

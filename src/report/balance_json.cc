@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "report/trace_text.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -7,7 +7,7 @@
 
 #include "report/layout.h"
 #include "report/study_pages.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

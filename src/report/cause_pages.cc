@@ -6,8 +6,8 @@
 
 #include "report/cause_pages.h"
 #include "report/layout.h"
-#include "report/patch_file.h"
-#include "stats/intervals.h"
+#include "report/repair_text.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 #include "util/time.h"

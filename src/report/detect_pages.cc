@@ -5,12 +5,11 @@
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "report/consumers.h"
 #include "report/detect_text.h"
-#include "report/detect_words.h"
 #include "report/explanation_pages.h"
-#include "report/junit.h"
 #include "report/search_text.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -4,7 +4,6 @@
 #include <pugixml.hpp>
 
 #include "report/detect_text.h"
-#include "report/detect_words.h"
 
 namespace unflake {
 namespace {

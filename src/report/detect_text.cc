@@ -4,16 +4,115 @@
 
 #include <algorithm>
 
-#include "report/detect_words.h"
+#include "report/layout.h"
 #include "report/search_text.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 
 namespace unflake {
-namespace {
 
 using DetectAnswer = DetectedTest::Answer;
+
+std::string plain_words(const DetectedTest& test) {
+  const int runs = test.plain.passes + test.plain.failures;
+  if (runs == 0) return "none";
+  if (test.plain.failures == 0) return fmt::format("none of {} failed", runs);
+  const Interval rate = exact_interval(test.plain.failures, runs);
+  return fmt::format("{} of {} failed ({})", test.plain.failures, runs, interval_text(rate));
+}
+
+std::string slack_cell(const DetectedTest& test) {
+  if (!test.perturbed || test.is_plain_cause()) return "-";
+  const auto slack = slack_of(*test.perturbed);
+  if (!slack) return "not measured";
+  return *slack > Duration::zero() ? format_duration(*slack) : "none: an order";
+}
+
+namespace {
+
+// Behind "fails when".
+std::string clause_of(const Repro& repro) {
+  if (repro.order && !repro.order->before.empty())
+    return join(repro.order->before, " and ") + " ran before it";
+  if (repro.order) return join(repro.order->state_setters, " or ") + " did not run before it";
+  const std::string words =
+      join(scarcity_words(repro.conditions, &ConditionField::as_a_clause), " and ");
+  return repro.passes_under_plan ? "not so that " + words : words;
+}
+
+}  // namespace
+
+std::string cause_words(const DetectedTest& test) {
+  if (test.perturbed) return "fails when " + perturbed_words(test);
+  std::string looked = test.was_searched ? "no lateness" : "";
+  if (test.factors_tried > 0)
+    looked += fmt::format("{}none of {} changes of surroundings", looked.empty() ? "" : ", ",
+                          test.factors_tried);
+  const std::string hints = test.hints.empty() ? "" : "; maybe " + join(test.hints, ", ");
+  return "not known" + (looked.empty() ? "" : ": " + looked) + hints;
+}
+
+std::string perturbed_words(const DetectedTest& test) {
+  if (!test.perturbed) return "";
+  const auto slack = slack_of(*test.perturbed);
+  const Count& with = test.perturbed->with_plan;
+  const std::string came = fmt::format(" ({} of {} runs)", with.hits, with.runs);
+  if (test.is_plain_cause()) return clause_of(*test.perturbed) + came;
+  if (!slack) return "a thread is late; how much was not measured" + came;
+  if (*slack > Duration::zero()) return "a thread is " + format_duration(*slack) + " late" + came;
+  return "its threads go in another order" + came;
+}
+
+std::string searched_words(const DetectedTest& test) {
+  if (test.is_margin()) return "holds unless " + perturbed_words(test) + ": a margin";
+  if (test.was_searched) return fmt::format("yes, {}", counted(test.trials, "trial"));
+  if (!test.why.empty()) return "no: " + test.why;
+  if (test.trials > 0 && test.threads <= 1 && test.waits.empty()) return "no threads, no waits";
+  return "no";
+}
+
+std::string finding_words(const DetectedTest& test) {
+  std::string words;
+  if (test.answer == DetectAnswer::seen_flaky) words = "seen flaky: " + plain_words(test);
+  if (test.perturbed && !test.is_margin())
+    words += (words.empty() ? "" : "; ") + ("fails when " + perturbed_words(test));
+  return words;
+}
+
+std::vector<std::string> summary_of(const DetectReport& report) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format(
+      "{}: {} seen flaky, {} fail when perturbed, {} always fail, {} without a sign, "
+      "{} skipped, {} "
+      "not run",
+      counted(static_cast<long long>(report.tests.size()), "test"),
+      report.count(DetectAnswer::seen_flaky), report.count(DetectAnswer::fails_perturbed),
+      report.count(DetectAnswer::always_fails), report.count(DetectAnswer::no_sign),
+      report.count(DetectAnswer::skipped), report.count(DetectAnswer::not_run)));
+  lines.push_back(fmt::format("{} ({}) and {} ({}) in {} of {}",
+                              counted(report.plain_runs, "plain run"),
+                              format_duration(report.in_plain_runs),
+                              counted(report.trials, "trial"), format_duration(report.in_trials),
+                              format_duration(report.elapsed), format_duration(report.budget)));
+  if (!report.selection.empty()) lines.push_back(report.selection);
+  if (report.stopped) lines.push_back("stopped before its time: what was found until then is told");
+  if (!report.enough.empty()) lines.push_back("done before its time: " + report.enough);
+  for (const std::string& note : report.notes) lines.push_back(note);
+  if (report.count(DetectAnswer::fails_perturbed) > 0)
+    lines.push_back(
+        "next: `unflake explain` with a repro says why, `unflake replay` makes it happen");
+  return lines;
+}
+
+std::string time_words(double seconds) {
+  if (seconds < 120) return fmt::format("{:.3g} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.3g} min", seconds / 60);
+  return fmt::format("{:.4g} h", seconds / 3600);
+}
+
+namespace {
+
 using DetectJson = nlohmann::ordered_json;
 
 constexpr size_t most_without_sign = 20;  // shown; the JSON has all
@@ -217,6 +316,140 @@ std::string curve_json(const RerunCurve& curve) {
                               {"most", point.most}});
   json["notes"] = curve.notes;
   return json_text(json, 2) + "\n";
+}
+
+namespace {
+
+using BisectJson = nlohmann::ordered_json;
+using BisectAnswer = CommitBisection::Answer;
+
+std::string_view word_of(BisectAnswer answer) {
+  switch (answer) {
+    case BisectAnswer::found:
+      return "found";
+    case BisectAnswer::several:
+      return "several";
+    case BisectAnswer::fails_before:
+      return "fails_before";
+    case BisectAnswer::never_fails:
+      return "never_fails";
+    case BisectAnswer::unfinished:
+      return "unfinished";
+  }
+  return "?";
+}
+
+std::string name_of(const BisectReport::Commit& commit) {
+  return short_id(commit) + (commit.subject.empty() ? "" : " " + one_line(commit.subject));
+}
+
+// The last look at a commit that says what its state rests on.
+const CommitLook* look_at(const BisectReport& report, size_t commit) {
+  const CommitLook* last = nullptr;
+  for (const auto& step : report.bisection.steps)
+    if (step.commit == commit) last = &step.look;
+  return last;
+}
+
+std::string evidence(const BisectReport& report, size_t commit) {
+  const CommitLook* look = look_at(report, commit);
+  return detail_line(fmt::format("{} {}: {}", short_id(report.commits[commit]),
+                                 look ? to_string(look->answer) : "was not looked at",
+                                 look ? printable(look->how) : "taken for granted"));
+}
+
+std::string candidates(const BisectReport& report) {
+  std::string text;
+  for (size_t i = report.bisection.last_holding + 1; i <= report.bisection.first_failing; ++i)
+    text += detail_line(name_of(report.commits[i]));
+  return text;
+}
+
+std::string answer_lines(const BisectReport& report, const Style& style) {
+  const CommitBisection& found = report.bisection;
+  const std::string test = printable(to_string(report.test));
+  const auto line = [&](Tone tone, const char* word, const std::string& text) {
+    return style.paint(tone, word) + " " + text + "\n";
+  };
+  switch (found.answer) {
+    case BisectAnswer::found:
+      return line(Tone::bad, "INTRODUCED by", name_of(report.commits[found.first_failing])) +
+             evidence(report, found.first_failing) + evidence(report, found.last_holding);
+    case BisectAnswer::several:
+      return line(Tone::doubtful, "INTRODUCED by one of these",
+                  "of which all but the last cannot be told:") +
+             candidates(report) + evidence(report, found.first_failing) +
+             evidence(report, found.last_holding);
+    case BisectAnswer::fails_before:
+      return line(
+                 Tone::doubtful, "OLDER",
+                 fmt::format("it fails at {}, too: name an older commit", printable(report.from))) +
+             evidence(report, 0);
+    case BisectAnswer::never_fails:
+      return line(Tone::good, "NO SIGN",
+                  fmt::format("of flakiness at {}, so that there is nothing to look for",
+                              printable(report.to))) +
+             evidence(report, report.commits.size() - 1);
+    case BisectAnswer::unfinished:
+      return line(
+          Tone::doubtful, "NOT FINISHED",
+          fmt::format("{} commits are left, up to {}", found.first_failing - found.last_holding,
+                      name_of(report.commits[found.first_failing])));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string bisect_text(const BisectReport& report, const Style& style) {
+  std::string text = printable(to_string(report.test)) + "\n";
+  if (!report.headline.empty())
+    text += detail_line(fmt::format("{} [{}]", one_line(report.headline), report.signature));
+  if (!report.how.empty()) text += detail_line(one_line(report.how));
+  text += answer_lines(report, style);
+  text += fmt::format("\n{} in {} of {} commits; {} in {}\n", counted(report.runs, "run"),
+                      counted(report.builds, "build"), report.commits.size() - 1,
+                      "builds took " + format_duration(report.in_builds),
+                      format_duration(report.elapsed));
+  for (const std::string& note : report.notes) text += "note: " + printable(note) + "\n";
+  return text;
+}
+
+std::string bisect_json(const BisectReport& report) {
+  BisectJson json = {{"format", "unflake-bisect"},
+                     {"version", 1},
+                     {"target", printable(report.test.target)},
+                     {"name", printable(report.test.name)},
+                     {"good", printable(report.from)},
+                     {"bad", printable(report.to)},
+                     {"answer", word_of(report.bisection.answer)}};
+  if (const auto* first = report.first())
+    json["commit"] = {{"id", printable(first->id)}, {"subject", printable(first->subject)}};
+  json["candidates"] = BisectJson::array();
+  if (report.bisection.answer == BisectAnswer::several ||
+      report.bisection.answer == BisectAnswer::unfinished)
+    for (size_t i = report.bisection.last_holding + 1; i <= report.bisection.first_failing; ++i)
+      json["candidates"].push_back(printable(report.commits[i].id));
+  json["failure"] = printable(report.headline);
+  json["signature"] = report.signature;
+  json["fails_when"] = printable(report.how);
+  json["commits"] = report.commits.size() - 1;
+  json["builds"] = report.builds;
+  json["runs"] = report.runs;
+  json["build_seconds"] = std::chrono::duration<double>(report.in_builds).count();
+  json["elapsed_seconds"] = std::chrono::duration<double>(report.elapsed).count();
+  json["steps"] = BisectJson::array();
+  for (const auto& step : report.bisection.steps)
+    json["steps"].push_back({{"commit", printable(report.commits[step.commit].id)},
+                             {"answer", to_string(step.look.answer)},
+                             {"thorough", step.is_thorough},
+                             {"failures", step.look.failures.hits},
+                             {"of_runs", step.look.failures.runs},
+                             {"runs", step.look.runs},
+                             {"how", printable(step.look.how)}});
+  json["notes"] = BisectJson::array();
+  for (const std::string& note : report.notes) json["notes"].push_back(printable(note));
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace unflake

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "report/layout.h"
-#include "report/patch_file.h"
+#include "report/repair_text.h"
 #include "report/search_text.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "report/explanation_pages.h"
 #include "report/layout.h"
-#include "report/trace_pages.h"
+#include "report/trace_json.h"
 #include "support/trace_builder.h"
 #include "util/json.h"
 

@@ -6,9 +6,9 @@
 
 #include "explain/call_order.h"
 #include "report/layout.h"
-#include "report/patch_file.h"
+#include "report/repair_text.h"
 #include "report/search_text.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

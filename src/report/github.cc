@@ -1,4 +1,4 @@
-#include "report/github.h"
+#include "report/consumers.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,9 +10,9 @@
 #include <map>
 
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "golden/make_events.h"
-#include "report/github.h"
+#include "report/consumers.h"
 #include "support/temp_folder.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "report/json_lines.h"
+#include "report/consumers.h"
 
 #include <gtest/gtest.h>
 

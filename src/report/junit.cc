@@ -1,4 +1,4 @@
-#include "report/junit.h"
+#include "report/consumers.h"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "util/files.h"
 #include "util/time.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

@@ -1,4 +1,4 @@
-#include "report/patch_file.h"
+#include "report/repair_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

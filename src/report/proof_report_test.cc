@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "report/proof_text.h"
+#include "report/repair_text.h"
 #include "util/json.h"
 
 namespace unflake {

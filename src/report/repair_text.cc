@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "report/proof_text.h"
 #include "util/json.h"
 #include "util/paths.h"
 #include "util/text.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/result.h"
 #include "util/text.h"
 

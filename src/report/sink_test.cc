@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

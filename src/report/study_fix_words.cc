@@ -6,7 +6,7 @@
 #include "model/outcome.h"
 #include "report/layout.h"
 #include "report/study_pages.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/time.h"
 
 namespace unflake {

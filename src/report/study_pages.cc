@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "report/layout.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 #include "util/time.h"

@@ -1,11 +1,10 @@
-#include "report/summary.h"
+#include "report/terminal.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "report/terminal.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -1,8 +1,8 @@
-#include "report/training_text.h"
+#include "report/detect_text.h"
 
 #include <fmt/format.h>
 
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/json.h"
 #include "util/text.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "repro/repro_json.h"
-#include "trace/lowering.h"
+#include "trace/translation.h"
 #include "util/paths.h"
 #include "util/text.h"
 

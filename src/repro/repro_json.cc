@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

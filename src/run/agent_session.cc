@@ -15,7 +15,7 @@
 #include "run/thread_stacks.h"
 #include "symbols/loadable.h"
 #include "trace/code_map.h"
-#include "trace/lowering.h"
+#include "trace/translation.h"
 #include "util/paths.h"
 #include "util/result.h"
 

@@ -12,11 +12,10 @@
 #include "protocol/agent_protocol.h"
 #include "run/launch.h"
 #include "trace/code_map.h"
-#include "trace/lowering.h"
-#include "trace/raising.h"
 #include "trace/raw_trace.h"
+#include "trace/translation.h"
+#include "util/files.h"
 #include "util/result.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "protocol/crash_protocol.h"
+#include "protocol/preload_protocol.h"
 #include "run/local_executor.h"
 
 namespace unflake {

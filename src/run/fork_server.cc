@@ -1,4 +1,4 @@
-#include "run/fork_server.h"
+#include "run/supervisor.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -18,7 +18,6 @@
 #include "protocol/agent_protocol.h"
 #include "run/agent_session.h"
 #include "run/launch.h"
-#include "run/process_tree.h"
 #include "symbols/loadable.h"
 #include "util/text.h"
 

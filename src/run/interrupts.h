@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 

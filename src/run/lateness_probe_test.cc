@@ -1,4 +1,4 @@
-#include "run/scarcity.h"
+#include "run/conditions.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

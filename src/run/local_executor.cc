@@ -10,13 +10,12 @@
 
 #include "output/output_parsers.h"
 #include "output/read_outcome.h"
-#include "protocol/crash_protocol.h"
-#include "protocol/world_protocol.h"
+#include "protocol/preload_protocol.h"
 #include "run/launch.h"
-#include "run/process_tree.h"
+#include "run/supervisor.h"
 #include "symbols/loadable.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

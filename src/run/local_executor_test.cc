@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <set>
 
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

@@ -1,4 +1,4 @@
-#include "run/other_world.h"
+#include "run/conditions.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "protocol/world_protocol.h"
+#include "protocol/preload_protocol.h"
 #include "run/agent_session.h"
 #include "util/text.h"
 

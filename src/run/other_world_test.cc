@@ -1,4 +1,4 @@
-#include "run/other_world.h"
+#include "run/conditions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "run/quiescence.h"
+#include "run/supervisor.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "run/process_tree.h"
 #include "util/text.h"
 
 namespace unflake {

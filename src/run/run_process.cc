@@ -16,13 +16,10 @@
 #include <optional>
 #include <utility>
 
-#include "run/other_world.h"
-#include "run/process_tree.h"
-#include "run/quiescence.h"
-#include "run/scarcity.h"
+#include "run/conditions.h"
 #include "run/thread_stacks.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -1,4 +1,4 @@
-#include "run/scarcity.h"
+#include "run/conditions.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include <thread>
 #include <utility>
 
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

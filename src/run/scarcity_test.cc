@@ -1,4 +1,4 @@
-#include "run/scarcity.h"
+#include "run/conditions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "run/local_executor.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

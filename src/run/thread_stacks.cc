@@ -11,7 +11,7 @@
 #include <csignal>
 
 #include "run/agent_session.h"
-#include "run/process_tree.h"
+#include "run/supervisor.h"
 #include "symbols/process_stacks.h"
 #include "symbols/project_code.h"
 #include "util/paths.h"

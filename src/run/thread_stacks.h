@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "model/outcome.h"
-#include "protocol/crash_protocol.h"
+#include "protocol/preload_protocol.h"
 #include "run/launch.h"
 #include "symbols/project_code.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 
@@ -30,7 +30,7 @@ std::vector<ThreadAtEnd> stack_at_crash(const protocol::CrashNotice& notice,
                                         const ProjectCodeRules& code,
                                         const std::function<void()>& let_die);
 
-// A supervisor's side of protocol/crash_protocol.h: learns of a process that is about to die of a
+// A supervisor's side of protocol/preload_protocol.h: learns of a process that is about to die of a
 // signal, which then waits for its stack to be read. Without descriptors it hears nothing.
 class CrashWatch {
  public:

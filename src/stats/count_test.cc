@@ -1,8 +1,6 @@
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 #include <gtest/gtest.h>
-
-#include "stats/comparison.h"
 
 namespace unflake {
 namespace {

@@ -1,4 +1,4 @@
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stats/rerun_model.h"
+#include "stats/rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "stats/comparison.h"
+#include "stats/rates.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "store/transfer.h"
+#include "store/recorder.h"
 
 #include <gtest/gtest.h>
 

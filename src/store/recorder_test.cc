@@ -5,7 +5,6 @@
 
 #include <fstream>
 
-#include "store/transfer.h"
 #include "support/history_runs.h"
 #include "support/temp_folder.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "store/postgres/pg_connection.h"
-#include "store/postgres/postgres_store.h"
+#include "store/postgres/pg_parts.h"
 #include "store/sqlite/sqlite_store.h"
 #include "util/text.h"
 

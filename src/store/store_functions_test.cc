@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "store/function_sets.h"
+#include "store/values.h"
 #include "support/store_fixture.h"
 
 namespace unflake {

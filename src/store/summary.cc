@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "store/values.h"
 
 namespace unflake {

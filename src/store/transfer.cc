@@ -1,4 +1,4 @@
-#include "store/transfer.h"
+#include "store/recorder.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <fstream>
 #include <limits>
 
-#include "store/recorder.h"
 #include "util/json.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "study/fixes.h"
+#include "study/study.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

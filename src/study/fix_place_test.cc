@@ -1,4 +1,4 @@
-#include "study/fixes.h"
+#include "study/study.h"
 
 #include <gtest/gtest.h>
 

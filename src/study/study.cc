@@ -6,8 +6,7 @@
 #include <set>
 
 #include "explain/explanation.h"
-#include "stats/comparison.h"
-#include "study/fixes.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -15,8 +15,8 @@
 #include <set>
 
 #include "suite/program.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "suite/adapter.h"
-#include "util/paths.h"
+#include "util/files.h"
 #include "util/result.h"
 #include "util/text.h"
 

@@ -1,4 +1,4 @@
-#include "symbols/names.h"
+#include "symbols/image.h"
 
 #include <gtest/gtest.h>
 

@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "symbols/image.h"
+#include "util/files.h"
 #include "util/result.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 

@@ -8,7 +8,7 @@
 
 #include "support/code_fixture.h"
 #include "symbols/project_code.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

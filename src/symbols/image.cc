@@ -6,11 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "symbols/dwarf.h"
 #include "symbols/elf_file.h"
-#include "symbols/lines.h"
-#include "symbols/lookup.h"
-#include "symbols/names.h"
-#include "symbols/units.h"
 
 namespace unflake {
 namespace {

@@ -89,4 +89,37 @@ class Image {
   virtual std::span<const BareUnit> bare_units() const { return {}; }
 };
 
+// What a name refers to. Several functions when they are overloads or instances of one template;
+// none and some suggestions when the name is unknown or could be several.
+struct FunctionMatches {
+  std::vector<const Function*> functions;  // in the order of their addresses; as long as the image
+  std::vector<std::string> suggestions;    // qualified names
+};
+
+// By qualified name, or the end of one that is unique: "Server::push" for "app::Server::push".
+// Template arguments may be left out.
+FunctionMatches find_functions(const Image& image, std::string_view name);
+
+struct LineMatch {
+  std::string file;
+  int line = 0;                     // the next one that has code when the wanted one has none
+  std::vector<uint64_t> addresses;  // the first of each copy of the line: inlined ones, instances
+  std::vector<std::string> suggestions;  // files, when none or more than one could be meant
+};
+
+// Where a source line begins. The file is given by its path or by the end of it.
+LineMatch addresses_of_line(const Image& image, std::string_view file, int line);
+
+// As c++filt prints it, with parameters; what is not mangled stays as it is.
+std::string demangle(const char* mangled);
+
+// "Server::push" of "void Server::push(int) const [clone .cold]": qualified, without return type
+// and parameters, with the usual names of standard types. A lambda's call operator is
+// "Server::start::{lambda}".
+std::string qualified_name(std::string_view demangled);
+
+// The standard library's spelled-out types by the names that people use, and lambdas without
+// parameters and numbers: the same text from every compiler.
+std::string without_noise(std::string_view name);
+
 }  // namespace unflake

@@ -1,4 +1,4 @@
-#include "symbols/lines.h"
+#include "symbols/dwarf.h"
 
 #include <dwarf.h>
 

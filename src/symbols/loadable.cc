@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "symbols/elf_file.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -1,4 +1,4 @@
-#include "symbols/lookup.h"
+#include "symbols/dwarf.h"
 
 #include <dwarf.h>
 
@@ -7,7 +7,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "symbols/names.h"
 #include "util/text.h"
 
 namespace unflake {

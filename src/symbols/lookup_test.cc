@@ -1,4 +1,4 @@
-#include "symbols/lookup.h"
+#include "symbols/image.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

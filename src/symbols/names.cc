@@ -1,4 +1,4 @@
-#include "symbols/names.h"
+#include "symbols/dwarf.h"
 
 #include <cxxabi.h>
 #include <dwarf.h>

@@ -14,7 +14,7 @@
 #include <new>
 
 #include "support/code_fixture.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

@@ -7,9 +7,7 @@
 #include <filesystem>
 #include <span>
 
-#include "symbols/lines.h"
-#include "symbols/lookup.h"
-#include "symbols/names.h"
+#include "symbols/dwarf.h"
 #include "util/paths.h"
 #include "util/text.h"
 

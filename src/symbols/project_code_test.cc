@@ -9,7 +9,7 @@
 
 #include "support/code_fixture.h"
 #include "support/temp_folder.h"
-#include "symbols/names.h"
+#include "symbols/image.h"
 
 namespace unflake {
 namespace {

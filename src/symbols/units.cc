@@ -1,4 +1,4 @@
-#include "symbols/units.h"
+#include "symbols/dwarf.h"
 
 #include <dwarf.h>
 #include <gelf.h>

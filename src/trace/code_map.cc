@@ -6,8 +6,7 @@
 #include <array>
 
 #include "model/executed.h"
-#include "symbols/lookup.h"
-#include "symbols/names.h"
+#include "symbols/image.h"
 #include "symbols/probe_plan.h"
 #include "util/paths.h"
 #include "util/text.h"

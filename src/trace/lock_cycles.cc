@@ -1,4 +1,4 @@
-#include "trace/lock_cycles.h"
+#include "trace/happens_before.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <set>
 
 #include "protocol/timing_apis.h"
-#include "trace/happens_before.h"
 
 namespace unflake {
 namespace {

@@ -1,4 +1,4 @@
-#include "trace/lock_cycles.h"
+#include "trace/happens_before.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trace/lowering.h"
+#include "trace/translation.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,9 @@
 #include <optional>
 #include <set>
 
-#include "symbols/lookup.h"
+#include "symbols/image.h"
 #include "symbols/probe_plan.h"
 #include "trace/code_map.h"
-#include "trace/raising.h"
 #include "util/paths.h"
 #include "util/text.h"
 

@@ -1,5 +1,4 @@
-#include "trace/lowering.h"
-#include "trace/raising.h"
+#include "trace/translation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

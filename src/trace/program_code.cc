@@ -6,10 +6,10 @@
 #include <map>
 #include <set>
 
-#include "symbols/lookup.h"
-#include "symbols/names.h"
+#include "symbols/image.h"
 #include "symbols/probe_plan.h"
 #include "trace/names.h"
+#include "util/files.h"
 #include "util/paths.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "trace/raised_sites.h"
+#include "trace/translation.h"
 
 #include <algorithm>
 #include <chrono>

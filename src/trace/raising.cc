@@ -1,4 +1,4 @@
-#include "trace/raising.h"
+#include "trace/translation.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,9 @@
 #include <span>
 #include <string_view>
 
-#include "symbols/names.h"
+#include "symbols/image.h"
 #include "trace/code_map.h"
 #include "trace/names.h"
-#include "trace/raised_sites.h"
 #include "util/paths.h"
 
 namespace unflake {

@@ -1,4 +1,4 @@
-#include "trace/raising.h"
+#include "trace/translation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 
 #include "support/fake_agent.h"
 #include "support/fake_image.h"
-#include "trace/lowering.h"
 
 namespace unflake {
 namespace {

@@ -11,7 +11,6 @@
 #include <filesystem>
 
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {
@@ -89,6 +88,45 @@ Result<void> replace_file(const std::string& path, std::string_view content) {
   const Result<void> written = write_and_rename(temporary, file.get(), path, content);
   if (!written) ::unlink(temporary.c_str());
   return written;
+}
+
+namespace {
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+}  // namespace
+
+std::string find_source(const std::string& path, const std::string& root) {
+  if (path.empty()) return "";
+  const fs::path known(path);
+  // Relative to the root first: a copy of the project elsewhere is not the one that we are in.
+  for (const fs::path& place : {root / known, known})
+    if (is_file(place)) return place.string();
+  fs::path end = known.lexically_normal().relative_path();
+  while (end.has_parent_path()) {
+    if (*end.begin() != ".." && is_file(root / end)) return (root / end).string();
+    end = end.lexically_relative(*end.begin());
+  }
+  return "";
+}
+
+std::string project_root() {
+  std::error_code failed;
+  const fs::path here = fs::current_path(failed);
+  return failed ? "" : project_root_of(here.string());
+}
+
+std::string project_root_of(const std::string& folder) {
+  std::error_code ignored;
+  for (fs::path above = folder; !above.empty(); above = above.parent_path()) {
+    if (fs::exists(above / ".unflake", ignored) || fs::exists(above / ".git", ignored))
+      return above.string();
+    if (above == above.parent_path()) break;
+  }
+  return folder;
 }
 
 }  // namespace unflake

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "util/result.h"
 
@@ -32,5 +36,46 @@ struct FileStamp {
   }
   bool operator==(const FileStamp&) const = default;
 };
+
+// Where a source is that a build knew by this path: there, or below `root` when it was built in
+// another folder or machine, by as much of the path's end as matches here, at least a folder.
+// Empty: nowhere.
+std::string find_source(const std::string& path, const std::string& root);
+
+// The folder that a user thinks of as the project: the nearest one at or above the current folder
+// that holds `.unflake` or `.git`, else the current one. Empty when the current folder is gone.
+std::string project_root();
+
+// The same, as seen from another folder.
+std::string project_root_of(const std::string& folder);
+
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~UniqueFd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  void reset(int fd = -1) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+  }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+// Readable once the process has ended. (The header of glibc 2.36 declares its own wrapper without C
+// linkage.)
+inline UniqueFd open_pidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
 
 }  // namespace unflake

@@ -1,4 +1,4 @@
-#include "util/paths.h"
+#include "util/files.h"
 
 #include <gtest/gtest.h>
 

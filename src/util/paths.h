@@ -22,16 +22,4 @@ inline std::string path_below(const std::string& path, const std::string& folder
   return name.starts_with("..") ? "" : name;
 }
 
-// Where a source is that a build knew by this path: there, or below `root` when it was built in
-// another folder or machine, by as much of the path's end as matches here, at least a folder.
-// Empty: nowhere.
-std::string find_source(const std::string& path, const std::string& root);
-
-// The folder that a user thinks of as the project: the nearest one at or above the current folder
-// that holds `.unflake` or `.git`, else the current one. Empty when the current folder is gone.
-std::string project_root();
-
-// The same, as seen from another folder.
-std::string project_root_of(const std::string& folder);
-
 }  // namespace unflake

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string.h>
+
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -28,7 +30,12 @@ inline Error internal_error(std::string what, std::string where = "", std::strin
 }
 
 // "what (where); next", on one line.
-std::string to_string(const Error& error);
+inline std::string to_string(const Error& error) {
+  std::string text = error.what;
+  if (!error.where.empty()) text += " (" + error.where + ")";
+  if (!error.next.empty()) text += "; " + error.next;
+  return text;
+}
 
 // std::expected<T, Error> in all but name: Debian 12 does not package expected for C++20.
 template <class T>
@@ -70,7 +77,10 @@ class [[nodiscard]] Result<void> {
 };
 
 // "SIGSEGV"; "signal 64" where the number has no name.
-std::string signal_name(int number);
+inline std::string signal_name(int number) {
+  const char* name = ::sigabbrev_np(number);
+  return name ? std::string("SIG") + name : "signal " + std::to_string(number);
+}
 
 // Empty when the variable is not set.
 inline std::string environment_variable(const char* name) {

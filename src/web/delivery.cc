@@ -17,9 +17,9 @@
 
 #include "store/recorder.h"
 #include "store/values.h"
+#include "util/files.h"
 #include "util/json.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 #include "web/http_client.h"
 
 namespace unflake {

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "support/temp_folder.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 #include "web/delivery.h"
-#include "web/results_api.h"
+#include "web/http_server.h"
 
 namespace unflake {
 namespace {

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "protocol/world_protocol.h"
+#include "protocol/preload_protocol.h"
 
 #define WORLD extern "C" __attribute__((visibility("default")))
 #define REAL(name) real_function<decltype(&::name)>(#name)

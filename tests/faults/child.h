@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 

@@ -6,7 +6,6 @@
 #include "faults/failing_vfs.h"
 #include "faults/history_check.h"
 #include "store/recorder.h"
-#include "store/transfer.h"
 #include "support/first_history.h"
 #include "support/history_runs.h"
 #include "support/temp_folder.h"

@@ -2,7 +2,7 @@
 
 #include "golden/compare.h"
 #include "golden/make_trace.h"
-#include "report/trace_pages.h"
+#include "report/trace_json.h"
 #include "report/trace_text.h"
 #include "util/json.h"
 

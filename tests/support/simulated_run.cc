@@ -6,7 +6,7 @@
 
 #include "support/simulated_trace.h"
 #include "support/task.h"
-#include "trace/lowering.h"
+#include "trace/translation.h"
 
 namespace unflake::simulated {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "search/detect/order_runs.h"
+#include "search/detect/order_search.h"
 
 namespace unflake {
 

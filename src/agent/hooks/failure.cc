@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "agent/real.h"
-#include "agent/record/failure.h"
 #include "agent/record/images.h"
 #include "agent/record/sites.h"
 #include "agent/record/threads.h"

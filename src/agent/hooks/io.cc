@@ -14,8 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "agent/hooks/random.h"
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
 #include "agent/record/visit.h"

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 #include "agent/hooks/time_values.h"
 #include "agent/process.h"
 #include "agent/real.h"

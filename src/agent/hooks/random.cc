@@ -1,4 +1,4 @@
-#include "agent/hooks/random.h"
+#include "agent/hooks/hooks.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include "agent/probes/probes.h"
 #include "agent/raw.h"
 #include "agent/real.h"
-#include "agent/record/failure.h"
+#include "agent/record/sites.h"
 #include "agent/schedule/scheduler.h"
 #include "agent/schedule/virtual_clock.h"
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
 #include "agent/record/images.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/hooks/signal.h"
+#include "agent/hooks/hooks.h"
 #include "agent/hooks/time_values.h"
 #include "agent/real.h"
 #include "agent/record/memory.h"

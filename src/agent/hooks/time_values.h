@@ -5,7 +5,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-#include "agent/clock.h"
+#include "agent/real.h"
 #include "agent/record/visit.h"
 #include "agent/schedule/turns.h"
 #include "agent/schedule/virtual_clock.h"

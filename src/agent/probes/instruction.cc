@@ -1,4 +1,4 @@
-#include "agent/probes/instruction.h"
+#include "agent/probes/probed_image.h"
 
 #include <errno.h>
 #include <fcntl.h>

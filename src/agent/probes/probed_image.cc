@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include "agent/probes/instruction.h"
 #include "agent/process.h"
 #include "agent/raw.h"
 #include "agent/record/memory.h"

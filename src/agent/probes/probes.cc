@@ -4,16 +4,14 @@
 #include <link.h>
 #include <signal.h>
 
-#include "agent/hooks/signal.h"
-#include "agent/probes/instruction.h"
+#include "agent/hooks/hooks.h"
 #include "agent/probes/probed_image.h"
 #include "agent/process.h"
-#include "agent/record/actions.h"
-#include "agent/record/failure.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/sites.h"
 #include "agent/record/threads.h"
+#include "agent/record/visit.h"
 #include "agent/schedule/accesses.h"
 #include "agent/schedule/scheduler.h"
 #include "agent/schedule/virtual_clock.h"

@@ -1,12 +1,12 @@
-#include "agent/record/actions.h"
+#include "agent/record/visit.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <time.h>
 
-#include "agent/clock.h"
 #include "agent/process.h"
 #include "agent/raw.h"
+#include "agent/real.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/threads.h"

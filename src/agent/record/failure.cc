@@ -1,10 +1,9 @@
-#include "agent/record/failure.h"
+#include "agent/record/sites.h"
 
 #include <string.h>
 
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
-#include "agent/record/sites.h"
 #include "agent/record/threads.h"
 #include "agent/schedule/virtual_clock.h"
 

@@ -8,10 +8,10 @@
 #include "agent/hash.h"
 #include "agent/process.h"
 #include "agent/raw.h"
-#include "agent/record/actions.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
 #include "agent/record/sites.h"
+#include "agent/record/visit.h"
 #include "agent/schedule/virtual_clock.h"
 
 namespace unflake::agent {

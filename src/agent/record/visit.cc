@@ -1,6 +1,5 @@
 #include "agent/record/visit.h"
 
-#include "agent/clock.h"
 #include "agent/process.h"
 #include "agent/real.h"
 #include "agent/record/images.h"

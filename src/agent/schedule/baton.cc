@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/clock.h"
 #include "agent/raw.h"
+#include "agent/real.h"
 #include "agent/schedule/decisions.h"
 #include "agent/schedule/virtual_clock.h"
 

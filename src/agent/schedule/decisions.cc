@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "agent/clock.h"
 #include "agent/process.h"
 #include "agent/raw.h"
-#include "agent/record/actions.h"
+#include "agent/real.h"
 #include "agent/record/images.h"
 #include "agent/record/memory.h"
+#include "agent/record/visit.h"
 #include "agent/schedule/baton.h"
 #include "agent/schedule/peers.h"
 #include "agent/schedule/virtual_clock.h"

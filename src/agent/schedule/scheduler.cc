@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "agent/clock.h"
 #include "agent/hash.h"
 #include "agent/process.h"
 #include "agent/raw.h"
+#include "agent/real.h"
 #include "agent/record/memory.h"
 #include "agent/record/threads.h"
 #include "agent/schedule/baton.h"

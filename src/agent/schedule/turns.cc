@@ -8,11 +8,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
-#include "agent/record/actions.h"
 #include "agent/record/memory.h"
+#include "agent/record/visit.h"
 #include "agent/schedule/accesses.h"
 #include "agent/schedule/baton.h"
 

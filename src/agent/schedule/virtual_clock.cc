@@ -10,7 +10,6 @@
 #include <sys/uio.h>
 #include <time.h>
 
-#include "agent/clock.h"
 #include "agent/raw.h"
 #include "agent/real.h"
 #include "agent/schedule/baton.h"

@@ -14,7 +14,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "agent/hooks/random.h"
+#include "agent/hooks/hooks.h"
 #include "agent/raw.h"
 
 namespace unflake::agent {

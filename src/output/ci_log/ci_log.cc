@@ -7,7 +7,6 @@
 #include <set>
 
 #include "model/outcome.h"
-#include "output/ci_log/log_parts.h"
 #include "output/read_outcome.h"
 #include "util/text.h"
 

@@ -1,4 +1,4 @@
-#include "output/ci_log/log_parts.h"
+#include "output/ci_log/ci_log.h"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "patch/literals/time_literal.h"
-#include "patch/source/libclang.h"
 #include "patch/source/source_unit.h"
 #include "util/time.h"
 

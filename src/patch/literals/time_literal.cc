@@ -2,11 +2,139 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "model/site.h"
 #include "patch/literals/literal_parts.h"
 #include "patch/source/source_unit.h"
 #include "util/text.h"
 
 namespace unflake {
+namespace {
+
+constexpr std::string_view sleeping_calls[] = {"sleep_for", "sleep_until"};
+constexpr std::string_view waiting_calls[] = {
+    "wait_for",        "wait_until",        "try_lock_for",        "try_lock_until",
+    "try_acquire_for", "try_acquire_until", "try_lock_shared_for", "try_lock_shared_until"};
+
+template <size_t count>
+bool contains(const std::string_view (&names)[count], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+struct Lines {
+  int first = 0, last = 0;
+  bool cover(int line) const { return first <= line && line <= last; }
+};
+
+Lines lines_of(CXCursor cursor) {
+  const CXSourceRange range = clang().getCursorExtent(cursor);
+  return {expanded_at(clang().getRangeStart(range)).line,
+          expanded_at(clang().getRangeEnd(range)).line};
+}
+
+class CallFinder {
+ public:
+  CallFinder(const SourceUnit& unit, int line) : file_(unit.file()), line_(line) {}
+
+  std::vector<CallAtLine> find(CXCursor root) {
+    for (const CXCursor child : children(root))
+      if (expanded_at(clang().getCursorLocation(child)).file == file_ &&
+          lines_of(child).cover(line_))
+        visit(child, 0, 0);
+    std::vector<CallAtLine> calls;
+    for (const Found& found : found_)
+      if (found.call.distance < most_call_distance || found.statement == innermost_)
+        calls.push_back(found.call);
+    return calls;
+  }
+
+ private:
+  struct Found {
+    CallAtLine call;
+    int statement;
+  };
+
+  // `statement` is the level of the nearest enclosing statement.
+  void visit(CXCursor cursor, int level, int statement) {
+    if (level > deepest_syntax) return;
+    if (clang().getCursorKind(cursor) == CXCursor_CallExpr)
+      found_.push_back({{cursor, distance_of(cursor)}, statement});
+    const bool is_block = clang().getCursorKind(cursor) == CXCursor_CompoundStmt;
+    for (const CXCursor child : children(cursor)) {
+      const bool covers = lines_of(child).cover(line_);
+      if (!covers && (is_block || statement == 0)) continue;
+      if (is_block && covers) innermost_ = std::max(innermost_, level + 1);
+      visit(child, level + 1, is_block ? level + 1 : statement);
+    }
+  }
+
+  int distance_of(CXCursor call) const {
+    const Lines lines = lines_of(call);
+    const int spelled = spelled_at(clang().getCursorLocation(call)).line;
+    if (lines.first == line_ || spelled == line_) return 0;
+    return lines.cover(line_) ? 1 : most_call_distance;
+  }
+
+  const std::string& file_;
+  int line_;
+  int innermost_ = 0;
+  std::vector<Found> found_;
+};
+
+bool is_number_type(const std::string& type) {
+  constexpr std::string_view types[] = {
+      "int",       "unsigned int",       "long",   "unsigned long", "short", "unsigned short",
+      "long long", "unsigned long long", "double", "float"};
+  return contains(types, type);
+}
+
+bool may_be_time(CXCursor argument, bool numbers_too) {
+  const std::string type = type_name(argument);
+  return is_time_type(type) || type == "absl::Duration" || type == "absl::Time" ||
+         (numbers_too && is_number_type(type));
+}
+
+// The argument, or its default where it was left out.
+std::optional<CXCursor> given(CXCursor call, const std::vector<CXCursor>& arguments, size_t index) {
+  if (!is_left_out(arguments[index])) return arguments[index];
+  return default_argument(clang().getCursorReferenced(call), index);
+}
+
+std::vector<TimeArgument> any_arguments(CXCursor call, const std::string& name, bool is_known) {
+  std::vector<TimeArgument> found;
+  const auto all = arguments(call);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!may_be_time(all[i], !is_known)) continue;
+    if (const auto expression = given(call, all, i))
+      found.push_back({name, *expression, 0, is_known, is_left_out(all[i])});
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<CallAtLine> calls_at(const SourceUnit& unit, int line) {
+  return CallFinder(unit, line).find(unit.root());
+}
+
+std::vector<TimeArgument> time_arguments(CXCursor call, const std::string& api) {
+  const std::string name = spelling(call);
+  // What the C library calls by this name; the API of such a call has the same name.
+  if (const auto time = time_of_api(name)) {
+    const auto all = arguments(call);
+    if (name != api || time->argument >= all.size()) return {};
+    return {{name, all[time->argument], static_cast<double>(time->unit_ns), true, false}};
+  }
+  if (contains(sleeping_calls, name) || contains(waiting_calls, name)) {
+    if (contains(sleeping_calls, name) != is_sleep(api)) return {};
+    return any_arguments(call, name, true);
+  }
+  const bool makes_a_time = may_be_time(call, false) || name == "count";
+  if (makes_a_time || name.starts_with("operator")) return {};
+  return any_arguments(call, name, false);
+}
+
 namespace {
 
 using namespace std::chrono_literals;

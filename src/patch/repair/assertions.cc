@@ -1,4 +1,4 @@
-#include "patch/repair/assertions.h"
+#include "patch/repair/syntax.h"
 
 #include <fmt/format.h>
 

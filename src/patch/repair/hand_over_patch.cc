@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "patch/repair/repair_sources.h"
-#include "patch/repair/test_start.h"
-#include "util/paths.h"
+#include "patch/repair/syntax.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "patch/repair/assertions.h"
 #include "patch/repair/repair_sources.h"
 #include "patch/repair/syntax.h"
 #include "util/text.h"

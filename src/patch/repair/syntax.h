@@ -7,7 +7,7 @@
 
 #include "patch/repair/repair_sources.h"
 
-// What idioms ask of a syntax tree.
+// What idioms ask of a syntax tree, and of a test's macros in it.
 namespace unflake {
 
 void walk(CXCursor cursor, const std::function<void(CXCursor)>& visit);
@@ -34,5 +34,40 @@ std::optional<InsertionPoint> statement_of(const SourceUnit& unit, CXCursor expr
 
 // Every call in a file.
 std::vector<CXCursor> calls_in(const SourceUnit& unit, const std::string& file);
+
+// A macro of a test framework as it is used in a source.
+struct MacroUse {
+  std::string name;
+  std::string file;
+  size_t begin = 0, end = 0;
+  int first_line = 0, last_line = 0;
+  std::vector<std::string> arguments;  // as they are written, trimmed
+};
+
+// Those of a file, in its order, without those inside of others.
+std::vector<MacroUse> macro_uses(const SourceUnit& unit, const std::string& file);
+
+// Where the test begins, as a place for its first statement or, with a fixture that does work of
+// its own, for the fixture's first member.
+struct TestStart {
+  InsertionPoint point;
+  std::string fixture;  // empty: the test's own body
+};
+Result<TestStart> test_start(const PatchRequest& request, RepairSources& sources);
+
+// An assertion of a test framework, as what it wants to be true.
+struct Assertion {
+  MacroUse use;
+  std::string condition;  // an expression
+  std::string check;  // that takes a condition and is as strict: `EXPECT_TRUE`; empty: a statement
+  InsertionPoint point;  // before it
+};
+
+// The one that fails at a line. An error: its condition cannot be asked for by itself.
+Result<Assertion> assertion_at(const PatchPlace& place);
+
+// Why an expression cannot be evaluated again and again; empty: it can. `doubt` is what must be
+// taken on trust.
+std::string side_effect_of(CXCursor expression, std::string& doubt);
 
 }  // namespace unflake

@@ -1,11 +1,9 @@
-#include "patch/source/libclang.h"
+#include "patch/source/source_unit.h"
 
 #include <dlfcn.h>
 
 #include <cassert>
 #include <optional>
-
-#include "patch/source/source_unit.h"
 
 namespace unflake {
 namespace {

@@ -8,8 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "patch/source/libclang.h"
-#include "util/paths.h"
+#include "util/files.h"
 #include "util/text.h"
 
 namespace unflake {

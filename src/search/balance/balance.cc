@@ -7,8 +7,7 @@
 
 #include "search/balance/balance_runs.h"
 #include "search/balance/balance_search.h"
-#include "stats/comparison.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -13,7 +13,7 @@
 #include "model/balance_report.h"
 #include "model/plan.h"
 #include "search/trial/trial_runner.h"
-#include "stats/comparison.h"
+#include "stats/rates.h"
 #include "util/time.h"
 
 namespace unflake {

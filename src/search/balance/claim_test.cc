@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "stats/comparison.h"
+#include "stats/rates.h"
 #include "support/simulated_test.h"
 
 namespace unflake {

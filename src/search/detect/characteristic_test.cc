@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "search/detect/touched.h"
-
 namespace unflake {
 namespace {
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "model/bisect_report.h"
+#include "model/detect_report.h"
 
 namespace unflake {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/dependence_report.h"
+#include "model/detect_report.h"
 #include "search/trial/trial_runner.h"
 
 namespace unflake {

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "search/detect/order_undoers.h"
-#include "search/trial/confirmation.h"
+#include "search/trial/trial_runner.h"
 #include "util/text.h"
 
 namespace unflake {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "stats/rerun_model.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "run/executor.h"
-#include "search/detect/order_runs.h"
+#include "search/detect/order_search.h"
 #include "search/trial/trial_runner.h"
 #include "suite/adapter.h"
 

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "model/executed.h"
-#include "model/training_report.h"
 #include "search/detect/characteristic.h"
 
 namespace unflake {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "trace/happens_before.h"
-#include "trace/lowering.h"
 #include "trace/names.h"
+#include "trace/translation.h"
 #include "util/paths.h"
 
 namespace unflake {

@@ -12,7 +12,7 @@
 #include "search/repair/proof_verdict.h"
 #include "search/repair/sampled_schedules.h"
 #include "search/reproduce/hunt.h"
-#include "stats/comparison.h"
+#include "stats/rates.h"
 #include "util/text.h"
 
 namespace unflake {

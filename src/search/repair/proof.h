@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "model/proof.h"
+#include "model/repair.h"
 #include "model/repro.h"
 #include "search/trial/trial_runner.h"
 

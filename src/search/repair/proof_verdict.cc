@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "stats/comparison.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

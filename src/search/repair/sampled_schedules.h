@@ -6,7 +6,7 @@
 
 #include "search/schedule/portfolio.h"
 #include "search/schedule/schedule_runs.h"
-#include "stats/intervals.h"
+#include "stats/rates.h"
 
 namespace unflake {
 

@@ -6,7 +6,7 @@
 
 #include "model/repro.h"
 #include "search/reproduce/profile.h"
-#include "search/trial/confirmation.h"
+#include "search/trial/trial_runner.h"
 #include "stats/plausibility.h"
 
 namespace unflake {

@@ -8,7 +8,7 @@
 #include "search/reproduce/shrink.h"
 #include "search/reproduce/strategy.h"
 #include "search/schedule/portfolio.h"
-#include "trace/lock_cycles.h"
+#include "trace/happens_before.h"
 
 namespace unflake {
 namespace {

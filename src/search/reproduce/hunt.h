@@ -11,7 +11,6 @@
 #include "search/reproduce/findings.h"
 #include "search/reproduce/foresight.h"
 #include "search/reproduce/profile.h"
-#include "search/trial/confirmation.h"
 #include "search/trial/trial_runner.h"
 
 namespace unflake {

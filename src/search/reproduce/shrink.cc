@@ -8,7 +8,7 @@
 #include <numeric>
 #include <optional>
 
-#include "stats/comparison.h"
+#include "stats/rates.h"
 
 namespace unflake {
 namespace {

@@ -1,4 +1,4 @@
-#include "search/session/rules.h"
+#include "search/session/session.h"
 
 #include <fmt/format.h>
 

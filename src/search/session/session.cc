@@ -12,8 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "search/session/rules.h"
-
 namespace unflake {
 namespace {
 

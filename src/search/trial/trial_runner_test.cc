@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "search/trial/confirmation.h"
 #include "support/scripted_hunt.h"
 
 namespace unflake {

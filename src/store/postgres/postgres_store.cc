@@ -1,4 +1,4 @@
-#include "store/postgres/postgres_store.h"
+#include "store/postgres/pg_parts.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "store/postgres/pg_parts.h"
 #include "store/store.h"
 #include "store/values.h"
 #include "util/text.h"

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "store/postgres/postgres_store.h"
+#include "store/postgres/pg_parts.h"
 #include "store/store.h"
 #include "support/history_runs.h"
 #include "support/postgres_server.h"

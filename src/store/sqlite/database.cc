@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "store/store.h"
+#include "util/files.h"
 #include "util/text.h"
-#include "util/unique_fd.h"
 
 namespace unflake {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "store/sqlite/database.h"
 #include "store/sqlite/sqlite_parts.h"
-#include "store/sqlite/writer.h"
 #include "store/store.h"
 #include "store/values.h"
 

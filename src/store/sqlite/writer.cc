@@ -1,4 +1,4 @@
-#include "store/sqlite/writer.h"
+#include "store/sqlite/sqlite_store.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "store/sqlite/database.h"
-#include "store/sqlite/sqlite_store.h"
 #include "store/store.h"
 #include "store/summary.h"
 #include "store/values.h"

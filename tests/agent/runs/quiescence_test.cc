@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "agent_runs.h"
-#include "util/unique_fd.h"
+#include "util/files.h"
 
 namespace unflake {
 namespace {

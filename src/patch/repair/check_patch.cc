@@ -1,0 +1,324 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "patch/literals/time_literal.h"
+#include "patch/repair/repair_sources.h"
+#include "patch/repair/syntax.h"
+#include "util/text.h"
+#include "util/time.h"
+
+namespace unflake {
+namespace {
+
+constexpr double tolerance = 1.5;  // of what runs say about a bound
+
+struct TimeUnit {
+  std::string_view suffix, type;
+  double microseconds;
+};
+
+constexpr TimeUnit time_units[] = {
+    {"ns", "nanoseconds", 1e-3}, {"us", "microseconds", 1}, {"ms", "milliseconds", 1e3},
+    {"s", "seconds", 1e6},       {"min", "minutes", 60e6},
+};
+
+struct NumberInText {
+  size_t offset = 0;
+  std::string digits;
+  double microseconds = 0;  // of one; 0: the text does not say
+};
+
+double unit_of(const std::string& suffix, const std::string& type) {
+  for (const TimeUnit& unit : time_units)
+    if (unit.suffix == suffix || unit.type == type) return unit.microseconds;
+  return 0;
+}
+
+// `100ms`, `std::chrono::milliseconds(100)`, `100`.
+std::vector<NumberInText> numbers_in(const std::string& text) {
+  static const std::regex number(
+      R"((?:(\w+)\s*[({]\s*)?\b(\d[\d']*(?:\.\d+)?)(ns|us|ms|s|min)?\b)");
+  std::vector<NumberInText> found;
+  for (std::sregex_iterator each(text.begin(), text.end(), number), end; each != end; ++each)
+    found.push_back({static_cast<size_t>(each->position(2)), each->str(2),
+                     unit_of(each->str(3), each->str(1))});
+  return found;
+}
+
+double value_of(std::string digits) {
+  std::erase(digits, '\'');
+  return std::stod(digits);
+}
+
+// A plain number counts what makes it the old time: seconds, milliseconds or microseconds.
+std::optional<double> unit_that_fits(const NumberInText& number, Duration old_value) {
+  const double wanted = static_cast<double>(old_value.count());
+  for (const double unit : {1e6, 1e3, 1.0}) {
+    if (number.microseconds != 0 && number.microseconds != unit) continue;
+    if (std::abs(value_of(number.digits) * unit - wanted) < 0.5) return unit;
+  }
+  return std::nullopt;
+}
+
+// The unit of a number that may be the bound.
+std::optional<double> unit_of_bound(const NumberInText& number, const NewBound& bound) {
+  if (bound.old_value > Duration{}) return unit_that_fits(number, bound.old_value);
+  const double value = value_of(number.digits) * number.microseconds;
+  const bool fits = value >= static_cast<double>(bound.least_old.count()) / tolerance &&
+                    value <= static_cast<double>(bound.most_old.count()) * tolerance;
+  return fits && value > 0 ? std::optional(number.microseconds) : std::nullopt;
+}
+
+std::string old_words(const NewBound& bound) {
+  if (bound.old_value > Duration{}) return format_duration(bound.old_value);
+  return fmt::format("{} to {}", format_duration(bound.least_old), format_duration(bound.most_old));
+}
+
+Result<SourceEdit> edit_assertion(const PatchPlace& place, const NewBound& bound) {
+  const std::string& text = place.unit->text_of(place.file);
+  std::vector<SourceEdit> edits;
+  for (const MacroUse& use : macro_uses(*place.unit, place.file)) {
+    if (use.first_line > place.line || place.line > use.last_line) continue;
+    for (const NumberInText& number : numbers_in(text.substr(use.begin, use.end - use.begin)))
+      if (const auto unit = unit_of_bound(number, bound)) {
+        const double count = std::ceil(static_cast<double>(bound.new_value.count()) / *unit);
+        edits.push_back({place.file, place.line, use.begin + number.offset, number.digits,
+                         fmt::format("{:.0f}", count), ""});
+      }
+  }
+  if (edits.size() != 1)
+    return usage_error(fmt::format("{} literal there is {}", edits.empty() ? "no" : "more than one",
+                                   old_words(bound)),
+                       short_place(place.file, place.line),
+                       "change by hand what bounds the time there; " +
+                           format_duration(bound.new_value) + " would hold");
+  return edits[0];
+}
+
+}  // namespace
+
+namespace {
+
+std::string old_text(const SourceEdit& edit, const NewBound& bound) {
+  return bound.old_value > Duration{} ? format_duration(bound.old_value) : edit.old_text;
+}
+
+}  // namespace
+
+Result<DraftPatch> draft_bound(const PatchRequest& request, RepairSources& sources) {
+  if (!request.bound) return usage_error("it is no test of how long something takes");
+  const NewBound& bound = *request.bound;
+  const auto place = sources.place(bound.place.spot);
+  if (!place) return place.error();
+  auto edit = bound.api.empty()
+                  ? edit_assertion(*place, bound)
+                  : edit_time_literal({place->file, place->line, bound.api, bound.old_value},
+                                      bound.new_value, request.compile_commands_folder);
+  if (!edit) return edit.error();
+  DraftPatch draft;
+  draft.idiom = RepairIdiom::bound;
+  draft.what = fmt::format("{} allows {} instead of {}", short_place(place->file, place->line),
+                           format_duration(bound.new_value), old_text(*edit, bound));
+  if (!edit->caution.empty()) draft.cautions.push_back(edit->caution);
+  draft.edits.push_back(std::move(*edit));
+  return draft;
+}
+
+namespace {
+
+constexpr std::string_view helper_name = "EventuallyTrue";
+
+// C++11.
+constexpr std::string_view helper =
+    R"(// Waits until the condition is true, at most this long; says whether it is.
+template <class Condition>
+static bool EventuallyTrue(Condition condition,
+                           std::chrono::seconds bound = std::chrono::seconds(10)) {
+  const auto end = std::chrono::steady_clock::now() + bound;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) return condition();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+})";
+
+std::string styled(std::string_view text, const std::string& step, const std::string& line_end) {
+  std::string styled_text;
+  for (std::string line : split(text, '\n')) {
+    size_t depth = 0;
+    const bool is_continued = line.starts_with("     ");
+    while (!is_continued && line.starts_with("  ")) {
+      line.erase(0, 2);
+      ++depth;
+    }
+    for (size_t i = 0; i < depth; ++i) styled_text += step;
+    styled_text += line + line_end;
+  }
+  return styled_text;
+}
+
+// Where another argument of the same macro would begin.
+bool has_bare_comma(const std::string& text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t next = past_literal_or_comment(text, at);
+    if (next > at) {
+      at = next;
+    } else if (text[at] == '(') {
+      at = std::min(matching_bracket(text, at), text.size() - 1) + 1;
+    } else if (text[at++] == ',') {
+      return true;
+    }
+  }
+  return false;
+}
+
+class PollDraft {
+ public:
+  PollDraft(const PatchRequest& request, RepairSources& sources)
+      : request_(request), sources_(sources) {}
+
+  Result<DraftPatch> write() {
+    const auto failing = sources_.place(request_.failure.file, request_.failure.line);
+    if (!failing) return failing.error();
+    place_ = *failing;
+    auto assertion = assertion_at(place_);
+    if (!assertion) return assertion.error();
+    assertion_ = *assertion;
+    Error first_refusal;
+    for (const bool at_sleep : {true, false}) {
+      auto draft = at_sleep ? instead_of_sleep() : before_assertion();
+      if (!draft) {
+        if (first_refusal.what.empty()) first_refusal = draft.error();
+        continue;
+      }
+      auto checked = check(*draft);
+      sources_.restore();
+      if (checked) return draft;
+      first_refusal = checked.error();
+    }
+    return first_refusal;
+  }
+
+ private:
+  std::string statement() const {
+    if (is_c_source(*place_.unit))
+      return fmt::format(
+          "for (int tries = 0; tries < 10000 && !({}); ++tries) {{\n"
+          "{}nanosleep(&(struct timespec){{0, 1000000}}, NULL);\n}}",
+          assertion_.condition, step());
+    std::string condition = assertion_.condition;
+    std::replace(condition.begin(), condition.end(), '\n', ' ');
+    if (has_bare_comma(condition)) condition = "(" + condition + ")";
+    const std::string call = fmt::format("{}([&] {{ return {}; }})", helper_name, condition);
+    return assertion_.check.empty() ? call + ";" : fmt::format("{}({});", assertion_.check, call);
+  }
+
+  const std::string& text() const { return place_.unit->text_of(place_.file); }
+  std::string step() const { return indent_step(text()); }
+
+  DraftPatch begun(const std::string& where) const {
+    DraftPatch draft;
+    draft.idiom = RepairIdiom::poll;
+    draft.what = fmt::format("{} waits up to 10 s until what {} asserts is true", where,
+                             short_place(place_.file, assertion_.use.first_line));
+    return draft;
+  }
+
+  Result<DraftPatch> instead_of_sleep() {
+    const auto sleep = sleep_statement(request_, sources_);
+    if (!sleep) return sleep.error();
+    if (!is_same_body(*sleep, assertion_.point))
+      return usage_error("the sleep is in another function than the assertion");
+    DraftPatch draft =
+        begun(fmt::format("instead of sleeping, {}", short_place(sleep->file, sleep->line)));
+    draft.edits.push_back(replacement(*place_.unit, *sleep, statement()));
+    add_helper(draft);
+    return draft;
+  }
+
+  Result<DraftPatch> before_assertion() {
+    DraftPatch draft = begun(short_place(place_.file, assertion_.use.first_line));
+    for (SourceEdit& edit : insertion(*place_.unit, assertion_.point, statement()))
+      draft.edits.push_back(std::move(edit));
+    for (SourceEdit& edit : sleep_removal(request_, sources_, {assertion_.point}, draft.cautions))
+      draft.edits.push_back(std::move(edit));
+    add_helper(draft);
+    return draft;
+  }
+
+  void add_helper(DraftPatch& draft) const {
+    if (is_c_source(*place_.unit)) return add_includes(draft, {"<time.h>"});
+    if (text().find(std::string(helper_name) + "(") != std::string::npos) return;
+    add_includes(draft, {"<chrono>", "<thread>"});
+    SourceEdit edit;
+    edit.file = place_.file;
+    edit.offset = behind_includes(*place_.unit, place_.file);
+    edit.line = place_.line;
+    const std::string end = line_end_of(text());
+    edit.new_text = end + styled(helper, step(), end);
+    const bool is_followed = text().compare(edit.offset, end.size(), end) == 0;
+    if (!is_followed) edit.new_text += end;
+    draft.edits.push_back(std::move(edit));
+  }
+
+  void add_includes(DraftPatch& draft, const std::vector<std::string>& names) const {
+    for (const std::string& name : names)
+      for (SourceEdit& edit : include_edits(*place_.unit, place_.file, name))
+        draft.edits.push_back(std::move(edit));
+  }
+
+  // With the compiler: the condition must mean something there, and only look.
+  Result<void> check(DraftPatch& draft) {
+    if (auto tried = sources_.try_edits(draft.edits, {}); !tried) return tried.error();
+    const auto condition = tried_condition();
+    if (!condition) return usage_error("the new wait was not found again");
+    std::string doubt;
+    const std::string why = side_effect_of(*condition, doubt);
+    if (!why.empty())
+      return usage_error(fmt::format("`{}` cannot be asked for again and again: {}",
+                                     printable(assertion_.condition), why),
+                         short_place(place_.file, assertion_.use.first_line));
+    if (!doubt.empty()) draft.cautions.push_back(doubt);
+    draft.is_tried = true;
+    return {};
+  }
+
+  // The lambda or loop that was put in. Extents of what a macro makes of it mean nothing.
+  std::optional<CXCursor> tried_condition() const {
+    const CXCursorKind wanted = is_c_source(*place_.unit) ? CXCursor_ForStmt : CXCursor_LambdaExpr;
+    const size_t at = tried_at();
+    for (const CXCursor declaration : place_.unit->top_level(place_.file)) {
+      if (extent_of(declaration).end.offset < at) continue;
+      const auto found = first_below(declaration, [&](CXCursor each) {
+        return clang().getCursorKind(each) == wanted && extent_of(each).begin.offset == at &&
+               extent_of(each).begin.file == place_.file;
+      });
+      if (found) return wanted == CXCursor_ForStmt ? children(*found)[1] : *found;
+    }
+    return std::nullopt;
+  }
+
+  size_t tried_at() const {
+    const std::string begun_with = is_c_source(*place_.unit)
+                                       ? "for (int tries = 0; tries < 10000 && !("
+                                       : std::string(helper_name) + "([&] { return ";
+    const size_t at = text().find(begun_with);
+    return is_c_source(*place_.unit) ? at : at + helper_name.size() + 1;
+  }
+
+  const PatchRequest& request_;
+  RepairSources& sources_;
+  PatchPlace place_;
+  Assertion assertion_;
+};
+
+}  // namespace
+
+Result<DraftPatch> draft_poll(const PatchRequest& request, RepairSources& sources) {
+  return PollDraft(request, sources).write();
+}
+
+}  // namespace unflake
