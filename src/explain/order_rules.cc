@@ -189,6 +189,17 @@ bool comes_the_same_way(const CallOrder& order, const Point& point) {
          sites_before(*order.failing, thread.failing, *point.failing);
 }
 
+// The standard library's waits that take a predicate look again after every wake-up.
+bool has_predicate(const Trace& trace, const TracedCall& wait) {
+  if (wait.stack >= trace.stacks.size()) return false;
+  for (const TracedFrame& frame : trace.stacks[wait.stack].frames)
+    for (const Frame& source : frame.source)
+      if (source.function.find("condition_variable") != std::string::npos &&
+          source.function.find("{lambda") != std::string::npos)
+        return true;
+  return false;
+}
+
 // Whoever looks for what has happened does not wait for it again. One that comes by the same calls
 // to a wait whose wake-up is over, and waits, has not looked.
 const TracedCall* overtaking_signal(const CallOrder& order, const Point& point) {
@@ -202,6 +213,7 @@ const TracedCall* overtaking_signal(const CallOrder& order, const Point& point) 
     return found == trace.calls.end() ? nullptr : &*found;
   };
   const TracedCall &before = *point.passing, &after = *point.failing;
+  if (has_predicate(*order.passing, before)) return nullptr;
   const TracedCall* woke = came(*order.passing, before, [&](const TracedCall& call) {
     return call.enter >= before.enter && call.enter <= before.exit;
   });

@@ -82,7 +82,9 @@ bool Clues::failed_like(OutcomeKind kind) const {
   return (failing ? failing->outcome.kind : repro->outcome) == kind;
 }
 
+// A check that aborts has seen what is wrong before anything broke.
 bool Clues::crashed() const {
+  if (repro->failure.kind == FailureKind::assertion) return false;
   return failed_like(OutcomeKind::crash) || is_sanitizer(repro->failure.kind);
 }
 
@@ -131,6 +133,18 @@ std::string pair_in_clean_up(const Clues& clues) {
                      frame->function);
 }
 
+// A worker that fails while somebody who takes things away is late on its way.
+std::string late_in_clean_up(const Clues& clues) {
+  if (!clues.order || !clues.order->failure) return "";
+  const OrderedThread& failed =
+      clues.order->threads[clues.order->points[*clues.order->failure].thread];
+  for (const Lateness& late : clues.found->late)
+    if (is_clean_up(late.place.function) && late.thread != failed.name)
+      return fmt::format("{} fails while {} is in {}", failed.name, late.thread,
+                         late.place.function);
+  return "";
+}
+
 std::string outlived_main(const Clues& clues) {
   const TracedFailure* failure = main_failure(clues.failing->trace);
   if (!failure || failure->thread >= clues.failing->trace.threads.size()) return "";
@@ -169,6 +183,7 @@ RootCauseEvidence teardown_race(const Clues& clues) {
     texts.push_back("it failed in " + frame->function);
   for (const std::string& text : {pair_in_clean_up(clues), outlived_main(clues)})
     if (!text.empty()) texts.push_back(text);
+  if (const std::string text = late_in_clean_up(clues); !text.empty()) return {0.93, {text}};
   const bool is_shown = clues.found->pair && clues.found->pair->is_shown;
   if (!clues.crashed() && texts.empty()) return {};
   if (!clues.crashed()) return {is_shown && !pair_in_clean_up(clues).empty() ? 0.93 : 0.5, texts};
