@@ -456,6 +456,42 @@ TEST(Explanation, Of_a_delay_at_a_line_has_its_critical_point_there) {
   EXPECT_EQ(found.pair->first.place.line, 18);
 }
 
+// As locks wait that a program has made of futexes.
+TEST(Explanation, Of_threads_that_wait_for_different_things_for_ever_is_a_deadlock) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "lock.cc:12:futex_wait", 5, 6, 0xa)
+      .call("main", "lock.cc:30:nanosleep", 2, 12)
+      .call("main", "lock.cc:12:futex_wait", 12, 12.1, 0xb);
+  failing.delay(worker, "lock.cc:12:futex_wait", 5, 15)
+      .call(worker, "lock.cc:12:futex_wait", 15, 1000, 0xa)
+      .never_ends()
+      .call("main", "lock.cc:30:nanosleep", 2, 12)
+      .call("main", "lock.cc:12:futex_wait", 12, 1000, 0xb)
+      .never_ends();
+  Repro repro = repro_at("lock.cc:12:futex_wait", worker);
+  repro.failure = {};
+  EXPECT_EQ(best(explain_pair(repro, passing, failing, OutcomeKind::timeout)),
+            RootCauseKind::deadlock);
+}
+
+TEST(Explanation, Of_a_signal_that_nobody_looks_for_is_a_lost_wake_up) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "bell.cc:12:pthread_mutex_lock", 2, 2.1, 0xa)
+      .call(worker, "bell.cc:13:pthread_cond_wait", 3, 12.2, 0xb)
+      .call("main", "bell.cc:30:nanosleep", 2, 12)
+      .call("main", "bell.cc:20:pthread_cond_signal", 12.1, 12.1, 0xb)
+      .call("main", "bell.cc:25:pthread_cond_signal", 30, 30, 0xb);
+  failing.delay(worker, "bell.cc:12:pthread_mutex_lock", 2, 22)
+      .call(worker, "bell.cc:12:pthread_mutex_lock", 22, 22.1, 0xa)
+      .call(worker, "bell.cc:13:pthread_cond_wait", 23, 30.1, 0xb)
+      .call("main", "bell.cc:30:nanosleep", 2, 12)
+      .call("main", "bell.cc:20:pthread_cond_signal", 12.1, 12.1, 0xb)
+      .call("main", "bell.cc:25:pthread_cond_signal", 30, 30, 0xb)
+      .fails("main", "bell_test.cc", 48, 31);
+  EXPECT_EQ(best(explain_pair(repro_at("bell.cc:12:pthread_mutex_lock", worker), passing, failing)),
+            RootCauseKind::lost_wakeup);
+}
+
 TEST(Explanation, Of_a_lock_that_came_too_late_is_starvation) {
   constexpr const char* unlock = "table.cc:25:pthread_rwlock_unlock";
   constexpr const char* timed_lock = "table.cc:28:pthread_rwlock_clockwrlock";

@@ -70,10 +70,11 @@ RootCauseEvidence async_wait(const Clues& clues) {
   const bool covers = wait->needed && wait->passing && wait->moment.passing && second.passing_to &&
                       *wait->moment.passing + *wait->needed <= *second.passing_to;
   if (covers)
-    return {
-        fails_elsewhere(clues) ? 0.6 : 0.9,
-        {fmt::format("nothing but the {} at {} keeps {} behind {}", kind, place,
-                     short_place(clues.found->pair->second.place), short_place(critical.place))}};
+    return {fails_elsewhere(clues) ? 0.6 : 0.9,
+            {fmt::format("nothing but the {} at {} keeps {} behind {}", kind, place,
+                         short_place(clues.found->pair->second.place),
+                         critical.what == Moment::What::thread_end ? "the end of " + critical.thread
+                                                                   : short_place(critical.place))}};
   return {fails_elsewhere(clues) ? 0.5 : 0.65,
           {fmt::format("{} waits at {} for a fixed time before it goes on", wait->moment.thread,
                        place)}};

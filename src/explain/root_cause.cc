@@ -236,11 +236,34 @@ bool is_stuck_elsewhere(const Trace& trace, uint32_t thread) {
 
 }  // namespace
 
+namespace {
+
+// Locks that a program makes of futexes name no owner. Where several threads wait for ever, and for
+// different things, each of them keeps what another one wants.
+std::string waits_for_each_other(const Trace& trace) {
+  std::map<uint64_t, std::string> waits;  // by object
+  for (const TracedCall& call : trace.calls) {
+    if (!call.unfinished || call.is_intervention || call.value >= 0) continue;
+    if (call.site >= trace.sites.size() || call.thread >= trace.threads.size()) continue;
+    const TracedSite& site = trace.sites[call.site];
+    if (may_wait(site) && !joins(site))
+      waits[call.object] = fmt::format("{} waits at {}", trace.threads[call.thread].name.text,
+                                       short_place(place_of(trace, site.name)));
+  }
+  if (waits.size() < 2) return "";
+  std::vector<std::string> texts;
+  for (const auto& [object, text] : waits) texts.push_back(text);
+  return join(texts, ", ") + ", and nobody is left to wake either";
+}
+
+}  // namespace
+
 RootCauseEvidence deadlock(const Clues& clues) {
   if (!clues.failing || !clues.failed_like(OutcomeKind::timeout)) return {};
   const Trace& trace = clues.failing->trace;
   const StuckLocks stuck = stuck_locks(trace);
   if (!stuck.cycle.empty()) return {0.97, {cycle_text(trace, stuck)}};
+  if (const std::string text = waits_for_each_other(trace); !text.empty()) return {0.94, {text}};
   for (const StuckLocks::Wait& wait : stuck.waits)
     if (is_stuck_elsewhere(trace, wait.holder))
       return {

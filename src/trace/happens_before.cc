@@ -23,6 +23,11 @@ uint16_t api_traits(const TracedSite& site) {
   return facts ? facts->traits : 0;
 }
 
+bool joins(const TracedSite& site) {
+  const protocol::ApiFacts* facts = facts_of(site);
+  return facts && facts->edge == protocol::Edge::joins;
+}
+
 bool closes(const TracedSite& site) {
   const protocol::ApiFacts* facts = facts_of(site);
   return facts && facts->timer == protocol::Timer::closed;

@@ -23,6 +23,7 @@ bool takes_time(const TracedSite& site);
 bool can_wake(const TracedSite& site);
 
 bool closes(const TracedSite& site);  // a descriptor
+bool joins(const TracedSite& site);   // waits for the end of a thread
 bool makes_thread(const TracedSite& site);
 bool makes_process(const TracedSite& site);
 
