@@ -47,8 +47,9 @@ bench: all
 
 # How good the search is, on the zoo: about 40 minutes, and some hours for time values. EVAL="--only NAME"
 # and the like narrow down the first part, EVAL_BALANCE the second.
-eval: rank
-	build/bin/evaluate --append build/eval/orders.md $(EVAL)
+eval: TARGETS = --target unflake zoo interleavings_zoo layers_zoo unsteady_zoo evaluate
+eval: all
+	build/bin/evaluate $(EVAL)
 	@$(MAKE) --no-print-directory eval-repeatability
 	@$(MAKE) --no-print-directory eval-races
 	@$(MAKE) --no-print-directory eval-fixes
@@ -90,6 +91,7 @@ eval-bisect: all
 	build/bin/evaluate_bisect $(EVAL_BISECT)
 
 rank: TARGETS = --target unflake zoo interleavings_zoo layers_zoo unsteady_zoo evaluate rank_orders
+# Which order of delays is best for the strategy `guided`: some 20 minutes.
 rank: all
 	build/bin/rank_orders record
 	build/bin/rank_orders rank --out build/eval/orders.md

@@ -209,6 +209,7 @@ namespace {
 constexpr Duration longest_comparison = std::chrono::seconds(1);
 constexpr int most_halvings = 6;
 constexpr double close_enough = 1.25;
+constexpr double cost_of_chance = 4;
 
 // A delay that makes the test fail under control, and how little of it does.
 struct Foreseen {
@@ -255,9 +256,16 @@ bool is_longer(const Trial& trial, const Trial& other) {
          longest_delay(trial.plan) > longest_delay(other.plan);
 }
 
+// Which thread of a pool comes somewhere first is chance on free cores.
+bool is_left_to_chance(const Intervention& delay) {
+  return delay.threads != Intervention::Threads::named &&
+         delay.visits == Intervention::Visits::only_nth;
+}
+
 // Of those that are about as late, the first is the most promising.
 int size_of_lateness(const Foreseen& one) {
-  const auto lateness = static_cast<double>(std::max<int64_t>(1, one.lateness.count()));
+  double lateness = static_cast<double>(std::max<int64_t>(1, one.lateness.count()));
+  if (is_left_to_chance(one.trial.plan.interventions.front())) lateness *= cost_of_chance;
   return static_cast<int>(std::log(lateness) / std::log(close_enough));
 }
 
