@@ -46,7 +46,7 @@ bench: all
 	bench/run
 
 # How good the search is, on the zoo: about 40 minutes, and some hours for time values. EVAL="--only NAME"
-# and the like narrow down the first part, EVAL_BALANCE the second.
+# and the like narrow down the first part, EVAL_BALANCE the second; EVAL=--strategies compares strategies, too.
 eval: TARGETS = --target unflake zoo interleavings_zoo layers_zoo unsteady_zoo evaluate
 eval: all
 	build/bin/evaluate $(EVAL)

@@ -30,7 +30,7 @@ struct EvaluateCommand {
   std::string append;
   std::vector<std::string> only;
   std::string budget = "60s", strategy_budget = "5s";
-  bool skip_strategies = false, rewrite = false;
+  bool rewrite = false;
   EvalSettings settings;
 };
 
@@ -154,11 +154,11 @@ int evaluate(int argc, char** argv) {
   app.add_option("--reruns", command.settings.reruns, "plain runs of each program [200]");
   app.add_option("--budget", command.budget, "of a search [60s]");
   app.add_option("--strategy-budget", command.strategy_budget, "of a strategy alone [5s]");
-  app.add_flag("--skip-strategies", command.skip_strategies, "do not compare strategies");
+  app.add_flag("--strategies", command.settings.with_strategies,
+               "compare strategies, too: each alone on every program");
   app.add_flag("--rewrite", command.rewrite,
                "the document from the last results, without measuring");
   CLI11_PARSE(app, argc, argv);
-  command.settings.with_strategies = !command.skip_strategies;
   const auto read = read_durations(command);
   const auto code = read ? Evaluation(command)() : Result<int>(read.error());
   if (code) return *code;

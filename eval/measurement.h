@@ -64,7 +64,7 @@ struct EvalSettings {
   int busy = 8;  // processes beside the second replays
   int64_t budget_us = 60'000'000;
   int64_t strategy_budget_us = 5'000'000;
-  bool with_strategies = true;
+  bool with_strategies = false;
 };
 
 struct Results {

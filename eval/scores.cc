@@ -148,9 +148,12 @@ std::vector<Score> explanation_scores(const std::vector<Measured>& late) {
     return fmt::format("{}, {} of them by the caller's line", share(sum.right, sum.asked),
                        sum.by_caller);
   };
-  return {{"explanation: category right", share(category, explained), ""},
-          {"explanation: critical line right, within one line", lines(critical), ""},
-          {"explanation: barrier line right, within one line", lines(barrier), ""}};
+  return {{"explanation: category right", share(category, explained), ">= 95 %",
+           reaches(category, explained, 0.95)},
+          {"explanation: critical line right, within one line", lines(critical), ">= 90 %",
+           reaches(critical.right, critical.asked, 0.9)},
+          {"explanation: barrier line right, within one line", lines(barrier), ">= 90 %",
+           reaches(barrier.right, barrier.asked, 0.9)}};
 }
 
 struct Place {
@@ -228,8 +231,8 @@ std::vector<Score> scores_of(const std::vector<Measured>& all, const EvalSetting
                     0.98),
        replay_score(late, &Measurement::busy_replays,
                     fmt::format("the same beside {} busy processes", settings.busy), 0.95)});
-  for (const auto& more :
-       {run_scores(usual), time_scores(late), honesty_scores(rest), explanation_scores(late)})
+  if (settings.with_strategies) add(run_scores(usual));
+  for (const auto& more : {time_scores(late), honesty_scores(rest), explanation_scores(late)})
     add(more);
   return scores;
 }
