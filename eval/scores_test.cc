@@ -24,11 +24,13 @@ class Zoo {
   Score score(const std::string& figure) const {
     std::vector<Measured> all;
     for (size_t i = 0; i < truths_.size(); ++i) all.push_back({&truths_[i], &results_[i]});
-    const auto scores = scores_of(all, {});
+    const auto scores = scores_of(all, settings);
     const auto found = std::ranges::find_if(
         scores, [&](const Score& score) { return score.figure.starts_with(figure); });
     return found == scores.end() ? Score{"missing", "missing", "missing", false} : *found;
   }
+
+  EvalSettings settings;
 
  private:
   void add(const std::string& name, const std::string& expect) {
@@ -65,7 +67,8 @@ TEST(Figures, Are_those_of_the_sorted_values) {
 }
 
 TEST(Scores, Of_a_zoo_in_which_all_is_well_meet_every_target) {
-  const Zoo zoo(20, 2, 1);
+  Zoo zoo(20, 2, 1);
+  zoo.settings.with_strategies = true;
   for (const char* figure : {"failures reproduced", "of all these", "the same beside",
                              "search runs", "wall time", "reports on", "broken programs"})
     EXPECT_TRUE(zoo.score(figure).met) << figure << ": " << zoo.score(figure).measured;
@@ -109,6 +112,7 @@ TEST(Scores, Count_explanations_of_the_families_that_are_explained) {
 
 TEST(Scores, Take_the_guided_runs_from_where_it_was_alone) {
   Zoo zoo(1, 0, 0);
+  zoo.settings.with_strategies = true;
   zoo[0].search.found_by = "bisection";
   EXPECT_FALSE(zoo.score("search runs").met);
   Search alone = zoo[0].search;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/simulated_test.h"
+#include "support/failing_program.h"
 #include "support/trace_builder.h"
 
 namespace unflake {
@@ -11,6 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using simulated::is_set;
+using simulated::late_thread;
 using simulated::Program;
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -31,47 +32,12 @@ std::string told(const RepairReport& report) {
   return text;
 }
 
-// All lines of the program's scripts, whatever their file.
-LinesOf lines_of(const Program& program) {
-  return [&program](const std::string&, const std::string& file) {
-    std::map<int, std::string> lines;
-    for (const simulated::Script& script : program.scripts)
-      for (const simulated::Step& step : script.steps())
-        if (step.site.line > 0 && step.site.file == file) lines[step.site.line] = step.function;
-    std::vector<CodeLine> all;
-    for (const auto& [line, function] : lines) all.push_back({line, function});
-    return all;
-  };
-}
-
-Intervention late_thread(const std::string& site, const std::string& thread, Duration delay) {
-  Intervention late;
-  late.site = *parse_site(site);
-  late.threads = Intervention::Threads::named;
-  late.thread = simulated::thread_named(thread);
-  late.duration = delay;
-  return late;
-}
-
 // The search for a repair of a program that fails at this line when these threads are late.
 struct Search {
   Search(const Program& program, std::vector<Intervention> late, int failing_line)
       : executor(executor_of(program)),
         runner(executor, test_of(program), events, 10min),
-        runs(runner, failing_test(program, std::move(late), failing_line)) {}
-
-  static FailingTest failing_test(const Program& program, std::vector<Intervention> late,
-                                  int failing_line) {
-    FailingTest test;
-    test.failing.plan.agent = test.passing.plan.agent = true;
-    test.failing.plan.interventions = std::move(late);
-    test.is_same = [failing_line](const Outcome& outcome) {
-      return !outcome.failures.empty() && outcome.failures.front().line == failing_line;
-    };
-    test.timeout = 10s;
-    test.lines = lines_of(program);
-    return test;
-  }
+        runs(runner, simulated::failing_test(program, std::move(late), failing_line)) {}
 
   RepairReport operator()() { return find_repair(runs, {}); }
 

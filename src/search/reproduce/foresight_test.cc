@@ -62,6 +62,32 @@ TEST(Foresight, Lateness_is_tried_under_control_and_confirmed_on_free_cores) {
   EXPECT_LT(found.slack->fails, 60ms);
 }
 
+// The worker may be 60 ms late for the check, but the test only 20 ms for the offer.
+TEST(Foresight, Of_several_ways_to_fail_the_one_that_takes_least_is_kept) {
+  Program program;
+  program.bears_control = true;
+  Script& worker = program.thread();
+  worker.sleep("worker.cc:3", 20ms)
+      .lock("worker.cc:4", "m")
+      .change([](auto& state) { state["result"] = state["asked"]; })
+      .unlock("worker.cc:6", "m");
+  program.main()
+      .create("test.cc:10", worker)
+      .lock("test.cc:11", "m")
+      .set("asked")
+      .unlock("test.cc:12", "m")
+      .sleep("test.cc:13", 80ms)
+      .check("test.cc:14", is_set("result"))
+      .join("test.cc:15", worker);
+  SimulatedHunt simulated(program);
+  search_by(simulated.hunt, {"lateness"});
+  ASSERT_EQ(simulated.hunt.found().size(), 1u);
+  const Found& found = simulated.hunt.found()[0];
+  EXPECT_EQ(found.trial.plan.interventions[0].thread.text, "main");
+  ASSERT_TRUE(found.slack);
+  EXPECT_LT(found.slack->fails, 30ms);
+}
+
 TEST(Foresight, A_test_that_does_not_bear_control_is_left_to_other_strategies) {
   Program program = guessing_program(50ms);
   program.bears_control = false;

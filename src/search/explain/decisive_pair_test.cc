@@ -1,0 +1,104 @@
+#include "search/explain/decisive_pair.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/failing_program.h"
+#include "support/trace_builder.h"
+
+namespace unflake {
+namespace {
+
+using namespace std::chrono_literals;
+using simulated::is_set;
+using simulated::late_thread;
+using simulated::Program;
+using simulated::Script;
+using testing::AnyOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+struct PairSearch {
+  PairSearch(const Program& program, std::vector<Intervention> late, int failing_line,
+             Duration budget = 10min)
+      : executor(simulated::executor_of(program)),
+        runner(executor, simulated::test_of(program), events, budget),
+        runs(runner, simulated::failing_test(program, std::move(late), failing_line)) {}
+
+  DecisivePair operator()() { return find_decisive_pair(runs); }
+
+  MockExecutor executor;
+  EventStream events;
+  TrialRunner runner;
+  RepairRuns runs;
+};
+
+// The worker's second line is what the test sleeps for.
+Program sleeping_program() {
+  Program program;
+  Script& worker = program.thread();
+  worker.enter("work")
+      .sleep("work.cc:20", 5ms)
+      .line("work.cc:21")
+      .set("half")
+      .line("work.cc:22")
+      .set("done")
+      .line("work.cc:23");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 50ms)
+      .line("work.cc:12")
+      .check("work.cc:13", is_set("done"))
+      .join("work.cc:14", worker);
+  return program;
+}
+
+TEST(DecisivePair, Is_shown_in_both_directions) {
+  const Program program = sleeping_program();
+  PairSearch search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
+  const DecisivePair found = search();
+  ASSERT_TRUE(found.critical);
+  EXPECT_EQ(to_string(found.critical->step.site), "work.cc:22");
+  ASSERT_TRUE(found.barrier);
+  EXPECT_THAT(to_string(found.barrier->site), AnyOf("work.cc:12", "work.cc:13"));
+  EXPECT_EQ(found.kept.hits, 3);
+  EXPECT_EQ(found.kept.runs, 3);
+  EXPECT_EQ(found.reversed.hits, 3);
+  EXPECT_EQ(found.reversed.runs, 3);
+}
+
+TEST(DecisivePair, Is_not_looked_for_when_nobody_is_late) {
+  const Program program = sleeping_program();
+  PairSearch search(program, {}, 13);
+  const DecisivePair found = search();
+  EXPECT_FALSE(found.critical);
+  EXPECT_EQ(found.kept.runs, 0);
+  EXPECT_FALSE(found.tried.empty());
+}
+
+TEST(DecisivePair, Is_not_said_to_be_missing_when_time_was) {
+  const Program program = sleeping_program();
+  PairSearch search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13, 1us);
+  EXPECT_THAT(search().tried, Contains(HasSubstr("no time was left")));
+}
+
+TEST(DecisivePair, A_thread_that_holds_a_lock_is_made_to_wait_where_it_took_it) {
+  TraceBuilder builder;
+  builder.thread("main")
+      .call("main", "a.cc:1:nanosleep", 0, 1)
+      .call("main", "a.cc:2:pthread_mutex_lock", 2, 2.1, 0xa)
+      .call("main", "a.cc:3:write", 3, 3.1)
+      .call("main", "a.cc:4:pthread_mutex_unlock", 4, 4.1, 0xa)
+      .call("main", "a.cc:5:write", 5, 5.1);
+  const Trace trace = builder.trace();
+  std::vector<std::string> sites;
+  for (const ThreadStep& step :
+       steps_without_lock(trace, steps_of(trace, 0, RepairLines({&trace}, nullptr))))
+    sites.push_back(to_string(step.site));
+  EXPECT_THAT(
+      sites, testing::ElementsAre("a.cc:1:nanosleep", "a.cc:2:pthread_mutex_lock", "a.cc:5:write"));
+}
+
+}  // namespace
+}  // namespace unflake
