@@ -16,13 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using End = RepairRuns::End;
 
-constexpr Duration least_lateness = 50ms;
 constexpr Duration longest_bound = 3s;
 constexpr size_t most_threads = 4;  // in which a barrier is looked for
-
-std::string short_name(const ThreadStep& step) {
-  return to_string(step.site) + "@" + step.thread.text;
-}
 
 class PairExperiments {
  public:
@@ -64,7 +59,7 @@ class PairExperiments {
   std::optional<CodeSpot> other_way() const {
     const TracedFailure* failure = main_failure(failing());
     if (failure == nullptr || failure->thread >= failing().threads.size()) return std::nullopt;
-    const uint32_t thread = in_passing(failing().threads[failure->thread].name.text);
+    const uint32_t thread = thread_like(passing(), failing().threads[failure->thread].name.text);
     if (thread == no_index) return std::nullopt;
     std::set<SiteName> usual;
     for (const ThreadStep& step : steps_of(passing(), thread, *lines_)) usual.insert(step.site);
@@ -93,16 +88,8 @@ class PairExperiments {
     if (found_.barrier) count_both_ways();
   }
 
-  uint32_t in_passing(const std::string& name) const {
-    const uint32_t same = thread_named(passing(), name);
-    if (same != no_index) return same;
-    for (uint32_t i = 0; i < passing().threads.size(); ++i)
-      if (thread_class_of(passing().threads[i].name.text) == thread_class_of(name)) return i;
-    return no_index;
-  }
-
   void find_critical_of(const LateThread& late) {
-    const uint32_t thread = in_passing(late.name);
+    const uint32_t thread = thread_like(passing(), late.name);
     if (thread == no_index || late.interventions.empty()) return;
     const Plan& plan = runs_.test().failing.plan;
     CriticalSearch search;

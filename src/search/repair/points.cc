@@ -1,5 +1,7 @@
 #include "search/repair/points.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ranges>
 #include <set>
@@ -143,6 +145,143 @@ std::vector<LateThread> late_threads(const Plan& plan, const Trace& with_plan) {
 
 std::optional<CriticalPoint> find_critical(RepairRuns& runs, const CriticalSearch& search) {
   return Boundary(runs, search)();
+}
+
+namespace {
+
+constexpr size_t most_times_tried = 4;  // at which a thread is late
+
+class LatePointSearch {
+ public:
+  LatePointSearch(RepairRuns& runs, const Trace& passing, const RepairLines& lines)
+      : runs_(runs), passing_(passing), lines_(lines) {}
+
+  LatePoints operator()(const std::vector<LateThread>& all) {
+    for (const LateThread& late : all) find_critical_of(late);
+    return std::move(found_);
+  }
+
+ private:
+  // A plan may make a thread late again and again, and only one time matters: most likely the last.
+  static std::vector<size_t> times_to_try(const LateThread& late) {
+    std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
+    times.erase(std::ranges::unique(times).begin(), times.end());
+    if (times.size() > most_times_tried)
+      times.erase(times.begin() + most_times_tried - 1, times.end() - 1);
+    return times;
+  }
+
+  static std::string counted_steps(const CriticalSearch& search) {
+    const size_t steps = search.steps.size() - std::min(search.steps.size(), search.from);
+    return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
+  }
+
+  // Which thread of a class comes there differs from run to run.
+  void find_in_class(CriticalSearch& search, LateThread& late) const {
+    const std::string wanted = to_string(search.late.site);
+    for (uint32_t i = 0; i < passing_.threads.size(); ++i) {
+      if (thread_class_of(passing_.threads[i].name.text) != thread_class_of(late.name)) continue;
+      auto steps = steps_of(passing_, i, lines_, true);
+      const auto there = std::ranges::find_if(steps, [&](const ThreadStep& step) {
+        return to_string(step.site) == wanted &&
+               (search.late.visits != Intervention::Visits::only_nth ||
+                step.visit == search.late.nth);
+      });
+      if (there == steps.end()) continue;
+      late.behind = {static_cast<size_t>(there - steps.begin())};
+      search.steps = std::move(steps);
+      return;
+    }
+  }
+
+  void find_critical_of(LateThread late) {
+    const uint32_t thread = thread_like(passing_, late.name);
+    if (thread == no_index || late.interventions.empty()) return;
+    const Plan& plan = runs_.test().failing.plan;
+    CriticalSearch search;
+    search.late = plan.interventions[late.interventions.front()];
+    search.late.duration = std::max(late.by, least_lateness);
+    search.whole_class = search.late.threads == Intervention::Threads::in_class;
+    search.steps = steps_of(passing_, thread, lines_, search.whole_class);
+    if (search.whole_class) find_in_class(search, late);
+    std::optional<CriticalPoint> found;
+    // Whoever is enough alone is looked at alone: with others late it fails at any of its steps.
+    for (const bool alone : {true, false}) {
+      search.others = alone ? std::vector<Intervention>{} : others_than(late);
+      if (!found && (alone || !search.others.empty())) found = find_critical_time(search, late);
+    }
+    if (!found) search.from = late.behind.front();
+    keep_critical(search, found);
+  }
+
+  std::vector<Intervention> others_than(const LateThread& late) const {
+    std::vector<Intervention> others;
+    const Plan& plan = runs_.test().failing.plan;
+    for (size_t i = 0; i < plan.interventions.size(); ++i)
+      if (!std::ranges::count(late.interventions, i) && !has_holds(plan))
+        others.push_back(plan.interventions[i]);
+    return others;
+  }
+
+  std::optional<CriticalPoint> find_critical_time(CriticalSearch& search, const LateThread& late) {
+    if (has_holds(runs_.test().failing.plan)) return std::nullopt;
+    for (const size_t from : times_to_try(late)) {
+      search.from = from;
+      runs_.say(fmt::format(
+          "{} comes to {} after it is late: looking for the last one that must not be late",
+          late.name, counted_steps(search)));
+      if (auto found = find_critical(runs_, search)) return found;
+    }
+    return std::nullopt;
+  }
+
+  void keep_critical(const CriticalSearch& search, std::optional<CriticalPoint> found) {
+    if (found) {
+      found->count = passes_until(passing_, found->step);
+      runs_.say(fmt::format("critical: {}, the last step before which being late makes it fail",
+                            short_name(found->step)));
+      found_.criticals.push_back(*found);
+      if (waits_there(found->step)) {
+        found->when_reached = true;
+        found_.weaker.push_back(*found);
+      }
+    }
+    if (search.steps.size() <= search.from) return;
+    CriticalPoint end;  // whatever the thread still does
+    end.step = search.steps.back();
+    end.late = search.late;
+    end.whole_class = search.whole_class;
+    end.count = passes_until(passing_, end.step);
+    if (!found || found->next) (found ? found_.weaker : found_.criticals).push_back(std::move(end));
+  }
+
+  bool waits_there(const ThreadStep& step) const {
+    return may_wait(passing_.sites[passing_.calls[step.call].site]);
+  }
+
+  RepairRuns& runs_;
+  const Trace& passing_;
+  const RepairLines& lines_;
+  LatePoints found_;
+};
+
+}  // namespace
+
+LatePoints find_late_points(RepairRuns& runs, const Trace& passing, const RepairLines& lines,
+                            const std::vector<LateThread>& late) {
+  return LatePointSearch(runs, passing, lines)(late);
+}
+
+uint64_t passes_until(const Trace& trace, const ThreadStep& step) {
+  uint64_t passes = 0;
+  for (const TracedCall& call : trace.calls)
+    passes += !call.is_intervention && call.site < trace.sites.size() && call.enter <= step.at &&
+              trace.sites[call.site].name == step.site;
+  return std::max<uint64_t>(1, passes);
+}
+
+std::string short_name(const ThreadStep& step) {
+  return to_string(step.site) + "@" + step.thread.text;
 }
 
 namespace {

@@ -8,6 +8,9 @@
 
 namespace unflake {
 
+// What an experiment makes a thread late by, if its plan is satisfied with less.
+inline constexpr Duration least_lateness = std::chrono::milliseconds(50);
+
 // A thread that the plan makes late, as the runs with and without it show.
 struct LateThread {
   std::string name;
@@ -39,6 +42,19 @@ struct CriticalSearch {
   bool whole_class = false;
 };
 std::optional<CriticalPoint> find_critical(RepairRuns& runs, const CriticalSearch& search);
+
+// Of threads that a plan makes late: the last things that must not come late.
+struct LatePoints {
+  std::vector<CriticalPoint> criticals;
+  std::vector<CriticalPoint> weaker;  // tried when these do not help
+};
+LatePoints find_late_points(RepairRuns& runs, const Trace& passing, const RepairLines& lines,
+                            const std::vector<LateThread>& late);
+
+// How often a step was passed by then, by any thread; at least once.
+uint64_t passes_until(const Trace& trace, const ThreadStep& step);
+// "queue.cc:57@main".
+std::string short_name(const ThreadStep& step);
 
 // One that has to wait, and what for.
 struct HandOverPoints {

@@ -18,62 +18,26 @@ using namespace std::chrono_literals;
 using Action = Intervention::Action;
 using End = RepairRuns::End;
 
-constexpr Duration least_lateness = 50ms;
 constexpr Duration shortest_bound = 1s, longest_bound = 10s;
-constexpr Duration short_enough = 200ms;
-constexpr int shorter_by = 4;
-constexpr int runs_of_delays = 3;  // that must all fail in place of others
 constexpr int runs_of_stop_gap = 5;
-constexpr int quick_runs = 3;           // of an order, before it is verified
-constexpr int noisy_quick_runs = 6;     // where half of the runs would pass anyway
-constexpr int most_visits_tried = 3;    // of one place
-constexpr size_t most_times_tried = 4;  // at which a thread is late
-
-bool has_holds(const Plan& plan) {
-  return std::ranges::any_of(plan.interventions,
-                             [](const Intervention& one) { return one.action == Action::hold; });
-}
-
-// The same threads late at the same places, whatever the others do.
-Plan as_delays(const Plan& plan, Duration late) {
-  Plan delays = plan;
-  delays.interventions.clear();
-  for (Intervention one : plan.interventions) {
-    if (one.action == Action::watch) continue;
-    if (one.action == Action::hold) {
-      one.action = Action::delay;
-      one.duration = late;
-    }
-    one.until.reset();
-    one.anchor.reset();
-    one.count = 1;
-    delays.interventions.push_back(one);
-  }
-  return delays;
-}
-
-uint64_t passes_until(const Trace& trace, const ThreadStep& step) {
-  uint64_t passes = 0;
-  for (const TracedCall& call : trace.calls)
-    passes += !call.is_intervention && call.site < trace.sites.size() && call.enter <= step.at &&
-              trace.sites[call.site].name == step.site;
-  return std::max<uint64_t>(1, passes);
-}
-
-std::string short_name(const ThreadStep& step) {
-  return to_string(step.site) + "@" + step.thread.text;
-}
+constexpr int quick_runs = 3;         // of an order, before it is verified
+constexpr int noisy_quick_runs = 6;   // where half of the runs would pass anyway
+constexpr int most_visits_tried = 3;  // of one place
 
 class RepairSearch {
  public:
   RepairSearch(RepairRuns& runs, const RepairOptions& options,
                const std::function<void(const EnforcedRepair&)>& found)
-      : runs_(runs), options_(options), limits_(options.verification), tell_found_(found) {}
+      : runs_(runs),
+        options_(options),
+        limits_(options.verification),
+        tell_found_(found),
+        recorded_(runs, options.compare) {}
 
   RepairReport operator()() {
     report_.method = "short cut";
     runs_.runner().teller().begin("repair", "what came too late, and what has to wait for it");
-    if (record_runs() && report_.deadlock.empty()) {
+    if (recorded_(report_) && report_.deadlock.empty()) {
       search();
       if (!is_done() && !is_other_side_) ask_for_timing();
       if (!is_done() && !is_other_side_ && !report_.exact_timing) find_stop_gap();
@@ -82,71 +46,9 @@ class RepairSearch {
   }
 
  private:
-  // ---- What a passing and a failing run look like ----
-
-  // An order that makes the test fail would fight with one that repairs it; lateness does not.
-  void replace_order() {
-    if (!has_holds(runs_.test().failing.plan)) return;
-    for (const Duration late : {100ms, 500ms}) {
-      Trial trial = runs_.test().failing;
-      trial.plan = as_delays(trial.plan, late);
-      trial.why = "late by " + format_duration(late) + " instead of held";
-      if (!fails_every_time(trial)) continue;
-      runs_.test().failing = trial;
-      return;
-    }
-    report_.notes.push_back(
-        "the failure takes an order of threads that no delay gives: the repair was tried against "
-        "that order, which then cannot be kept");
-  }
-
-  bool fails_every_time(const Trial& trial) {
-    int failed = 0;
-    while (failed < runs_of_delays && runs_.run(trial).end == End::failed) ++failed;
-    return failed == runs_of_delays;
-  }
-
-  // Hundreds of runs follow, each as late as this.
-  void shorten_delays() {
-    while (longest_delay(runs_.test().failing.plan) > short_enough && !runs_.is_over()) {
-      Trial trial = runs_.test().failing;
-      trial.plan = with_longest_delay(trial.plan, longest_delay(trial.plan) / shorter_by);
-      trial.why = "less late";
-      if (!fails_every_time(trial)) return;
-      runs_.test().failing = trial;
-    }
-  }
-
-  bool record_runs() {
-    replace_order();
-    shorten_delays();
-    auto failing = runs_.record(runs_.test().failing, nullptr, End::failed);
-    if (!failing) return missing("fail as recorded under the plan");
-    report_.deadlock = lock_cycle(*failing->trace);
-    auto passing = runs_.record(runs_.test().passing, nullptr, End::passed);
-    if (!passing) return missing("pass without the plan");
-    if (options_.compare) named_barriers_ = options_.compare(*passing, *failing);
-    lines_.emplace(std::vector<const Trace*>{failing->trace.get(), passing->trace.get()},
-                   runs_.test().lines);
-    runs_.say(fmt::format("{} lines of the project's code may matter", lines_->size()));
-    failing_ = runs_.record(runs_.test().failing, &*lines_, End::failed);
-    passing_ = runs_.record(runs_.test().passing, &*lines_, End::passed);
-    if (failing_ && passing_) return true;
-    report_.notes.push_back("with lines watched the test ends differently: calls alone were tried");
-    lines_.emplace(std::vector<const Trace*>{}, runs_.test().lines);
-    failing_ = std::move(failing);
-    passing_ = std::move(passing);
-    return true;
-  }
-
-  bool missing(const std::string& what) {
-    if (!runs_.is_over())
-      report_.notes.push_back("the test did not " + what + " in any run with its calls recorded");
-    return false;
-  }
-
-  const Trace& failing() const { return *failing_->trace; }
-  const Trace& passing() const { return *passing_->trace; }
+  const Trace& failing() const { return *recorded_.failing().trace; }
+  const Trace& passing() const { return *recorded_.passing().trace; }
+  const RepairLines& lines() const { return recorded_.lines(); }
   bool is_inverted() const { return runs_.test().failing.plan.interventions.empty(); }
 
   // ---- What came too late ----
@@ -155,13 +57,13 @@ class RepairSearch {
     late_ = late_threads(runs_.test().failing.plan, failing());
     set_bound();
     if (late_.empty()) return hold_without_lateness();
-    for (const LateThread& late : late_) find_critical_of(late);
-    for (const CriticalPoint& critical : criticals_) {
+    const LatePoints found = find_late_points(runs_, passing(), lines(), late_);
+    for (const CriticalPoint& critical : found.criticals) {
       if (is_done()) return;
       try_barriers({critical});
     }
-    if (criticals_.size() > 1 && !is_done()) try_barriers(criticals_);
-    for (const CriticalPoint& critical : weaker_)
+    if (found.criticals.size() > 1 && !is_done()) try_barriers(found.criticals);
+    for (const CriticalPoint& critical : found.weaker)
       if (!is_done()) try_barriers({critical});
   }
 
@@ -170,122 +72,17 @@ class RepairSearch {
   void set_bound() {
     Duration late{};
     for (const LateThread& one : late_) late = std::max(late, one.by);
-    limits_.bound =
-        std::clamp(4 * (late + passing_->outcome.duration), shortest_bound, longest_bound);
-  }
-
-  uint32_t in_passing(const std::string& name) const {
-    const uint32_t same = thread_named(passing(), name);
-    if (same != no_index) return same;
-    for (uint32_t i = 0; i < passing().threads.size(); ++i)
-      if (thread_class_of(passing().threads[i].name.text) == thread_class_of(name)) return i;
-    return no_index;
-  }
-
-  // A plan may make a thread late again and again, and only one time matters: most likely the last.
-  static std::vector<size_t> times_to_try(const LateThread& late) {
-    std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
-    times.erase(std::ranges::unique(times).begin(), times.end());
-    if (times.size() > most_times_tried)
-      times.erase(times.begin() + most_times_tried - 1, times.end() - 1);
-    return times;
-  }
-
-  static std::string counted_steps(const CriticalSearch& search) {
-    const size_t steps = search.steps.size() - std::min(search.steps.size(), search.from);
-    return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
-  }
-
-  // Which thread of a class comes there differs from run to run.
-  void find_in_class(CriticalSearch& search, LateThread& late) const {
-    const std::string wanted = to_string(search.late.site);
-    for (uint32_t i = 0; i < passing().threads.size(); ++i) {
-      if (thread_class_of(passing().threads[i].name.text) != thread_class_of(late.name)) continue;
-      auto steps = steps_of(passing(), i, *lines_, true);
-      const auto there = std::ranges::find_if(steps, [&](const ThreadStep& step) {
-        return to_string(step.site) == wanted &&
-               (search.late.visits != Intervention::Visits::only_nth ||
-                step.visit == search.late.nth);
-      });
-      if (there == steps.end()) continue;
-      late.behind = {static_cast<size_t>(there - steps.begin())};
-      search.steps = std::move(steps);
-      return;
-    }
-  }
-
-  void find_critical_of(LateThread late) {
-    const uint32_t thread = in_passing(late.name);
-    if (thread == no_index || late.interventions.empty()) return;
-    const Plan& plan = runs_.test().failing.plan;
-    CriticalSearch search;
-    search.late = plan.interventions[late.interventions.front()];
-    search.late.duration = std::max(late.by, least_lateness);
-    search.whole_class = search.late.threads == Intervention::Threads::in_class;
-    search.steps = steps_of(passing(), thread, *lines_, search.whole_class);
-    if (search.whole_class) find_in_class(search, late);
-    std::optional<CriticalPoint> found;
-    // Whoever is enough alone is looked at alone: with others late it fails at any of its steps.
-    for (const bool alone : {true, false}) {
-      search.others = alone ? std::vector<Intervention>{} : others_than(late);
-      if (!found && (alone || !search.others.empty())) found = find_critical_time(search, late);
-    }
-    if (!found) search.from = late.behind.front();
-    keep_critical(search, found);
-  }
-
-  std::vector<Intervention> others_than(const LateThread& late) const {
-    std::vector<Intervention> others;
-    const Plan& plan = runs_.test().failing.plan;
-    for (size_t i = 0; i < plan.interventions.size(); ++i)
-      if (!std::ranges::count(late.interventions, i) && !has_holds(plan))
-        others.push_back(plan.interventions[i]);
-    return others;
-  }
-
-  std::optional<CriticalPoint> find_critical_time(CriticalSearch& search, const LateThread& late) {
-    if (has_holds(runs_.test().failing.plan)) return std::nullopt;
-    for (const size_t from : times_to_try(late)) {
-      search.from = from;
-      runs_.say(fmt::format(
-          "{} comes to {} after it is late: looking for the last one that must not be late",
-          late.name, counted_steps(search)));
-      if (auto found = find_critical(runs_, search)) return found;
-    }
-    return std::nullopt;
-  }
-
-  void keep_critical(const CriticalSearch& search, std::optional<CriticalPoint> found) {
-    if (found) {
-      found->count = passes_until(passing(), found->step);
-      runs_.say(fmt::format("critical: {}, the last step before which being late makes it fail",
-                            short_name(found->step)));
-      criticals_.push_back(*found);
-      if (waits_there(found->step)) {
-        found->when_reached = true;
-        weaker_.push_back(*found);
-      }
-    }
-    if (search.steps.size() <= search.from) return;
-    CriticalPoint end;  // whatever the thread still does
-    end.step = search.steps.back();
-    end.late = search.late;
-    end.whole_class = search.whole_class;
-    end.count = passes_until(passing(), end.step);
-    if (!found || found->next) (found ? weaker_ : criticals_).push_back(std::move(end));
-  }
-
-  bool waits_there(const ThreadStep& step) const {
-    return may_wait(passing().sites[passing().calls[step.call].site]);
+    limits_.bound = std::clamp(4 * (late + recorded_.passing().outcome.duration), shortest_bound,
+                               longest_bound);
   }
 
   // ---- What has to wait ----
 
   void try_barriers(const std::vector<CriticalPoint>& criticals) {
-    BarrierHints hints{{}, named_barriers_};
+    BarrierHints hints{{}, recorded_.named_barriers()};
     for (const CriticalPoint& critical : criticals) hints.late.push_back(critical.step.thread.text);
     if (std::ranges::any_of(criticals, &CriticalPoint::whole_class)) hints.late = late_names();
-    auto candidates = barrier_candidates(failing(), *lines_, hints);
+    auto candidates = barrier_candidates(failing(), lines(), hints);
     // A patch waits whenever the place is reached: what must not wait the first time comes last.
     std::ranges::stable_partition(candidates,
                                   [](const ThreadStep& step) { return step.visit == 1; });
@@ -318,7 +115,7 @@ class RepairSearch {
   }
 
   uint64_t class_passes_until(const ThreadStep& step, const ThreadStep& barrier) const {
-    const auto others = steps_of(passing(), thread_named(passing(), barrier.thread.text), *lines_);
+    const auto others = steps_of(passing(), thread_named(passing(), barrier.thread.text), lines());
     const auto there = std::ranges::find_if(others, [&](const ThreadStep& other) {
       return other.site == barrier.site && other.visit == barrier.visit;
     });
@@ -394,7 +191,7 @@ class RepairSearch {
 
   std::vector<HandOver> hand_overs_of(const std::vector<HandOverPoints>& order) const {
     std::vector<HandOver> all;
-    for (const HandOverPoints& one : order) all.push_back(hand_over_of(one, &*lines_));
+    for (const HandOverPoints& one : order) all.push_back(hand_over_of(one, &lines()));
     return all;
   }
 
@@ -408,7 +205,7 @@ class RepairSearch {
     plan.interventions.clear();
     plan.agent = true;
     EnforcedRepair repair{hand_overs_of(order), with_order(plan, order, longest_bound), runs, true};
-    report_.wait = guessed_wait(failing(), order.front().barrier, *lines_);
+    report_.wait = guessed_wait(failing(), order.front().barrier, lines());
     if (tell_found_) tell_found_(repair);
     report_.repairs.push_back(std::move(repair));
   }
@@ -419,7 +216,7 @@ class RepairSearch {
   // that is enough.
   void hold_without_lateness() {
     runs_.say("nobody is late in the failing run: trying what others have done by then");
-    const auto barriers = barrier_candidates(failing(), *lines_, {{}, named_barriers_});
+    const auto barriers = barrier_candidates(failing(), lines(), {{}, recorded_.named_barriers()});
     for (size_t i = 0; i < barriers.size() && i < options_.most_barriers; ++i)
       for (uint32_t thread = 0; thread < passing().threads.size(); ++thread) {
         if (is_done()) return;
@@ -438,7 +235,7 @@ class RepairSearch {
   }
 
   void try_thread(uint32_t thread, const ThreadStep& barrier) {
-    const auto steps = steps_of(passing(), thread, *lines_);
+    const auto steps = steps_of(passing(), thread, lines());
     if (steps.empty()) return;
     Verification verify(runs_, limits_);
     const auto objection = [&](size_t number) {
@@ -470,7 +267,7 @@ class RepairSearch {
 
   void ask_for_timing() {
     report_.exact_timing = recognise_exact_timing(
-        runs_, {passing(), failing(), *lines_, lateness(), options_.slack, options_.machine,
+        runs_, {passing(), failing(), lines(), lateness(), options_.slack, options_.machine,
                 [this](const Intervention& itself) { return repairs_other_side(itself); }});
   }
 
@@ -497,7 +294,8 @@ class RepairSearch {
 
   // The dual of a hand-over: the reading side waits for a time, and hopes.
   void find_stop_gap() {
-    const auto barriers = barrier_candidates(failing(), *lines_, {late_names(), named_barriers_});
+    const auto barriers =
+        barrier_candidates(failing(), lines(), {late_names(), recorded_.named_barriers()});
     if (barriers.empty()) return;
     Intervention delay;
     delay.duration = 2 * lateness();
@@ -534,27 +332,11 @@ class RepairSearch {
   const std::function<void(const EnforcedRepair&)>& tell_found_;
   bool is_other_side_ = false;
   RepairReport report_;
-  std::optional<RepairLines> lines_;
-  std::optional<ExperimentResult> failing_, passing_;
-  std::vector<SiteName> named_barriers_;
   std::vector<LateThread> late_;
-  std::vector<CriticalPoint> criticals_;
-  std::vector<CriticalPoint> weaker_;  // tried when these do not help
+  RecordedRuns recorded_;
 };
 
 }  // namespace
-
-std::string lock_cycle(const Trace& trace) {
-  const auto& stuck = deadlock_of(trace);
-  for (const DeadlockedThread& start : stuck) {
-    std::set<ThreadNumber> met;
-    for (auto at = std::ranges::find(stuck, start.thread, &DeadlockedThread::thread);
-         at != stuck.end() && at->held_by;
-         at = std::ranges::find(stuck, *at->held_by, &DeadlockedThread::thread))
-      if (!met.insert(at->thread).second) return deadlock_text(trace);
-  }
-  return "";
-}
 
 RepairReport find_repair(RepairRuns& runs, const RepairOptions& options,
                          const std::function<void(const EnforcedRepair&)>& found) {

@@ -7,9 +7,7 @@ namespace unflake {
 struct RepairOptions {
   VerificationLimits verification;
   // What a comparison of a passing and a failing run says must wait: tried early.
-  using Compare =
-      std::function<std::vector<SiteName>(const ExperimentResult&, const ExperimentResult&)>;
-  Compare compare;
+  RecordedRuns::Compare compare;
   size_t most_barriers = 60;   // that are tried for each critical point
   std::optional<Slack> slack;  // of the repro, if it was measured
   MachineLateness machine{};   // that was seen when the failure was reproduced
@@ -21,8 +19,5 @@ struct RepairOptions {
 // it is kept when the search is stopped.
 RepairReport find_repair(RepairRuns& runs, const RepairOptions& options,
                          const std::function<void(const EnforcedRepair&)>& found = {});
-
-// A cycle of threads that each wait for what the next one holds, in words; empty: there is none.
-std::string lock_cycle(const Trace& trace);
 
 }  // namespace unflake

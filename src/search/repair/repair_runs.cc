@@ -66,4 +66,108 @@ HoldsSeen holds_in(const Plan& plan, size_t from, const ExperimentResult& result
   return seen;
 }
 
+namespace {
+
+constexpr Duration short_enough = std::chrono::milliseconds(200);
+constexpr int shorter_by = 4;
+constexpr int runs_of_delays = 3;  // that must all fail in place of others
+
+// The same threads late at the same places, whatever the others do.
+Plan as_delays(const Plan& plan, Duration late) {
+  Plan delays = plan;
+  delays.interventions.clear();
+  for (Intervention one : plan.interventions) {
+    if (one.action == Action::watch) continue;
+    if (one.action == Action::hold) {
+      one.action = Action::delay;
+      one.duration = late;
+    }
+    one.until.reset();
+    one.anchor.reset();
+    one.count = 1;
+    delays.interventions.push_back(one);
+  }
+  return delays;
+}
+
+}  // namespace
+
+bool has_holds(const Plan& plan) {
+  return std::ranges::any_of(plan.interventions,
+                             [](const Intervention& one) { return one.action == Action::hold; });
+}
+
+// An order that makes the test fail would fight with one that repairs it; lateness does not.
+void RecordedRuns::replace_order(RepairReport& report) {
+  if (!has_holds(runs_.test().failing.plan)) return;
+  for (const Duration late : {100ms, 500ms}) {
+    Trial trial = runs_.test().failing;
+    trial.plan = as_delays(trial.plan, late);
+    trial.why = "late by " + format_duration(late) + " instead of held";
+    if (!fails_every_time(trial)) continue;
+    runs_.test().failing = trial;
+    return;
+  }
+  report.notes.push_back(
+      "the failure takes an order of threads that no delay gives: the repair was tried against "
+      "that order, which then cannot be kept");
+}
+
+bool RecordedRuns::fails_every_time(const Trial& trial) {
+  int failed = 0;
+  while (failed < runs_of_delays && runs_.run(trial).end == End::failed) ++failed;
+  return failed == runs_of_delays;
+}
+
+// Hundreds of runs follow, each as late as this.
+void RecordedRuns::shorten_delays() {
+  while (longest_delay(runs_.test().failing.plan) > short_enough && !runs_.is_over()) {
+    Trial trial = runs_.test().failing;
+    trial.plan = with_longest_delay(trial.plan, longest_delay(trial.plan) / shorter_by);
+    trial.why = "less late";
+    if (!fails_every_time(trial)) return;
+    runs_.test().failing = trial;
+  }
+}
+
+bool RecordedRuns::operator()(RepairReport& report) {
+  replace_order(report);
+  shorten_delays();
+  auto failing = runs_.record(runs_.test().failing, nullptr, End::failed);
+  if (!failing) return missing("fail as recorded under the plan", report);
+  report.deadlock = lock_cycle(*failing->trace);
+  auto passing = runs_.record(runs_.test().passing, nullptr, End::passed);
+  if (!passing) return missing("pass without the plan", report);
+  if (compare_) named_barriers_ = compare_(*passing, *failing);
+  lines_.emplace(std::vector<const Trace*>{failing->trace.get(), passing->trace.get()},
+                 runs_.test().lines);
+  runs_.say(fmt::format("{} lines of the project's code may matter", lines_->size()));
+  failing_ = runs_.record(runs_.test().failing, &*lines_, End::failed);
+  passing_ = runs_.record(runs_.test().passing, &*lines_, End::passed);
+  if (failing_ && passing_) return true;
+  report.notes.push_back("with lines watched the test ends differently: calls alone were tried");
+  lines_.emplace(std::vector<const Trace*>{}, runs_.test().lines);
+  failing_ = std::move(failing);
+  passing_ = std::move(passing);
+  return true;
+}
+
+bool RecordedRuns::missing(const std::string& what, RepairReport& report) {
+  if (!runs_.is_over())
+    report.notes.push_back("the test did not " + what + " in any run with its calls recorded");
+  return false;
+}
+
+std::string lock_cycle(const Trace& trace) {
+  const auto& stuck = deadlock_of(trace);
+  for (const DeadlockedThread& start : stuck) {
+    std::set<ThreadNumber> met;
+    for (auto at = std::ranges::find(stuck, start.thread, &DeadlockedThread::thread);
+         at != stuck.end() && at->held_by;
+         at = std::ranges::find(stuck, *at->held_by, &DeadlockedThread::thread))
+      if (!met.insert(at->thread).second) return deadlock_text(trace);
+  }
+  return "";
+}
+
 }  // namespace unflake

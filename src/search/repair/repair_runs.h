@@ -66,6 +66,40 @@ class RepairRuns {
   FailingTest test_;
 };
 
+// A passing and a failing run of the test, with its lines watched: what a search for a repair looks
+// at.
+class RecordedRuns {
+ public:
+  using Compare = std::function<std::vector<SiteName>(const ExperimentResult& passing,
+                                                      const ExperimentResult& failing)>;
+  RecordedRuns(RepairRuns& runs, const Compare& compare) : runs_(runs), compare_(compare) {}
+
+  // False: they could not be made, and the report says why.
+  bool operator()(RepairReport& report);
+
+  const ExperimentResult& failing() const { return *failing_; }
+  const ExperimentResult& passing() const { return *passing_; }
+  const RepairLines& lines() const { return *lines_; }
+  // By whoever compares the two.
+  const std::vector<SiteName>& named_barriers() const { return named_barriers_; }
+
+ private:
+  void replace_order(RepairReport& report);
+  bool fails_every_time(const Trial& trial);
+  void shorten_delays();
+  bool missing(const std::string& what, RepairReport& report);
+
+  RepairRuns& runs_;
+  const Compare& compare_;
+  std::optional<RepairLines> lines_;
+  std::optional<ExperimentResult> failing_, passing_;
+  std::vector<SiteName> named_barriers_;
+};
+
+bool has_holds(const Plan& plan);
+// A cycle of threads that each wait for what the next one holds, in words; empty: there is none.
+std::string lock_cycle(const Trace& trace);
+
 // What the holds from this intervention of the plan on did.
 HoldsSeen holds_in(const Plan& plan, size_t from, const ExperimentResult& result);
 

@@ -166,6 +166,13 @@ uint32_t thread_named(const Trace& trace, const std::string& name) {
   return no_index;
 }
 
+uint32_t thread_like(const Trace& trace, const std::string& name) {
+  if (const uint32_t same = thread_named(trace, name); same != no_index) return same;
+  for (uint32_t i = 0; i < trace.threads.size(); ++i)
+    if (thread_class_of(trace.threads[i].name.text) == thread_class_of(name)) return i;
+  return no_index;
+}
+
 std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const RepairLines& lines,
                                  bool whole_class) {
   std::vector<ThreadStep> steps;

@@ -70,6 +70,8 @@ std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const Repa
 
 // The thread of this name; no_index: none.
 uint32_t thread_named(const Trace& trace, const std::string& name);
+// The same, else one that was started at the same place.
+uint32_t thread_like(const Trace& trace, const std::string& name);
 
 // The step as reports and patches name it.
 RepairPlace place_of(const ThreadStep& step);
