@@ -39,36 +39,17 @@ std::string of_runs(const Count& count) {
   return fmt::format("{} of {}", count.hits, counted_runs(count.runs));
 }
 
-class Prover {
- public:
-  Prover(ProofSide& before, ProofSide& after, const ProofOptions& options)
+// Runs with the patch and without, within the time of a step, and what they have shown.
+class ProofRunning {
+ protected:
+  ProofRunning(ProofSide& before, ProofSide& after, const ProofOptions& options)
       : options_(options),
         repro_(options.repro),
         before_(before, options.budget),
-        after_(after, options.budget),
-        doses_(options.repro) {
+        after_(after, options.budget) {
     seen_.changed_check = options.changed_check;
   }
 
-  Result<Proof> operator()() {
-    using Step = void (Prover::*)();
-    constexpr std::pair<Step, double> steps[] = {
-        {&Prover::under_plan, 0.3}, {&Prover::later, 0.25},       {&Prover::plain, 0.3},
-        {&Prover::check, 0.2},      {&Prover::bought, 0.3},       {&Prover::schedules, 0.5},
-        {&Prover::loads, 0.4},      {&Prover::search_again, 0.5}, {&Prover::whole_binary, 0.9},
-        {&Prover::teeth, 1}};
-    for (const auto& [step, share] : steps) {
-      if (is_over()) break;
-      until_ = spent_ + std::chrono::duration_cast<Duration>((options_.budget - spent_) * share);
-      (this->*step)();
-    }
-    for (const SideRuns* side : {&before_, &after_})
-      if (side->runner.error()) return *side->runner.error();
-    conclude(proof_, seen_, before_, after_);
-    return std::move(proof_);
-  }
-
- private:
   bool is_over() const {
     return is_refuted() || before_.runner.has_ended() || after_.runner.has_ended();
   }
@@ -142,6 +123,42 @@ class Prover {
     if (&side == &after_) ++proof_.runs_with_patch;
   }
 
+  const ProofOptions& options_;
+  const Repro& repro_;
+  SideRuns before_, after_;
+  Proof proof_;
+  Duration spent_{}, until_{};
+  bool count_others_ = true;
+  std::string now_;  // what is being tried
+  std::string refused_;
+  ProofEvidence seen_;
+};
+
+// Step by step: what the patch has to stand.
+class Prover : ProofRunning {
+ public:
+  Prover(ProofSide& before, ProofSide& after, const ProofOptions& options)
+      : ProofRunning(before, after, options), doses_(options.repro) {}
+
+  Result<Proof> operator()() {
+    using Step = void (Prover::*)();
+    constexpr std::pair<Step, double> steps[] = {
+        {&Prover::under_plan, 0.3}, {&Prover::later, 0.25},       {&Prover::plain, 0.3},
+        {&Prover::check, 0.2},      {&Prover::bought, 0.3},       {&Prover::schedules, 0.5},
+        {&Prover::loads, 0.4},      {&Prover::search_again, 0.5}, {&Prover::whole_binary, 0.9},
+        {&Prover::teeth, 1}};
+    for (const auto& [step, share] : steps) {
+      if (is_over()) break;
+      until_ = spent_ + std::chrono::duration_cast<Duration>((options_.budget - spent_) * share);
+      (this->*step)();
+    }
+    for (const SideRuns* side : {&before_, &after_})
+      if (side->runner.error()) return *side->runner.error();
+    conclude(proof_, seen_, before_, after_);
+    return std::move(proof_);
+  }
+
+ private:
   Trial recorded_trial(const SideRuns& side, Duration lateness) const {
     Trial trial{side.side.plan, repro_.conditions, "the plan that made it fail"};
     trial.plan.agent = true;
@@ -490,16 +507,7 @@ class Prover {
     return outcome.failed() && outcome.kind != OutcomeKind::timeout;
   }
 
-  const ProofOptions& options_;
-  const Repro& repro_;
-  SideRuns before_, after_;
   Doses doses_;
-  Proof proof_;
-  Duration spent_{}, until_{};
-  bool count_others_ = true;
-  std::string now_;  // what is being tried
-  std::string refused_;
-  ProofEvidence seen_;
 };
 
 }  // namespace

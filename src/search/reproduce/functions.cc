@@ -178,7 +178,7 @@ std::vector<ConcurrentFunction> find_concurrent_functions(Hunt& hunt, int runs) 
   const auto seen = hunt.look(plan);
   if (!seen || !seen->trace) return {};
   std::vector<Executed> executed = executed_functions(*seen->trace);
-  hunt.say(
+  hunt.runner().teller().say(
       fmt::format("the test executes {} functions of the project; watching which of them run "
                   "while another thread is alive",
                   executed.size()));
@@ -257,7 +257,8 @@ class FunctionSearch {
 
  private:
   void try_entries(const std::vector<Places>& groups, Duration delay) {
-    hunt_.announce(fmt::format("their entries late by {}", format_duration(delay)));
+    hunt_.runner().teller().announce(
+        fmt::format("their entries late by {}", format_duration(delay)));
     for (const Places& group : groups) {
       if (hunt_.over()) return;
       if (!has_room(hunt_, group, delay)) continue;
@@ -267,8 +268,8 @@ class FunctionSearch {
 
   void try_lines(const Places& lines, Duration delay) {
     if (lines.empty() || hunt_.over()) return;
-    hunt_.announce(fmt::format("{} lines of them late by {}, one per run", lines.size(),
-                               format_duration(delay)));
+    hunt_.runner().teller().announce(fmt::format("{} lines of them late by {}, one per run",
+                                                 lines.size(), format_duration(delay)));
     for (const Place& line : lines) {
       if (hunt_.over() || !has_room(hunt_, {line}, delay)) return;
       if (auto late = fails_when_late(hunt_, {line}, delay)) hunt_.confirm(late->trial, late->seen);
@@ -287,7 +288,7 @@ class FunctionSearch {
 
   void minimise_places(Places& places, Duration delay, Late& late) {
     if (places.size() < 2) return;
-    hunt_.say(
+    hunt_.runner().teller().say(
         fmt::format("fails with {} places late: taking away what is not needed", places.size()));
     const Places all = places;
     minimise(all.size(), [&](const std::vector<size_t>& numbers) {
@@ -319,8 +320,9 @@ class FunctionSearch {
   std::optional<Late> last_failing_line(const Place& entry, Duration delay) {
     const ConcurrentFunction* function = function_of(entry);
     if (function == nullptr || function->lines.size() < 2) return std::nullopt;
-    hunt_.say(fmt::format("{} late is enough: looking for the last line of it where it matters",
-                          to_string(entry.site)));
+    hunt_.runner().teller().say(
+        fmt::format("{} late is enough: looking for the last line of it where it matters",
+                    to_string(entry.site)));
     std::optional<Late> last;
     size_t first = 0, end = function->lines.size();
     while (first < end && !hunt_.over()) {
@@ -392,10 +394,12 @@ void search_functions(Hunt& hunt) {
   std::vector<ConcurrentFunction> functions = find_concurrent_functions(hunt);
   if (hunt.over()) return;
   if (functions.empty()) {
-    hunt.say("no function of the project runs while another thread is alive: nothing to delay");
+    hunt.runner().teller().say(
+        "no function of the project runs while another thread is alive: nothing to delay");
     return;
   }
-  hunt.say(fmt::format("{} functions run while another thread is alive", functions.size()));
+  hunt.runner().teller().say(
+      fmt::format("{} functions run while another thread is alive", functions.size()));
   FunctionSearch(hunt, std::move(functions))();
 }
 

@@ -99,9 +99,9 @@ void search_guided(Hunt& hunt) {
   if (hunt.over()) return;
   const FailurePoint failure = find_failure_point(*model->trace, hunt);
   const std::vector<Trial> trials = trials_of_delays(hunt, failure);
-  hunt.announce(fmt::format("{} delays from a {} run, one per run; failure point: {}",
-                            trials.size(), model->outcome.failed() ? "failing" : "passing",
-                            failure.how));
+  hunt.runner().teller().announce(
+      fmt::format("{} delays from a {} run, one per run; failure point: {}", trials.size(),
+                  model->outcome.failed() ? "failing" : "passing", failure.how));
   const Duration until = hunt.runner().elapsed() + time_for_free_runs(hunt);
   for (const Trial& trial : trials) {
     if (hunt.over() || hunt.runner().elapsed() > until) return;
@@ -178,7 +178,7 @@ void search_pairs(Hunt& hunt) {
   const ExperimentResult* model = hunt.profile().model();
   if (model == nullptr) return;
   const std::vector<Trial> trials = trials_of_pairs(hunt, *model->trace);
-  hunt.announce(fmt::format(
+  hunt.runner().teller().announce(fmt::format(
       "{} plans with delays in two threads, equally long and one twice as long: some failures need "
       "both",
       trials.size()));

@@ -56,7 +56,8 @@ Hunt::Hunt(Executor& executor, std::shared_ptr<const Test> test, const HuntOptio
       runner_(executor, std::move(test), events, options.budget),
       base_(runner_, unflake::base_plan(options_)),
       findings_(options_, goal_, profile_, base_),
-      foresight_(runner_, goal_, times_) {
+      foresight_(runner_, goal_, times_),
+      company_(runner_, base_, profile_, times_) {
   const auto is_hit = [this](const Trial& trial, const ExperimentResult& result) {
     const bool is_known = !goal_.is_inverted() && goal_.wanted().anything() &&
                           findings_.has_already(trial, result.outcome);
@@ -92,7 +93,7 @@ bool Hunt::measure_base() {
   runner_.aim_at(
       {[this](const Trial&, const ExperimentResult& result) { return goal_.is_reached(result); },
        true});
-  say(
+  runner_.teller().say(
       fmt::format("it fails by itself in {} of {} runs: looking for the delay under which it "
                   "passes, which names the same pair of events",
                   wanted.hits, wanted.runs));
@@ -179,12 +180,12 @@ std::optional<bool> is_slow_only(TrialRunner& runner, const Trial& trial, const 
 
 void give_up(Hunt& hunt, Found found) {
   if (hunt.runner().has_ended()) return;
-  hunt.say("no time left to tell it from chance: " + counts_text(found));
+  hunt.runner().teller().say("no time left to tell it from chance: " + counts_text(found));
   hunt.coverage().unfinished.push_back(std::move(found));
 }
 
 void keep(Hunt& hunt, Found found) {
-  hunt.say("holds: " + counts_text(found));
+  hunt.runner().teller().say("holds: " + counts_text(found));
   const auto& base = hunt.base_rate().outcomes();
   const auto failed = std::ranges::find_if(
       base, [&](const Outcome& outcome) { return hunt.goal().wanted().matches(outcome); });
@@ -197,11 +198,11 @@ void keep(Hunt& hunt, Found found) {
 Confirmation::Runs Hunt::confirming(const Trial& trial, const Found& found) {
   Confirmation::Runs runs;
   runs.with_plan = [&, made = std::vector<ExperimentResult>{}]() mutable -> std::optional<bool> {
-    if (made.empty()) made = run_some(trial, Purpose::confirm, found.timeout);
+    if (made.empty()) made = company_.run(trial, Purpose::confirm, found.timeout);
     if (made.empty()) return std::nullopt;
     const bool is_again = goal_.is_again(trial, found.outcome.signature, made.back());
     made.pop_back();
-    if (is_again) try_company(trial);  // what never comes back is not worth a plain run
+    if (is_again) company_.try_with(trial);  // what never comes back is not worth a plain run
     return is_again;
   };
   runs.without_plan = [&](int wanted) {
@@ -235,22 +236,22 @@ int bearable_at_once(const Profile& profile, Duration run_time) {
 
 // Runs without the plan are needed anyway. When company shows in them, they say nothing, and the
 // test is run alone from then on: it may have a port or a file of its own.
-void Hunt::try_company(const Trial& trial) {
-  if (tried_company_ || base_.runs() > 0 || profile_.failures() > 0 || trial.plan.schedule ||
-      runner_.left() < options_.budget / 2)
+void Company::try_with(const Trial& trial) {
+  if (was_tried_ || base_.runs() > 0 || profile_.failures() > 0 || trial.plan.schedule ||
+      runner_.left() < runner_.budget().whole() / 2)
     return;
   const int at_once = bearable_at_once(profile_, times_.expected(trial));
   if (at_once < 2) return;
-  tried_company_ = true;
+  was_tried_ = true;
   std::vector<Outcome> outcomes;
   Duration longest{};
-  const int made =
-      runner_.run_series(base_.plain(), Purpose::baseline, times_.limit_for(base_.plain()),
-                         {Confirmation::group_of_runs, at_once}, [&](const Observation& seen) {
-                           outcomes.push_back(seen.result.outcome);
-                           longest = std::max(longest, seen.result.process.duration);
-                           return seen.result.outcome.failed();
-                         });
+  const int made = runner_.run_series(
+      base_.plain(), TrialRunner::Purpose::baseline, times_.limit_for(base_.plain()),
+      {Confirmation::group_of_runs, at_once}, [&](const Observation& seen) {
+        outcomes.push_back(seen.result.outcome);
+        longest = std::max(longest, seen.result.process.duration);
+        return seen.result.outcome.failed();
+      });
   const bool is_welcome = made == Confirmation::group_of_runs &&
                           outcomes.size() == static_cast<size_t>(made) &&
                           std::ranges::none_of(outcomes, &Outcome::failed) &&
@@ -260,8 +261,8 @@ void Hunt::try_company(const Trial& trial) {
   for (Outcome& outcome : outcomes) base_.add(std::move(outcome));
 }
 
-std::vector<ExperimentResult> Hunt::run_some(const Trial& trial, Purpose purpose,
-                                             Duration timeout) {
+std::vector<ExperimentResult> Company::run(const Trial& trial, TrialEnded::Purpose purpose,
+                                           Duration timeout) {
   std::vector<ExperimentResult> made;
   const int at_once = std::min(at_once_, bearable_at_once(profile_, times_.expected(trial)));
   if (at_once > 1 && runner_.left() > at_once * timeout) {
@@ -298,7 +299,7 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   found.without_plan = confirmation.without_plan();
   if (answer == Confirmation::Answer::does_not) {
     ++coverage_.unconfirmed;
-    say("did not hold: " + counts_text(found));
+    runner_.teller().say("did not hold: " + counts_text(found));
   }
   if (answer == Confirmation::Answer::no_time) give_up(*this, std::move(found));
   if (answer != Confirmation::Answer::holds) return false;

@@ -39,6 +39,28 @@ struct Coverage {
   void count(const Trial& trial, const Observation& seen, bool shows_wanted);
 };
 
+// Whether runs of the test may be made side by side: where it mostly waits, and runs without a plan
+// have shown that company does no harm.
+class Company {
+ public:
+  Company(TrialRunner& runner, BaseRate& base, const Profile& profile, const TrialTimes& times)
+      : runner_(runner), base_(base), profile_(profile), times_(times) {}
+
+  // Once, while there is time for it.
+  void try_with(const Trial& trial);
+  // Fresh runs of a trial: one, or as many as can be made side by side. None when there is no time.
+  std::vector<ExperimentResult> run(const Trial& trial, TrialEnded::Purpose purpose,
+                                    Duration timeout);
+
+ private:
+  TrialRunner& runner_;
+  BaseRate& base_;
+  const Profile& profile_;
+  const TrialTimes& times_;
+  int at_once_ = 1;
+  bool was_tried_ = false;
+};
+
 // The hunt for a failure of one test: what strategies work with. It decides what is worth a run,
 // and what is to be believed.
 class Hunt {
@@ -62,11 +84,9 @@ class Hunt {
   const Findings& findings() const { return findings_; }
   std::vector<Found>& found() { return findings_.all(); }
   Foresight& foresight() { return foresight_; }
+  Company& company() { return company_; }
   Coverage& coverage() { return coverage_; }
   const Coverage& coverage() const { return coverage_; }
-
-  void announce(std::string text) { runner_.teller().announce(std::move(text)); }
-  void say(const std::string& text) { runner_.teller().say(text); }
 
   // One run. Nothing when the hunt is over; a run that could not be made counts as no hit.
   std::optional<Observation> observe(const Trial& trial);
@@ -78,10 +98,6 @@ class Hunt {
   // candidate.
   std::optional<ExperimentResult> look(const Plan& plan);
 
-  // Fresh runs of a trial: one, or as many as can be made side by side. None when there is no time.
-  std::vector<ExperimentResult> run_some(const Trial& trial, TrialEnded::Purpose purpose,
-                                         Duration timeout);
-
   // Found what was wanted, out of budget, stopped, or broken.
   bool over() const;
   // No time is left to search; what is reserved is for confirming and measuring what was found.
@@ -91,7 +107,6 @@ class Hunt {
   bool measure_base();
   bool is_affordable(const Trial& trial);
   Confirmation::Runs confirming(const Trial& trial, const Found& found);
-  void try_company(const Trial& trial);
 
   const HuntOptions options_;
   Profile profile_;
@@ -102,8 +117,7 @@ class Hunt {
   Findings findings_;
   Foresight foresight_;
   Coverage coverage_;
-  int at_once_ = 1;  // where company was seen to do no harm
-  bool tried_company_ = false;
+  Company company_;
 };
 
 // Runs that failed as wanted, of those that were made late or scarce and of those that were not.

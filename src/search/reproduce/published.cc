@@ -26,7 +26,8 @@ bool explore(Hunt& hunt, const std::vector<Place>& places) {
   const auto seen = hunt.observe(trial);
   if (!seen || !seen->hit) return false;
   if (places.size() > 1) {
-    hunt.say(fmt::format("fails when late at {}: looking at each half alone", name_of(places)));
+    hunt.runner().teller().say(
+        fmt::format("fails when late at {}: looking at each half alone", name_of(places)));
     const auto middle = places.begin() + static_cast<std::ptrdiff_t>((places.size() + 1) / 2);
     const bool first = explore(hunt, {places.begin(), middle});
     const bool second = explore(hunt, {middle, places.end()});
@@ -41,9 +42,9 @@ void search_bisection(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   if (places.empty()) return;
   const Trial all = delay_all(hunt, places, hunt.times().initial_delay(), "");
-  hunt.announce(fmt::format("all {} places late at once by {}; the halves of what fails follow",
-                            places.size(),
-                            format_duration(all.plan.interventions.front().duration)));
+  hunt.runner().teller().announce(
+      fmt::format("all {} places late at once by {}; the halves of what fails follow",
+                  places.size(), format_duration(all.plan.interventions.front().duration)));
   explore(hunt, places);
 }
 
@@ -76,7 +77,7 @@ std::optional<Hit> try_all(Hunt& hunt, const std::vector<Place>& places) {
 void search_ddmin(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   if (places.empty()) return;
-  hunt.announce(
+  hunt.runner().teller().announce(
       fmt::format("all {} places late at once; what fails is taken apart until every place "
                   "that is left is needed",
                   places.size()));
@@ -88,15 +89,15 @@ void search_ddmin(Hunt& hunt) {
     return hit.has_value();
   });
   if (hunt.over()) return;
-  hunt.say(fmt::format("{} of {} places are needed", last->trial.plan.interventions.size(),
-                       places.size()));
+  hunt.runner().teller().say(fmt::format("{} of {} places are needed",
+                                         last->trial.plan.interventions.size(), places.size()));
   hunt.confirm(last->trial, last->seen);
 }
 
 void search_one_by_one(Hunt& hunt) {
   const std::vector<Place> places = sleepy_places(hunt.profile());
   const Duration delay = hunt.times().initial_delay();
-  hunt.announce(
+  hunt.runner().teller().announce(
       fmt::format("{} places, one per run, each late by {} because any of them alone may do",
                   places.size(), format_duration(delay)));
   for (const Place& place : places) {
@@ -113,11 +114,12 @@ void search_one_by_one(Hunt& hunt) {
 // What comes back by chance is not a reproduction, so nothing is confirmed here: the rate is all
 // that there is to tell.
 void search_rerun(Hunt& hunt) {
-  hunt.announce("plain runs until the time is over: what all other strategies must beat");
+  hunt.runner().teller().announce(
+      "plain runs until the time is over: what all other strategies must beat");
   const Trial trial{hunt.base_plan(), {}, "without delays"};
   Count shown;
   while (const auto seen = hunt.observe(trial)) shown.add(seen->hit);
-  hunt.say(fmt::format("{} of {} plain runs showed it", shown.hits, shown.runs));
+  hunt.runner().teller().say(fmt::format("{} of {} plain runs showed it", shown.hits, shown.runs));
 }
 
 namespace {
@@ -163,7 +165,7 @@ std::vector<Conditions> scarce_conditions() {
 void search_shake(Hunt& hunt) {
   for (const Shake& shake : ladder) {
     if (hunt.over()) return;
-    hunt.announce(fmt::format("no delays but a scarce machine: {}", shake.what));
+    hunt.runner().teller().announce(fmt::format("no delays but a scarce machine: {}", shake.what));
     try_conditions(hunt, shake);
   }
 }

@@ -152,7 +152,7 @@ class Measuring {
     std::vector<bool> all;
     if (hunt_.runner().elapsed() + hunt_.times().expected(trial) > until_) return all;
     for (const ExperimentResult& result :
-         hunt_.run_some(trial, TrialEnded::Purpose::dose, found_.timeout))
+         hunt_.company().run(trial, TrialEnded::Purpose::dose, found_.timeout))
       all.push_back(hunt_.goal().is_again(trial, found_.outcome.signature, result));
     return all;
   }
@@ -308,7 +308,7 @@ class Titration {
       if (!try_dose(next())) break;
       is_done = is_close();
     }
-    if (!is_done) hunt_.say("no time was left to measure the slack more closely");
+    if (!is_done) hunt_.runner().teller().say("no time was left to measure the slack more closely");
     measure_lateness();
     const double lateness = lateness_.value_or(at_most());
     found_.slack =
