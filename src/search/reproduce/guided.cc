@@ -256,16 +256,20 @@ bool is_longer(const Trial& trial, const Trial& other) {
          longest_delay(trial.plan) > longest_delay(other.plan);
 }
 
-// Which thread of a pool comes somewhere first is chance on free cores.
-bool is_left_to_chance(const Intervention& delay) {
-  return delay.threads != Intervention::Threads::named &&
-         delay.visits == Intervention::Visits::only_nth;
+// Which thread of a pool comes somewhere, or comes there first, is chance on free cores.
+bool is_left_to_chance(const Intervention& delay, const Trace& trace) {
+  const std::string pool = thread_class_of(delay.thread.text);
+  const auto threads = std::ranges::count_if(trace.threads, [&](const TracedThread& thread) {
+    return thread_class_of(thread.name.text) == pool;
+  });
+  return threads > 1 && (delay.threads == Intervention::Threads::named ||
+                         delay.visits == Intervention::Visits::only_nth);
 }
 
 // Of those that are about as late, the first is the most promising.
-int size_of_lateness(const Foreseen& one) {
+int size_of_lateness(const Foreseen& one, const Trace& trace) {
   double lateness = static_cast<double>(std::max<int64_t>(1, one.lateness.count()));
-  if (is_left_to_chance(one.trial.plan.interventions.front())) lateness *= cost_of_chance;
+  if (is_left_to_chance(one.trial.plan.interventions.front(), trace)) lateness *= cost_of_chance;
   return static_cast<int>(std::log(lateness) / std::log(close_enough));
 }
 
@@ -300,7 +304,8 @@ void search_lateness(Hunt& hunt) {
     if (hits.empty()) until = hunt.runner().elapsed() + longest_comparison;
     hits.push_back(least_of(hunt, trial, *seen));
   }
-  std::ranges::stable_sort(hits, {}, size_of_lateness);
+  std::ranges::stable_sort(
+      hits, {}, [&](const Foreseen& one) { return size_of_lateness(one, *model->trace); });
   for (const Foreseen& one : hits) {
     if (hunt.over()) return;
     try_foreseen(hunt, one);

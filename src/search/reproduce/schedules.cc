@@ -16,7 +16,7 @@ constexpr int share_of_first_search = 6;
 constexpr Duration longest_first_search = 5s;
 constexpr uint64_t most_for_reduction = 300;  // runs; a sentence is not worth seconds
 constexpr size_t most_late_visits = 4;        // that are tried as delays
-constexpr int runs_under_orders = 30;
+constexpr int runs_under_orders = 100;
 constexpr Duration longest_look_at_orders = 3s;
 
 ExploreOptions options_for(const Hunt& hunt) {
