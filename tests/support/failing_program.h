@@ -46,4 +46,27 @@ inline FailingTest failing_test(const Program& program, std::vector<Intervention
   return test;
 }
 
+// The test sleeps instead of waiting for the worker's second line.
+inline Program sleeping_test() {
+  Program program;
+  Script& worker = program.thread();
+  worker.enter("work")
+      .sleep("work.cc:20", std::chrono::milliseconds(5))
+      .line("work.cc:21")
+      .set("half")
+      .line("work.cc:22")
+      .set("done")
+      .line("work.cc:23")
+      .work(std::chrono::milliseconds(1))
+      .line("work.cc:24");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", std::chrono::milliseconds(50))
+      .line("work.cc:12")
+      .check("work.cc:13", is_set("done"))
+      .join("work.cc:14", worker);
+  return program;
+}
+
 }  // namespace unflake::simulated

@@ -10,10 +10,9 @@ namespace unflake {
 namespace {
 
 using namespace std::chrono_literals;
-using simulated::is_set;
 using simulated::late_thread;
 using simulated::Program;
-using simulated::Script;
+using simulated::sleeping_test;
 using testing::AnyOf;
 using testing::Contains;
 using testing::HasSubstr;
@@ -33,29 +32,8 @@ struct PairSearch {
   RepairRuns runs;
 };
 
-// The worker's second line is what the test sleeps for.
-Program sleeping_program() {
-  Program program;
-  Script& worker = program.thread();
-  worker.enter("work")
-      .sleep("work.cc:20", 5ms)
-      .line("work.cc:21")
-      .set("half")
-      .line("work.cc:22")
-      .set("done")
-      .line("work.cc:23");
-  program.main()
-      .enter("test")
-      .create("work.cc:10", worker)
-      .sleep("work.cc:11", 50ms)
-      .line("work.cc:12")
-      .check("work.cc:13", is_set("done"))
-      .join("work.cc:14", worker);
-  return program;
-}
-
 TEST(DecisivePair, Is_shown_in_both_directions) {
-  const Program program = sleeping_program();
+  const Program program = sleeping_test();
   PairSearch search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
   const DecisivePair found = search();
   ASSERT_TRUE(found.critical);
@@ -69,7 +47,7 @@ TEST(DecisivePair, Is_shown_in_both_directions) {
 }
 
 TEST(DecisivePair, Is_not_looked_for_when_nobody_is_late) {
-  const Program program = sleeping_program();
+  const Program program = sleeping_test();
   PairSearch search(program, {}, 13);
   const DecisivePair found = search();
   EXPECT_FALSE(found.critical);
@@ -78,7 +56,7 @@ TEST(DecisivePair, Is_not_looked_for_when_nobody_is_late) {
 }
 
 TEST(DecisivePair, Is_not_said_to_be_missing_when_time_was) {
-  const Program program = sleeping_program();
+  const Program program = sleeping_test();
   PairSearch search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13, 1us);
   EXPECT_THAT(search().tried, Contains(HasSubstr("no time was left")));
 }

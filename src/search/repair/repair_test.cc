@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 using simulated::is_set;
 using simulated::late_thread;
 using simulated::Program;
+using simulated::sleeping_test;
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -46,29 +47,6 @@ struct Search {
   TrialRunner runner;
   RepairRuns runs;
 };
-
-// The test sleeps instead of waiting for the worker's second line.
-Program sleeping_test() {
-  Program program;
-  simulated::Script& worker = program.thread();
-  worker.enter("work")
-      .sleep("work.cc:20", 5ms)
-      .line("work.cc:21")
-      .set("half")
-      .line("work.cc:22")
-      .set("done")
-      .line("work.cc:23")
-      .work(1ms)
-      .line("work.cc:24");
-  program.main()
-      .enter("test")
-      .create("work.cc:10", worker)
-      .sleep("work.cc:11", 50ms)
-      .line("work.cc:12")
-      .check("work.cc:13", is_set("done"))
-      .join("work.cc:14", worker);
-  return program;
-}
 
 TEST(Repair, Finds_the_last_step_that_must_not_be_late_and_who_waits_for_it) {
   const Program program = sleeping_test();
