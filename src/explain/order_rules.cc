@@ -71,7 +71,7 @@ RootCauseEvidence async_wait(const Clues& clues) {
                       *wait->moment.passing + *wait->needed <= *second.passing_to;
   if (covers)
     return {fails_elsewhere(clues) ? 0.6 : 0.9,
-            {fmt::format("nothing but the {} at {} keeps {} behind {}", kind, place,
+            {fmt::format("nothing but the {} at {} keeps {} after {}", kind, place,
                          short_place(clues.found->pair->second.place),
                          critical.what == Moment::What::thread_end ? "the end of " + critical.thread
                                                                    : short_place(critical.place))}};

@@ -26,7 +26,7 @@ struct OrderRelation {
   // Each of these, between the makers and the test, undoes what they did: cleaners of a victim.
   std::vector<std::shared_ptr<const Test>> undoers;
   Arrangement arrangement;  // in which the suite runs the makers before the test
-  // Confirmed by fresh runs: how often the test fails behind its makers, and alone.
+  // Confirmed by fresh runs: how often the test fails after its makers, and alone.
   Count behind_makers, alone;
   Failure failure;
   std::string signature;

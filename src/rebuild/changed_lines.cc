@@ -100,7 +100,7 @@ int LineChanges::line_after(const std::string& name, int line) const {
   if (file->new_name.empty()) return 0;
   int shift = 0;
   for (const Hunk& hunk : file->hunks) {
-    // A hunk without old lines stands behind the line that it names.
+    // A hunk without old lines stands after the line that it names.
     const int first = hunk.old_count == 0 ? hunk.old_start + 1 : hunk.old_start;
     if (line < first) break;
     if (line < first + hunk.old_count) {

@@ -45,7 +45,7 @@ std::string relation_lines(const OrderRelation& relation, const Style& style) {
       fmt::format("{} {}\n", style.paint(Tone::bad, is_victim ? "VICTIM " : "BRITTLE"),
                   order_sentence(relation));
   text += detail_line(fmt::format("failed in {} {}, in {} alone", share_of(relation.behind_makers),
-                                  is_victim ? "behind it" : "behind the state-setter",
+                                  is_victim ? "after it" : "after the state-setter",
                                   share_of(relation.alone)));
   if (!relation.undoers.empty())
     text += detail_line(fmt::format("{} {}", is_victim ? "cleaned up by" : "undone by",

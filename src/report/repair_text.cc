@@ -47,7 +47,7 @@ std::string evidence_lines(const EnforcedRuns& runs) {
                                   of_runs(runs.under_plan)));
   if (runs.late_after.runs > 0)
     text += detail_line(
-        fmt::format("and in {} with that thread late right behind it", of_runs(runs.late_after)));
+        fmt::format("and in {} with that thread late right after it", of_runs(runs.late_after)));
   text += detail_line(fmt::format("passes in {} when nobody is late: {:.0f} ms, {:.0f} ms without",
                                   of_runs(runs.plain), runs.time_with.median,
                                   runs.time_without.median));

@@ -71,7 +71,7 @@ void capture_failure(FailureKind kind, const StackSnapshot& stack, const Failure
   failure->committed.store(1);
 }
 
-// A return address is behind the call; so that this one is, too.
+// A return address is after the call; so that this one is, too.
 uint32_t number_of_interrupted_stack(const ucontext_t* context) {
   StackSnapshot stack;
   take_interrupted_stack(context, stack);

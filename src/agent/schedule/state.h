@@ -37,7 +37,7 @@ struct State {
   bool has_processes;                   // more than one
   uint32_t next_decision;
   uint32_t exit_decisions;
-  uint32_t timers_used;  // behind these none is set
+  uint32_t timers_used;  // after these none is set
   Timer timers[most_timers];
   int64_t clocks_began[most_clocks];
   uint64_t own_ports[1024];  // of all sockets of the run, a bit for each

@@ -31,7 +31,7 @@ bool time_stamps_are_taken();
 // Programs that this thread starts inherit the fault, but not what becomes of it: meanwhile there
 // is none.
 void leave_time_stamps(bool leave);
-// Whether the fault was that; then the context is behind the instruction.
+// Whether the fault was that; then the context is after the instruction.
 bool read_time_stamp(ucontext_t* context);
 
 }  // namespace unflake::agent

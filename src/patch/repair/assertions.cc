@@ -10,7 +10,7 @@ namespace unflake {
 namespace {
 
 struct Wanted {
-  std::string_view name;  // behind the prefix
+  std::string_view name;  // after the prefix
   std::string_view form;  // {0} and {1} are the arguments
   size_t arguments = 1;
 };

@@ -117,7 +117,7 @@ class Writer {
     return edit_at(point_, next, indented(statement_, inner_indent(), end_));
   }
 
-  // As the first line of the block that says something; its brace may stand behind a long header.
+  // As the first line of the block that says something; its brace may stand after a long header.
   std::string inner_indent() const {
     const size_t first = text_.find_first_not_of(" \t\r\n", line_over(text_, point_.block.open));
     if (first != std::string::npos && text_[first] == '}')

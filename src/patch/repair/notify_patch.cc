@@ -93,7 +93,7 @@ class NotifyDraft {
     return {};
   }
 
-  // The first one behind the critical statement, in its function.
+  // The first one after the critical statement, in its function.
   Signal find_signal() const {
     Signal found;
     walk(critical_.body.owner, [&](CXCursor cursor) {

@@ -194,7 +194,7 @@ class CodeFinder {
     if (owner.body_line == 0) owner.body_line = extent_of(branch).begin.line;
   }
 
-  // Just behind the parenthesis of `if (...)`.
+  // Just after the parenthesis of `if (...)`.
   size_t header_end(CXCursor cursor) const {
     const size_t open = text_.find('(', extent_of(cursor).begin.offset);
     const size_t close = matching_bracket(text_, open);

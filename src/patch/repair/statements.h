@@ -33,8 +33,8 @@ struct SourceStatement {
   size_t body = 0;           // number of the function's or lambda's
   int parent = -1;           // number of the statement around it in the same body
   bool is_bare = false;      // a branch without braces
-  bool is_else = false;      // the bare branch behind an `else`
-  bool is_labelled = false;  // behind `case x:` or `label:`
+  bool is_else = false;      // the bare branch after an `else`
+  bool is_labelled = false;  // after `case x:` or `label:`
   size_t header_end = 0;     // of a bare branch: where its brace opens
   int body_line = 0;         // of a branching statement: where what it branches to begins
 };

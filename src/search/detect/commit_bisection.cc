@@ -52,7 +52,7 @@ class CommitBisectionSearch {
     return !was_stopped;
   }
 
-  // A failure is certain, so the first one bounds the search; what held behind it was chance.
+  // A failure is certain, so the first one bounds the search; what held after it was chance.
   void narrow() {
     bad_ = static_cast<size_t>(std::ranges::find(states_, State::fails) - states_.begin());
     for (good_ = bad_ - 1; good_ > 0; --good_)

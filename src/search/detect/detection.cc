@@ -226,7 +226,7 @@ void Detection::perturb_suspects() {
   const Duration ends = budget_.elapsed() + share;
   for (size_t i = 0; i < all.size() && !is_over(); ++i) {
     const Duration left = ends - budget_.elapsed();
-    // What one does not use is for those behind it; twice the even share, since most are quick.
+    // What one does not use is for those after it; twice the even share, since most are quick.
     const Duration even = 2 * left / static_cast<int64_t>(all.size() - i);
     const auto useful = std::chrono::duration_cast<Duration>(
         std::chrono::duration<double>(runs_of_a_search * scheduler_.seconds(all[i])));

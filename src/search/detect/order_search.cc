@@ -133,7 +133,7 @@ class OrderSearch {
     report_.flakes.push_back({tests_[suspect.test], alone_[suspect.test], in_orders});
   }
 
-  // Whether the test is hit behind just these.
+  // Whether the test is hit after just these.
   bool is_made_by(const OrderSuspect& suspect, TestNumbers order) {
     order.push_back(suspect.test);
     const auto run = runs_.in_order(order);
@@ -226,7 +226,7 @@ class OrderSearch {
     return std::nullopt;
   }
 
-  // A test that stood before it without a hit, and behind which nothing is known to undo.
+  // A test that stood before it without a hit, and after which nothing is known to undo.
   TestNumbers not_exonerated(const OrderSuspect& suspect) const {
     TestNumbers undoers, left;
     for (const auto& found : suspect.found)

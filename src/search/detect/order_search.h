@@ -53,7 +53,7 @@ class OrderRuns {
 
   // One that does not count as a run of all tests.
   std::optional<OrderedRun> make(const std::vector<size_t>& tests, const Arrangement& how);
-  // All tests. Whoever was not reached, because another one ended the process, is run behind it.
+  // All tests. Whoever was not reached, because another one ended the process, is run after it.
   bool make_all(const Arrangement& how);
 
   const std::vector<OrderedRun>& all() const { return runs_; }
@@ -116,7 +116,7 @@ struct OrderSuspect {
 using TestNumbers = std::vector<size_t>;
 bool holds(const TestNumbers& tests, size_t test);
 bool holds_all(const TestNumbers& tests, const TestNumbers& wanted);
-// What comes behind the last of these.
+// What comes after the last of these.
 TestNumbers behind_last(const TestNumbers& tests, const TestNumbers& list);
 
 // The tests before it in each run of all tests in which it was hit, or was not.

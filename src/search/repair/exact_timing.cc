@@ -65,13 +65,13 @@ class ExactTimingSearch {
   }
 
   // Whoever bounds a time must not be late anywhere up to the last look at a clock, and may be as
-  // late as it likes behind it. Whoever is late elsewhere has come too late for somebody else.
+  // late as it likes after it. Whoever is late elsewhere has come too late for somebody else.
   bool fails_when_late_itself() {
     CriticalSearch search;
     search.steps =
         steps_of(question_.passing, thread_named(question_.passing, thread_), question_.lines);
     search.late.duration = question_.late;
-    // The time begins with the first look behind which it must not be late.
+    // The time begins with the first look after which it must not be late.
     for (size_t i = 0; i < timing_.size() && i < most_looks_tried; ++i) {
       search.from = place_behind(search.steps, timing_[i]);
       const auto last = find_critical(runs_, search);
@@ -86,7 +86,7 @@ class ExactTimingSearch {
     std::erase_if(timing_, [&](const ThreadStep& step) { return step.at > last.step.at; });
     itself_ = last.late;
     found_.evidence.push_back(
-        fmt::format("it fails when {} itself is {} late before it comes to {}, and not behind that",
+        fmt::format("it fails when {} itself is {} late before it comes to {}, and not after that",
                     thread_, format_duration(question_.late), to_string(last.step.site)));
     return !timing_.empty();
   }

@@ -31,7 +31,7 @@ std::optional<LatePlaces> first_failing_delay(size_t n, const DelayLadder& ladde
 // time in all, and it may be the sum that counts.
 LatePlaces minimise_delays(LatePlaces late, const DelayLadder& ladder, const FailsWhenLate& fails);
 
-// The last of a region of numbers that fail, going up from 0: up to the first that passes behind
+// The last of a region of numbers that fail, going up from 0: up to the first that passes after
 // one that fails. Nothing: none fails.
 std::optional<size_t> last_of_failing_region(size_t n, const std::function<bool(size_t)>& fails);
 

@@ -63,7 +63,7 @@ struct HandOverPoints {
 };
 HandOver hand_over_of(const HandOverPoints& points, const RepairLines* lines = nullptr);
 
-// The plan, and behind it what keeps the order: watches, then a hold with this bound.
+// The plan, and after it what keeps the order: watches, then a hold with this bound.
 Plan with_order(Plan plan, const std::vector<HandOverPoints>& order, Duration bound);
 
 // The same delay before another step.

@@ -95,7 +95,7 @@ void Verification::run_under_plan(const std::vector<HandOverPoints>& order, Verd
   run_late_after(order, verdict);
 }
 
-// Being late behind the critical point must not matter, or it is not all that is critical.
+// Being late after the critical point must not matter, or it is not all that is critical.
 void Verification::run_late_after(const std::vector<HandOverPoints>& order, Verdict& verdict) {
   for (const HandOverPoints& points : order) {
     const CriticalPoint& critical = points.critical;
@@ -104,10 +104,10 @@ void Verification::run_late_after(const std::vector<HandOverPoints>& order, Verd
     trial.plan.interventions = {late_before(critical.late, *critical.next)};
     trial.plan = with_order(trial.plan, order, limits_.bound);
     trial.plan.agent = true;
-    trial.why = "late behind the critical point, with the order";
+    trial.why = "late after the critical point, with the order";
     if (make(trial, 1, limits_.runs_late_after, verdict.runs.late_after, verdict)) continue;
     if (!verdict.objection.empty())
-      verdict.objection += ", with the thread late behind the critical point";
+      verdict.objection += ", with the thread late after the critical point";
     return;
   }
 }

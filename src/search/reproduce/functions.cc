@@ -242,7 +242,7 @@ class FunctionSearch {
   FunctionSearch(Hunt& hunt, std::vector<ConcurrentFunction> functions)
       : hunt_(hunt), functions_(std::move(functions)) {}
 
-  // Lines at once behind the entries, and not after the longest delay of these: two accesses to
+  // Lines right after the entries, and not after the longest delay of these: two accesses to
   // plain memory with no call between them race at lines only.
   void operator()() {
     const std::vector<Places> groups = groups_of(functions_);

@@ -173,7 +173,7 @@ class LateVisits {
     found_.push_back({*delay, why(*delay)});
   }
 
-  // Who did not have to wait there is late before the call, who had to, behind it.
+  // Who did not have to wait there is late before the call, who had to, after it.
   void place(Intervention& delay, const ThreadAccess& access) {
     const uint64_t visit = arrivals_[{access.thread, access.site}];
     const PlacedVisit here = placed(trace_, access.thread, delay.site, visit);

@@ -173,7 +173,7 @@ class SessionTelling {
 
   void has_begun(RunStarted run) { begun_.push_back(std::move(run)); }
 
-  // Told behind the end of the run whose slot they took.
+  // Told after the end of the run whose slot they took.
   void tell_begun() {
     for (const RunStarted& run : begun_) events_.emit(run);
     begun_.clear();

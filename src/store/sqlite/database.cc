@@ -438,7 +438,7 @@ bool has_bytes(const std::string& path) {
   return !error && size > 0;
 }
 
-// A reader cleans up behind a writer that died, where it can. Where it cannot, what the writer left
+// A reader cleans up after a writer that died, where it can. Where it cannot, what the writer left
 // decides: a log is readable with its index only, and a history without one does not change.
 OpenMode mode_for_reading(const std::string& path) {
   if (can_write_in(folder_of(path))) return OpenMode::existing;
