@@ -300,6 +300,62 @@ TEST(Explanation, Of_a_late_thread_that_fails_at_its_own_clock_is_exact_timing) 
   EXPECT_THAT(found.notes, IsEmpty()) << "there is nobody to race with";
 }
 
+// An event loop that serves its own time-outs: the same calls, but another way through the code.
+TEST(Explanation, Of_a_late_thread_that_goes_another_way_is_an_async_wait) {
+  TraceBuilder passing, failing;
+  for (TraceBuilder* builder : {&passing, &failing})
+    builder->thread("main").call("main", "loop.cc:10:clock_gettime", 1, 1);
+  passing.call("main", "loop.cc:20:clock_gettime", 2, 2);
+  failing.delay("main", "loop.cc:20:clock_gettime", 2, 102)
+      .call("main", "loop.cc:20:clock_gettime", 102, 102)
+      .fails("main", "loop_test.cc", 13, 103);
+  const Repro repro = repro_at("loop.cc:20:clock_gettime", "main");
+  EXPECT_EQ(best(explain_pair(repro, passing, failing)), RootCauseKind::exact_timing);
+  const ObservedRun good = run_of(passing, OutcomeKind::pass),
+                    bad = run_of(failing, OutcomeKind::fail);
+  ExplainOptions options;
+  options.other_way = CodeSpot{"loop.cc", 54, "Loop::time_out"};
+  const Explanation found = explain(repro, &good, &bad, options);
+  EXPECT_EQ(best(found), RootCauseKind::async_wait);
+  EXPECT_THAT(found.causes.front().evidence, Contains(HasSubstr("loop.cc:54")));
+}
+
+TEST(Explanation, Of_a_descriptor_that_is_closed_before_it_is_used_is_a_teardown_race) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  for (TraceBuilder* builder : {&passing, &failing})
+    builder->call("main", "file_test.cc:30:nanosleep", 2, 12)
+        .asks_for(10)
+        .call("main", "file.cc:21:close", 12.1, 12.2, 7);
+  passing.call(worker, "file.cc:31:write", 5, 5.1, 7);
+  failing.delay(worker, "file.cc:31:write", 5, 105)
+      .call(worker, "file.cc:31:write", 105, 105.1, 7)
+      .returns(-1)
+      .fails("main", "file_test.cc", 33, 110);
+  const Explanation found = explain_pair(repro_at("file.cc:31:write", worker), passing, failing);
+  EXPECT_EQ(best(found), RootCauseKind::teardown_race);
+}
+
+TEST(Explanation, Names_threads_by_what_they_run) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  for (TraceBuilder* builder : {&passing, &failing})
+    builder->call("main", "post_test.cc:44:nanosleep", 2, 12)
+        .asks_for(10)
+        .call("main", "post.cc:30:pthread_mutex_lock", 12.1, 12.2, 0xa);
+  passing.call(worker, "post.cc:24:pthread_mutex_lock", 5, 5.1, 0xa)
+      .in("std::lock_guard", "/usr/include/mutex", 3)
+      .called_at("(anonymous namespace)::Post::deliver", "post.cc", 24);
+  failing.delay(worker, "post.cc:24:pthread_mutex_lock", 5, 105)
+      .call(worker, "post.cc:24:pthread_mutex_lock", 105, 105.1, 0xa)
+      .in("std::lock_guard", "/usr/include/mutex", 3)
+      .called_at("(anonymous namespace)::Post::deliver", "post.cc", 24)
+      .fails("main", "post_test.cc", 45, 12.3);
+  const Explanation found =
+      explain_pair(repro_at("post.cc:24:pthread_mutex_lock", worker), passing, failing);
+  ASSERT_TRUE(found.pair);
+  EXPECT_EQ(found.pair->first.role, "the thread that runs `Post::deliver`");
+  EXPECT_EQ(found.pair->second.role, "") << "of the first thread";
+}
+
 TEST(Explanation, Of_a_thread_that_measures_how_long_the_late_one_took_is_exact_timing) {
   TraceBuilder passing = two_threads(), failing = two_threads();
   passing.call("main", "clock_test.cc:10:clock_gettime", 0.5, 0.5)
