@@ -92,7 +92,6 @@ class Measuring {
     result_.program = truth_.path();
     result_.search = search("", settings_.budget_us, truth_.lateness_can_cause_it, repro_);
     if (!truth_.lateness_can_cause_it) return std::move(result_);
-    if (result_.search.found) result_.replays = replay();
     if (result_.search.found && truth_.is_explained()) explain();
     if (!settings_.with_strategies || !truth_.family.empty()) return std::move(result_);
     for (const std::string& strategy : compared_strategies())
@@ -206,7 +205,7 @@ const std::vector<std::string>& compared_strategies() {
   return all;
 }
 
-Replays replay_again(const Truth& truth, const Tools& tools, const EvalSettings& settings) {
+Replays replay_found(const Truth& truth, const Tools& tools, const EvalSettings& settings) {
   return Measuring(truth, tools, settings).replay();
 }
 

@@ -19,8 +19,8 @@ struct Tools {
 // strategy alone.
 Result<Measurement> measure(const Truth& truth, const Tools& tools, const EvalSettings& settings);
 
-// Replays what was found again, beside whatever else runs now.
-Replays replay_again(const Truth& truth, const Tools& tools, const EvalSettings& settings);
+// Replays what was found, beside whatever else runs now.
+Replays replay_found(const Truth& truth, const Tools& tools, const EvalSettings& settings);
 
 // Processes that use all the time that they get, as long as it lives.
 class BusyProcesses {

@@ -27,7 +27,9 @@ namespace {
 constexpr const char* explain_help =
     R"(Says why a test is flaky: which thread has to come where before which other one, what the
 test relies on instead of waiting for it, and what kind of repair helps. It compares a passing run
-with one that fails under the plan of a repro file, which `unflake reproduce` has written.
+with one that fails under the plan of a repro file, which `unflake reproduce` has written. Up to 8
+seconds of experiments then show which order decides: it is kept while a thread is late, and turned
+round while nobody is.
 
   unflake explain server_test_Server.Accepts-8c7b35ab
   unflake explain FILE --html why.html       where to write the page with both timelines

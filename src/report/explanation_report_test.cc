@@ -97,6 +97,11 @@ TEST_F(ExplanationReports, The_first_sentence_names_functions_and_threads_as_the
   const ExplanationReport shown{repro_, explanation_, &passing_, &failing_, {}, nullptr};
   EXPECT_THAT(first_sentence(shown), HasSubstr("relies on `Post::deliver` to be done by then."));
   EXPECT_THAT(first_sentence(shown), HasSubstr("as soon as the thread that runs `Post::work` is"));
+  explanation_.causes = {{RootCauseKind::teardown_race, 1, {}}};
+  EXPECT_THAT(first_sentence(shown), HasSubstr("`Post::deliver` may still have to come when"));
+  explanation_.pair->first.place.function = "Post::~Post";
+  EXPECT_THAT(first_sentence(shown), HasSubstr("goes on as long as `Post::~Post` has not ended"));
+  explanation_.pair->first.place.function = "Post::deliver";
   explanation_.causes = {{RootCauseKind::ordering, 1, {}}};
   EXPECT_THAT(first_sentence(shown), HasSubstr("Nothing makes `Post::deliver` come before"));
 }

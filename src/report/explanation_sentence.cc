@@ -100,6 +100,9 @@ class FirstSentence {
   std::string about_teardown() const {
     if (!found_.pair) return "A thread is still at work when what it uses is taken away.";
     const auto [first, second] = deeds();
+    if (found_.pair->first.place.function.find("::~") != std::string::npos)
+      return fmt::format("{} goes on as long as {} has not ended it, and uses what may be gone.",
+                         capital(second), first);
     return fmt::format("{} may still have to come when {} takes away what it uses.", capital(first),
                        second);
   }
