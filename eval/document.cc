@@ -46,9 +46,11 @@ bool has_defaults(const EvalSettings& how) {
 std::string surroundings(const Results& results) {
   const EvalSettings& how = results.settings;
   return "\n" + to_string(results.where) + "\n" +
-         fmt::format("{} programs side by side; budget of a search {}, of a strategy alone {}.\n",
-                     how.jobs, format_duration(Duration(how.budget_us)),
-                     format_duration(Duration(how.strategy_budget_us))) +
+         fmt::format(
+             "{} programs side by side, replays of {}; budget of a search {}, of a strategy "
+             "alone {}.\n",
+             how.jobs, 2 * how.jobs, format_duration(Duration(how.budget_us)),
+             format_duration(Duration(how.strategy_budget_us))) +
          (has_defaults(how) ? "" : "These are not the settings of a plain `make eval`.\n");
 }
 
