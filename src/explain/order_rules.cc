@@ -143,22 +143,28 @@ const TracedCall* missed_signal(const Trace& trace, const TracedCall& wait) {
 
 namespace {
 
-// Those of the standard library's waits that take a predicate look before they wait, and are
-// templates in the program; whether a handwritten loop does so cannot be seen.
-bool waits_blindly(const Trace& trace, const TracedCall& wait) {
+// Those of the standard library's waits that take a predicate look before they wait and after every
+// wake-up, and are templates in the program.
+bool has_predicate(const Trace& trace, const TracedCall& wait) {
   if (wait.stack >= trace.stacks.size()) return false;
-  bool by_library = false;
-  for (const TracedFrame& frame : trace.stacks[wait.stack].frames) {
-    by_library =
-        by_library || (frame.image < trace.images.size() &&
-                       trace.images[frame.image].path.find("libstdc++") != std::string::npos);
-    for (const Frame& source : frame.source) {
-      if (source.function.find("condition_variable") == std::string::npos) continue;
-      by_library = true;
-      if (source.function.find("{lambda") != std::string::npos) return false;
-    }
-  }
-  return by_library;
+  for (const TracedFrame& frame : trace.stacks[wait.stack].frames)
+    for (const Frame& source : frame.source)
+      if (source.function.find("condition_variable") != std::string::npos &&
+          source.function.find("{lambda") != std::string::npos)
+        return true;
+  return false;
+}
+
+// A wait of the library without one; whether a handwritten loop looks cannot be seen.
+bool waits_blindly(const Trace& trace, const TracedCall& wait) {
+  if (wait.stack >= trace.stacks.size() || has_predicate(trace, wait)) return false;
+  return std::ranges::any_of(trace.stacks[wait.stack].frames, [&](const TracedFrame& frame) {
+    const bool is_library = frame.image < trace.images.size() &&
+                            trace.images[frame.image].path.find("libstdc++") != std::string::npos;
+    return is_library || std::ranges::any_of(frame.source, [](const Frame& source) {
+             return source.function.find("condition_variable") != std::string::npos;
+           });
+  });
 }
 
 }  // namespace
@@ -188,17 +194,6 @@ bool comes_the_same_way(const CallOrder& order, const Point& point) {
   const OrderedThread& thread = order.threads[point.thread];
   return sites_before(*order.passing, thread.passing, *point.passing) ==
          sites_before(*order.failing, thread.failing, *point.failing);
-}
-
-// The standard library's waits that take a predicate look again after every wake-up.
-bool has_predicate(const Trace& trace, const TracedCall& wait) {
-  if (wait.stack >= trace.stacks.size()) return false;
-  for (const TracedFrame& frame : trace.stacks[wait.stack].frames)
-    for (const Frame& source : frame.source)
-      if (source.function.find("condition_variable") != std::string::npos &&
-          source.function.find("{lambda") != std::string::npos)
-        return true;
-  return false;
 }
 
 // Whoever looks for what has happened does not wait for it again. One that comes by the same calls
