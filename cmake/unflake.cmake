@@ -67,7 +67,7 @@ function(unflake_stage stage)
   endif()
   if(UNFLAKE_PRECOMPILED_HEADERS)
     unflake_precompile(unflake_${stage} unflake_util
-      <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <vector> <fmt/format.h>)
+      <algorithm> <chrono> <filesystem> <functional> <map> <optional> <string> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
     # g++ 12 forgets that they are the system's, and warns of impossible things in them.
     target_compile_options(unflake_${stage} PRIVATE
       -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread)

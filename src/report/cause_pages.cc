@@ -16,7 +16,7 @@ namespace unflake {
 namespace {
 
 // A commit is letters and digits; anything else a build server put there is left out.
-std::string commit_text(const std::string& commit) {
+std::string commit_cell(const std::string& commit) {
   std::string plain;
   for (const char c : commit.substr(0, 10))
     if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) plain += c;
@@ -74,7 +74,7 @@ std::vector<CauseFact> facts_of(const ReportedCause& cause, Day today) {
   std::vector<CauseFact> facts{
       {"Rate", rate_of(cause), false},
       {"Since",
-       fmt::format("{}, {} UTC", commit_text(cause.first_commit),
+       fmt::format("{}, {} UTC", commit_cell(cause.first_commit),
                    timestamp_in_minutes(cause.first)),
        false},
       {"Last seen", timestamp_in_minutes(cause.last) + " UTC", false},

@@ -29,9 +29,9 @@ bool may_block(const TracedSite& site) {
   return may_wait(site) && !lets_one_in(site);
 }
 
-class Finder {
+class CandidateFinder {
  public:
-  Finder(const Trace& trace, const FailurePoint& failure, const DelayLimits& limits)
+  CandidateFinder(const Trace& trace, const FailurePoint& failure, const DelayLimits& limits)
       : trace_(trace),
         failure_(failure),
         limits_(limits),
@@ -270,7 +270,7 @@ class Finder {
 
 std::vector<Candidate> find_candidates(const Trace& trace, const FailurePoint& failure,
                                        const DelayLimits& limits) {
-  std::vector<Candidate> found = Finder(trace, failure, limits)();
+  std::vector<Candidate> found = CandidateFinder(trace, failure, limits)();
   std::vector<Candidate> of_classes = class_candidates(found);
   std::ranges::move(of_classes, std::back_inserter(found));
   return found;

@@ -61,9 +61,9 @@ std::set<std::string> functions_on_stack(const Trace& trace, const TracedCall& c
   return names;
 }
 
-class Finder {
+class FunctionFinder {
  public:
-  Finder(Hunt& hunt, std::vector<Executed> executed, int runs)
+  FunctionFinder(Hunt& hunt, std::vector<Executed> executed, int runs)
       : hunt_(hunt), executed_(std::move(executed)), runs_(static_cast<size_t>(runs)) {
     for (const Executed& one : executed_) by_name_[to_string(one.entry)] = &one;
   }
@@ -183,7 +183,7 @@ std::vector<ConcurrentFunction> find_concurrent_functions(Hunt& hunt, int runs) 
                   "while another thread is alive",
                   executed.size()));
   if (executed.empty()) return {};
-  return Finder(hunt, std::move(executed), runs)();
+  return FunctionFinder(hunt, std::move(executed), runs)();
 }
 
 namespace {
