@@ -17,12 +17,13 @@ TEST(Conditions, Every_field_is_in_the_one_list) {
   // All that there are: another one does not compile.
   const auto& [one_core, cpu_share, competitors, addresses, environment_bytes, locale, time_zone,
                clock, umask, open_files, free_disk_mib, other_temporary, other_folder, twins,
-               random_seed, hash_seed, no_network, memory_fill, private_files] = Conditions{};
+               random_seed, hash_seed, no_network, memory_fill, private_files, cores_told] =
+      Conditions{};
   const std::vector<const void*> fields{
-      &one_core,      &cpu_share,       &competitors,  &addresses,    &environment_bytes,
-      &locale,        &time_zone,       &clock,        &umask,        &open_files,
-      &free_disk_mib, &other_temporary, &other_folder, &twins,        &random_seed,
-      &hash_seed,     &no_network,      &memory_fill,  &private_files};
+      &one_core,      &cpu_share,       &competitors,  &addresses,     &environment_bytes,
+      &locale,        &time_zone,       &clock,        &umask,         &open_files,
+      &free_disk_mib, &other_temporary, &other_folder, &twins,         &random_seed,
+      &hash_seed,     &no_network,      &memory_fill,  &private_files, &cores_told};
   std::set<std::string> names;
   std::set<const void*> listed;
   Conditions all;

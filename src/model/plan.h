@@ -39,6 +39,7 @@ struct Conditions {
   bool no_network = false;       // but loopback
   int memory_fill = 0;           // the byte that fills memory which was allocated or freed
   bool private_files = false;    // what it writes is gone when it ends
+  int cores_told = 0;            // how many it is told that the machine has
 
   bool operator==(const Conditions&) const = default;
 };
@@ -103,6 +104,9 @@ void for_each_field(SomeConditions&& conditions, Visit visit) {
   visit(ConditionField{"private_files", 0, 1, 1, "private files",
                        "what others wrote before it is not there"},
         conditions.private_files);
+  visit(ConditionField{"cores_told", 0, 1024, 1, "a machine of {n:.0f} core{s}",
+                       "the machine says that it has {n:.0f} core{s}"},
+        conditions.cores_told);
 }
 
 template <class Json>
@@ -115,9 +119,10 @@ Json json_of(const Conditions& conditions) {
   return json;
 }
 
-// Whether somebody set the clock, or what is random: that takes a library in the process.
+// Whether the clock, what is random or the number of cores is another: that takes a library in the
+// process.
 inline bool needs_library(const Conditions& conditions) {
-  return !conditions.clock.empty() || conditions.random_seed != 0;
+  return !conditions.clock.empty() || conditions.random_seed != 0 || conditions.cores_told != 0;
 }
 
 // What is scarce, in words of the one kind or the other.

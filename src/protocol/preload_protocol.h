@@ -38,9 +38,10 @@ constexpr CrashNotice crash_notice(int32_t pid, uint64_t value) {
 // Then nobody seems to look, and the process dies without having been seen.
 inline constexpr int crash_milliseconds_to_answer = 10'000;
 
-// The one for another world: which clock and which random numbers a run has.
+// The one for another world: which clock, which random numbers and how many cores a run has.
 inline constexpr const char* world_file_name = "libunflake-world.so";
 inline constexpr const char* world_clock_variable = "UNFLAKE_WORLD_CLOCK_NS";  // added to the clock
 inline constexpr const char* world_seed_variable = "UNFLAKE_WORLD_SEED";       // 0: none
+inline constexpr const char* world_cores_variable = "UNFLAKE_WORLD_CORES";     // 0: all
 
 }  // namespace unflake::protocol

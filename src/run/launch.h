@@ -38,7 +38,7 @@ struct Launch {
   // that has them. Empty: each run puts its own in.
   std::string shared_probes{};
   std::string crash_library;  // what reports where it crashes; empty: nothing does
-  std::string world_library;  // what gives it another clock, or other random numbers
+  std::string world_library;  // what gives it another clock, other random numbers, fewer cores
   Conditions conditions{};
   bool fixed_addresses = false;  // the same in every run
   // Under the agent, where nobody decides who goes on: the memory, and where it has

@@ -201,6 +201,7 @@ void OtherWorld::change(Environment& environment) const {
   if (!needs_library(conditions_)) return;
   environment.apply(preload(variables_of(environment), launch_.world_library, Preloaded::last));
   set(protocol::world_seed_variable, std::to_string(conditions_.random_seed));
+  set(protocol::world_cores_variable, std::to_string(conditions_.cores_told));
   using namespace std::chrono;
   const int64_t now = duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count();
   if (const auto wanted = clock_of(conditions_.clock))

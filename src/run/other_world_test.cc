@@ -75,6 +75,19 @@ TEST_F(OtherWorlds, Waits_until_a_moment_of_that_clock_end) {
   EXPECT_EQ(output("sleep 0.01; echo awake", conditions), "awake");
 }
 
+TEST_F(OtherWorlds, The_machine_says_that_it_has_another_number_of_cores) {
+  Conditions conditions;
+  conditions.cores_told = 7;
+  EXPECT_EQ(output("getconf _NPROCESSORS_ONLN; getconf _NPROCESSORS_CONF", conditions), "7\n7");
+  EXPECT_EQ(output("getconf PAGE_SIZE", conditions), output("getconf PAGE_SIZE", {}));
+}
+
+TEST_F(OtherWorlds, One_core_alone_loads_nothing_into_the_process) {
+  Conditions conditions;
+  conditions.one_core = true;
+  EXPECT_THAT(output("cat /proc/self/maps", conditions), Not(HasSubstr("unflake-world")));
+}
+
 TEST_F(OtherWorlds, A_seed_decides_what_is_random) {
   Conditions conditions;
   conditions.random_seed = 7;

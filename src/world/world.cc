@@ -1,5 +1,5 @@
-// libunflake-world.so: gives a process another wall clock, or random numbers that a seed decides,
-// and nothing else. Loaded only into runs under such conditions.
+// libunflake-world.so: gives a process another wall clock, random numbers that a seed decides, or
+// another number of cores, and nothing else. Loaded only into runs under such conditions.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -33,6 +34,7 @@ constexpr int64_t second = 1'000'000'000;
 int64_t offset;  // of the wall clock, in ns
 uint64_t seed;   // 0: what is random stays so
 uint64_t drawn;
+long cores;  // 0: as many as there are
 
 int64_t number_in(const char* variable) {
   const char* text = getenv(variable);
@@ -42,6 +44,7 @@ int64_t number_in(const char* variable) {
 __attribute__((constructor)) void read_world() {
   offset = number_in(world_clock_variable);
   seed = static_cast<uint64_t>(number_in(world_seed_variable));
+  cores = number_in(world_cores_variable);
 }
 
 template <class Function>
@@ -225,6 +228,23 @@ WORLD void arc4random_buf(void* room, size_t size) noexcept {
 WORLD unsigned _ZNSt13random_device9_M_getvalEv(void* device) {
   static const auto real = real_function<unsigned (*)(void*)>("_ZNSt13random_device9_M_getvalEv");
   return seed == 0 ? real(device) : static_cast<unsigned>(draw());
+}
+
+// What std::thread::hardware_concurrency() asks, and most pools.
+WORLD int get_nprocs() noexcept {
+  static const auto real = REAL(get_nprocs);
+  return cores > 0 ? static_cast<int>(cores) : real();
+}
+
+WORLD int get_nprocs_conf() noexcept {
+  static const auto real = REAL(get_nprocs_conf);
+  return cores > 0 ? static_cast<int>(cores) : real();
+}
+
+WORLD long sysconf(int name) noexcept {
+  static const auto real = REAL(sysconf);
+  const bool asks_for_cores = name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF;
+  return cores > 0 && asks_for_cores ? cores : real(name);
 }
 
 #define OPEN_HOOK(name)                                                            \

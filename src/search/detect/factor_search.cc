@@ -96,6 +96,10 @@ void add_time_zones(Levels& levels) {
 
 void add_resources(Levels& levels, int cores) {
   add(levels, "number of cores", [](Conditions& c) { c.one_core = true; });
+  add(levels, "number of cores", [](Conditions& c) {
+    c.one_core = true;
+    c.cores_told = 1;
+  });
   add(levels, "CPU load", [&](Conditions& c) { c.competitors = 2 * std::max(1, cores); });
   add(levels, "CPU load", [](Conditions& c) { c.cpu_share = 0.2; });
   add(levels, "free disk", [](Conditions& c) { c.free_disk_mib = 16; });

@@ -51,6 +51,13 @@ TEST(FactorLevels, Days_are_those_that_come_next) {
     EXPECT_THAT(clocks, Contains(clock));
 }
 
+TEST(FactorSearch, Asks_for_the_number_of_cores_and_not_for_their_use_alone) {
+  const FactorReport report =
+      factors_of([](const Conditions& conditions) { return conditions.cores_told == 1; });
+  ASSERT_THAT(report.findings, SizeIs(1));
+  EXPECT_EQ(report.findings[0].factor, "number of cores");
+}
+
 TEST(FactorSearch, A_test_that_nothing_changes_has_no_cause) {
   const FactorReport report = factors_of([](const Conditions&) { return false; });
   EXPECT_THAT(report.findings, IsEmpty());
