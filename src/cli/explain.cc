@@ -267,10 +267,10 @@ class Explaining {
       passing_ = observed(*shown_.passing);
       failing_ = observed(*shown_.failing);
     }
-    if (!shown_.critical || !shown_.barrier || shown_.kept.hits == 0 || shown_.reversed.hits == 0)
-      return;
+    if (!shown_.critical) return;
     options_.shown =
-        ShownPair{shown_.critical->step.call, shown_.barrier->call, shown_.kept, shown_.reversed};
+        ShownPair{shown_.critical->step.call, std::nullopt, shown_.kept, shown_.reversed};
+    if (shown_.barrier) options_.shown->barrier = shown_.barrier->call;
     passing_ = observed(*shown_.passing);
     failing_ = observed(*shown_.failing);
   }

@@ -330,6 +330,11 @@ class PairSearch {
     return best_;
   }
 
+  std::optional<PointPair> operator()(size_t first) {
+    for (const size_t other : others_) consider(first, other);
+    return best_;
+  }
+
  private:
   std::optional<Duration> plan_time(const Point& point) const {
     return order_.plan_is_passing ? point.passing_from : point.failing_at;
@@ -456,6 +461,10 @@ class PairSearch {
 
 std::optional<PointPair> flipped_pair(const CallOrder& order) {
   return PairSearch(order)();
+}
+
+std::optional<PointPair> flipped_pair(const CallOrder& order, size_t first) {
+  return PairSearch(order)(first);
 }
 
 }  // namespace unflake

@@ -64,6 +64,8 @@ struct PointPair {
 };
 
 std::optional<PointPair> flipped_pair(const CallOrder& order);
+// The same where experiments have shown what comes too late.
+std::optional<PointPair> flipped_pair(const CallOrder& order, size_t first);
 
 // Of the point's thread, in the failing run if it is there.
 uint32_t process_of(const CallOrder& order, const Point& point);

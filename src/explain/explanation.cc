@@ -133,11 +133,13 @@ class Explainer {
   std::optional<PointPair> shown_pair() const {
     if (!options_.shown || !passing_ || !failing_) return std::nullopt;
     const auto &passing = passing_->trace.calls, &failing = failing_->trace.calls;
-    if (options_.shown->critical >= passing.size() || options_.shown->barrier >= failing.size())
-      return std::nullopt;
+    if (options_.shown->critical >= passing.size()) return std::nullopt;
     const auto first = point_of(&Point::passing, &passing[options_.shown->critical]);
-    const auto second = point_of(&Point::failing, &failing[options_.shown->barrier]);
-    if (!first || !second) return std::nullopt;
+    if (!first) return std::nullopt;
+    if (!options_.shown->barrier) return flipped_pair(*order_, *first);
+    if (*options_.shown->barrier >= failing.size()) return std::nullopt;
+    const auto second = point_of(&Point::failing, &failing[*options_.shown->barrier]);
+    if (!second) return std::nullopt;
     return PointPair{*first, *second, are_about_one_object(*order_, *first, *second)};
   }
 
@@ -145,13 +147,12 @@ class Explainer {
     if (!order_) return;
     pair_ = shown_pair();
     FlippedPair pair;
-    pair.is_shown = pair_.has_value();
-    if (pair_) {
+    pair.is_shown = pair_ && options_.shown->decides();
+    if (pair.is_shown) {
       pair.kept = options_.shown->kept;
       pair.reversed = options_.shown->reversed;
-    } else {
-      pair_ = flipped_pair(*order_);
     }
+    if (!pair_) pair_ = flipped_pair(*order_);
     if (!pair_) return;
     pair.first = moment_of(*order_, order_->points[pair_->first]);
     pair.second = moment_of(*order_, order_->points[pair_->second]);

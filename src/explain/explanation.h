@@ -102,11 +102,14 @@ struct Explanation {
   std::string unseen;                    // why nothing can be said about the cause; empty: it can
 };
 
-// What experiments have shown, beyond what two runs look like.
+// What experiments have shown, beyond what two runs look like. A critical point is one even where
+// nobody was found whose waiting for it helps.
 struct ShownPair {
-  size_t critical = 0;   // a call of the passing run
-  size_t barrier = 0;    // a call of the failing run
+  size_t critical = 0;            // a call of the passing run
+  std::optional<size_t> barrier;  // a call of the failing run
   Count kept, reversed;  // passes with the critical point first; failures with the other one first
+
+  bool decides() const { return barrier && kept.hits > 0 && reversed.hits > 0; }
 };
 
 struct ExplainOptions {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/trace_builder.h"
 
 namespace unflake {
@@ -318,6 +320,35 @@ TEST(Explanation, Of_a_late_thread_that_goes_another_way_is_an_async_wait) {
   const Explanation found = explain(repro, &good, &bad, options);
   EXPECT_EQ(best(found), RootCauseKind::async_wait);
   EXPECT_THAT(found.causes.front().evidence, Contains(HasSubstr("loop.cc:54")));
+}
+
+// Without experiments the pair that is about one object would be told.
+TEST(Explanation, Tells_the_critical_point_that_was_shown_even_if_nobody_could_wait_for_it) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "queue.cc:31:write", 5, 5.1, 7)
+      .call(worker, "queue.cc:33:unlink", 6, 6.1)
+      .call("main", "queue_test.cc:12:read", 12, 12.1, 7);
+  failing.delay(worker, "queue.cc:31:write", 5, 105)
+      .call("main", "queue_test.cc:12:read", 12, 12.1, 7)
+      .fails("main", "queue_test.cc", 13, 13)
+      .call(worker, "queue.cc:31:write", 105, 105.1, 7)
+      .call(worker, "queue.cc:33:unlink", 106, 106.1);
+  const Repro repro = repro_at("queue.cc:31:write", worker);
+  const ObservedRun good = run_of(passing, OutcomeKind::pass),
+                    bad = run_of(failing, OutcomeKind::fail);
+  const Explanation guessed = explain(repro, &good, &bad);
+  ASSERT_TRUE(guessed.pair);
+  EXPECT_EQ(guessed.pair->first.place.line, 31);
+  const auto unlink = std::ranges::find_if(good.trace.calls, [&](const TracedCall& call) {
+    return good.trace.sites[call.site].name.api == "unlink";
+  });
+  ASSERT_NE(unlink, good.trace.calls.end());
+  ExplainOptions options;
+  options.shown = ShownPair{static_cast<size_t>(unlink - good.trace.calls.begin()), {}, {}, {}};
+  const Explanation found = explain(repro, &good, &bad, options);
+  ASSERT_TRUE(found.pair);
+  EXPECT_EQ(found.pair->first.place.line, 33);
+  EXPECT_FALSE(found.pair->is_shown);
 }
 
 TEST(Explanation, Of_a_descriptor_that_is_closed_before_it_is_used_is_a_teardown_race) {

@@ -100,6 +100,7 @@ class PairExperiments {
     for (size_t i = 0; i < plan.interventions.size(); ++i)
       if (!std::ranges::count(late.interventions, i))
         search.others.push_back(plan.interventions[i]);
+    other_delays_ = search.others;
     std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
     times.erase(std::ranges::unique(times).begin(), times.end());
     for (size_t i = 0; i < times.size() && i < 2 && !found_.critical; ++i) {
@@ -222,6 +223,16 @@ class PairExperiments {
       count(kept, End::passed, found_.kept);
       count(reversed, End::failed, found_.reversed);
     }
+    if (found_.kept.hits > 0 && found_.reversed.hits > 0) return;
+    tell("the critical point first", "passed, although a thread was late", found_.kept);
+    tell("the barrier point first", "failed, although nobody was late", found_.reversed);
+    if (runs_.is_over()) note("");
+  }
+
+  void tell(std::string_view order, std::string_view end, const Count& count) {
+    if (count.runs == 0) return;
+    found_.tried.push_back(
+        fmt::format("with {}, {} of {} runs {}", order, count.hits, count.runs, end));
   }
 
   void count(const Trial& trial, End wanted, Count& count) {
@@ -232,7 +243,7 @@ class PairExperiments {
   }
 
   // The critical point waits until the barrier point is over. A line is that when its thread has
-  // come to the next step.
+  // come to the next step. Where several threads have to be late, all of them wait.
   Plan reversed_order(const Plan& plan) const {
     CriticalPoint first;
     first.step = *found_.barrier;
@@ -243,6 +254,14 @@ class PairExperiments {
     hold.until = reversed.interventions.back().until;
     hold.duration = bound_;
     reversed.interventions.back() = hold;
+    for (const Intervention& other : other_delays_) {
+      if (other.action != Intervention::Action::delay) continue;
+      Intervention also = other;
+      also.action = Intervention::Action::hold;
+      also.until = hold.until;
+      also.duration = bound_;
+      reversed.interventions.push_back(std::move(also));
+    }
     return reversed;
   }
 
@@ -251,6 +270,7 @@ class PairExperiments {
   std::optional<RepairLines> lines_;
   std::vector<LateThread> late_;
   Duration bound_{};
+  std::vector<Intervention> other_delays_;    // besides the one at the critical point
   std::optional<ThreadStep> behind_barrier_;  // none: its thread came no further
   DecisivePair found_;
 };

@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 using simulated::late_thread;
 using simulated::Program;
+using simulated::Script;
 using simulated::sleeping_test;
 using testing::AnyOf;
 using testing::Contains;
@@ -44,6 +45,31 @@ TEST(DecisivePair, Is_shown_in_both_directions) {
   EXPECT_EQ(found.kept.runs, 3);
   EXPECT_EQ(found.reversed.hits, 3);
   EXPECT_EQ(found.reversed.runs, 3);
+}
+
+TEST(DecisivePair, Is_reversed_with_every_thread_that_has_to_be_late) {
+  Program program;
+  for (const char* name : {"one", "other"}) {
+    const std::string line = name == std::string("one") ? "work.cc:2" : "work.cc:3";
+    Script& worker = program.thread();
+    worker.enter(name).sleep(line + "0", 5ms).line(line + "1").set(name).line(line + "2");
+    program.main().enter("test").create(line == "work.cc:2" ? "work.cc:10" : "work.cc:11", worker);
+  }
+  program.main()
+      .sleep("work.cc:12", 50ms)
+      .line("work.cc:13")
+      .check("work.cc:14", [](const simulated::State& state) {
+        return state.is_set("one") || state.is_set("other");
+      });
+  PairSearch search(program,
+                    {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms),
+                     late_thread("work.cc:30:nanosleep", "work.cc:11#1", 200ms)},
+                    14);
+  const DecisivePair found = search();
+  ASSERT_TRUE(found.critical);
+  ASSERT_TRUE(found.barrier);
+  EXPECT_EQ(found.kept, (Count{3, 3}));
+  EXPECT_EQ(found.reversed, (Count{3, 3}));
 }
 
 TEST(DecisivePair, Is_not_looked_for_when_nobody_is_late) {
