@@ -54,6 +54,9 @@ eval: all
 	@$(MAKE) --no-print-directory eval-races
 	@$(MAKE) --no-print-directory eval-fixes
 	@$(MAKE) --no-print-directory eval-repair
+	@$(MAKE) --no-print-directory eval-factors
+	@$(MAKE) --no-print-directory eval-bisect
+	@$(MAKE) --no-print-directory eval-detect
 	@$(MAKE) --no-print-directory eval-balance
 
 eval-repeatability: TARGETS = --target evaluate_repeatability

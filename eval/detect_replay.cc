@@ -158,7 +158,7 @@ std::vector<Score> detect_scores(const DetectFigures& figures) {
       {"time for as many detections, all projects on one clock (mean, least..most)",
        spread_text(shares), fmt::format("at most {}", wanted_share), shares.mean <= wanted_share},
       {"the same, each project by itself, times added up",
-       fmt::format("{:.2f}", figures.time_alone()), "at most 1",
+       fmt::format("{:.2f}", figures.time_alone()), fmt::format("at most {}", wanted_share),
        figures.time_alone() <= wanted_share}};
 }
 

@@ -325,6 +325,10 @@ class Detecting {
       const OrderReport report = look_for_order_dependence(suite, suite.tests(), options);
       if (suite.error()) return *suite.error();
       all.test_runs += static_cast<int>(report.test_runs);
+      for (const std::string& note : suite.notes())
+        all.notes.push_back(
+            fmt::format("orders of {}: {}",
+                        printable(std::filesystem::path(program).filename().string()), note));
       if (auto added = add_relations(report, suite.conditions(), all); !added) return added.error();
       all.stopped = suite.stopped();
       if (all.stopped) break;

@@ -49,10 +49,12 @@ class OrdersOfSuite {
     if (!one) return one.error();
     one_ = std::move(*one);
     int found = 0;
-    for (const auto& [program, tests] : programs()) {
-      if (program.empty()) return cannot_be_ordered();
+    const auto all = programs();
+    if (all.empty()) return cannot_be_ordered();
+    for (const auto& [program, tests] : all) {
       auto report = search(tests);
       if (!report) return report.error();
+      note_left_out(*report);
       found += static_cast<int>(report->relations.size());
       if (auto told = tell(*report); !told) return told.error();
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
@@ -69,12 +71,23 @@ class OrdersOfSuite {
         "", "name a test executable; `unflake list` shows them");
   }
 
-  std::map<std::string, Tests> programs() const {
+  std::map<std::string, Tests> programs() {
     std::map<std::string, Tests> all;
-    for (const auto& test : one_->selected()) {
-      all[shares_process(*test) ? test->command.argv.front() : ""].push_back(test);
-    }
+    for (const auto& test : one_->selected())
+      if (shares_process(*test))
+        all[test->command.argv.front()].push_back(test);
+      else
+        ++left_out_;
     return all;
+  }
+
+  // Told once, with the first program.
+  void note_left_out(OrderReport& report) {
+    if (left_out_ == 0) return;
+    report.notes.push_back(fmt::format(
+        "left out: {}, which {} no process with others; name the test executable instead",
+        counted(left_out_, "test"), left_out_ == 1 ? "shares" : "share"));
+    left_out_ = 0;
   }
 
   Result<OrderReport> search(const Tests& tests) {
@@ -117,6 +130,7 @@ class OrdersOfSuite {
 
   OrdersCommand& command_;
   std::unique_ptr<OneTest> one_;
+  long long left_out_ = 0;  // for having a process of their own
   Conditions conditions_;
 };
 
