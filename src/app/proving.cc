@@ -363,12 +363,8 @@ Result<int> write_patches(RepairReport& report, const Project& project,
         tried.why_not = to_string(proof.error());
     }
     const bool repairs = tried.proof && tried.proof->proof.verdict == Proof::Verdict::repaired;
-    const bool is_offered = is_proven && !repairs;
-    if (repairs || is_offered) {
-      const std::string name =
-          repairs ? options.name : options.name + "-" + std::string(to_string(patch.idiom));
-      auto file =
-          write_patch(project, name, repairs ? patch_file_text(patch, *tried.proof) : patch.diff);
+    if (repairs) {
+      auto file = write_patch(project, options.name, patch_file_text(patch, *tried.proof));
       if (!file) return file.error();
       tried.file = *file;
     }

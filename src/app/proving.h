@@ -96,8 +96,8 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
 
 // From an order to a patch that is proven: source patches, the best idiom first, each rebuilt and
 // run until one repairs the failure. That one is written to `.unflake/patches/NAME.patch`; those
-// behind it are offered under the names of their idioms, and say that nobody has tried them. Adds
-// to `report`. The signal that asked to stop; 0: none did.
+// behind it are only told, as what nobody has tried: a file would look like a repair. Adds to
+// `report`. The signal that asked to stop; 0: none did.
 using TellPatching = std::function<void(const std::string& line)>;
 Result<int> write_patches(RepairReport& report, const Project& project,
                           const PatchingOptions& options, const PatchRequest& request,

@@ -119,7 +119,7 @@ bool is_repaired(const TriedPatch& tried) {
 
 std::string fate_of(const TriedPatch& tried) {
   if (!tried.why_not.empty()) return "not tried: " + tried.why_not;
-  if (!tried.proof) return "offered, and not tried: one before it was proven";
+  if (!tried.proof) return "not tried, not written: one before it was proven";
   const Proof& proof = tried.proof->proof;
   return fmt::format("{}{}{}", to_string(proof.verdict), proof.why.empty() ? "" : ": ", proof.why);
 }

@@ -312,7 +312,7 @@ bool names_lambda(const std::string& function) {
 
 // The chosen function's or lambda's, among those that cover the line.
 std::optional<size_t> body_at(const CodeAtLine& code, const std::string& function) {
-  std::optional<size_t> innermost, named;
+  std::optional<size_t> innermost, named, outside;
   for (size_t i = 0; i < code.blocks.size(); ++i) {
     const CodeBlock& block = code.blocks[i];
     if (!block.is_body) continue;
@@ -320,7 +320,10 @@ std::optional<size_t> body_at(const CodeAtLine& code, const std::string& functio
                                       [&](const SourceStatement& each) { return each.body == i; });
     if (has_code || !innermost) innermost = i;
     if (!block.is_lambda && block.function == last_part(function)) named = i;
+    if (!block.is_lambda && has_code) outside = i;
   }
+  // A macro may give the function another name each time.
+  if (!named) named = outside;
   if (!innermost || !code.blocks[*innermost].is_lambda || names_lambda(function)) return innermost;
   // All of the lambda is on this line, and so is the function's own code.
   const CodeBlock& lambda = code.blocks[*innermost];

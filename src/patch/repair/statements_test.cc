@@ -57,6 +57,16 @@ class Statements : public testing::Test {
   std::string note;
 };
 
+TEST_F(Statements, A_function_with_a_made_up_name_is_told_from_a_lambda_on_its_line) {
+  const std::string code =
+      "template <class T> void run(T);\nvoid test_4() {\n  run([] { get(); });@\n}\n";
+  EXPECT_EQ(
+      before(code, "test_2"),
+      "template <class T> void run(T);\nvoid test_4() {\n  act();\n  run([] { get(); });\n}\n");
+  EXPECT_EQ(before(code, "test_4::{lambda}"),
+            "template <class T> void run(T);\nvoid test_4() {\n  run([] { act(); get(); });\n}\n");
+}
+
 TEST_F(Statements, Lines_are_put_before_and_after_with_the_same_indentation) {
   EXPECT_EQ(before("void f() {\n\tget();\n\tget();@\n}\n"),
             "void f() {\n\tget();\n\tact();\n\tget();\n}\n");

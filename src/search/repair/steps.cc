@@ -197,12 +197,14 @@ std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const Repa
     ThreadStep step{
         site, self.name,   executable_of(trace, self), place_of(trace, site), visit, call.enter,
         i,    self.process};
-    if (call.stack < trace.stacks.size())
-      if (const Frame* frame = frame_at(trace.stacks[call.stack], site))
-        step.spot = {frame->file, frame->line, frame->function};
+    const Frame* frame =
+        call.stack < trace.stacks.size() ? frame_at(trace.stacks[call.stack], site) : nullptr;
+    if (frame) step.spot = {frame->file, frame->line, frame->function};
     if (step.spot.file == site.file) step.spot.file = lines.path_of(site);
-    if (const std::string& function = lines.function_at(site); !function.empty())
-      step.spot.function = function;
+    // A line may be of several functions, such as one that starts a thread with a lambda: the stack
+    // knows better.
+    const std::string& function = lines.function_at(site);
+    if (!function.empty() && (!frame || frame->function.empty())) step.spot.function = function;
     steps.push_back(std::move(step));
   }
   return steps;
