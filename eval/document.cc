@@ -47,8 +47,9 @@ std::string surroundings(const Results& results) {
   const EvalSettings& how = results.settings;
   return "\n" + to_string(results.where) + "\n" +
          fmt::format(
-             "{} programs side by side, replays of {}; budget of a search {}, of a strategy "
-             "alone {}.\n",
+             "Searches that are timed ran one at a time, {} programs side by side otherwise, "
+             "replays of "
+             "{}; budget of a search {}, of a strategy alone {}.\n",
              how.jobs, 2 * how.jobs, format_duration(Duration(how.budget_us)),
              format_duration(Duration(how.strategy_budget_us))) +
          (has_defaults(how) ? "" : "These are not the settings of a plain `make eval`.\n");

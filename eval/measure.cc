@@ -88,17 +88,21 @@ class Measuring {
     std::filesystem::create_directory(folder_.file(".unflake"));  // a project of its own
   }
 
-  Measurement operator()() {
-    result_.program = truth_.path();
-    result_.search = search("", settings_.budget_us, truth_.lateness_can_cause_it, repro_);
-    if (!truth_.lateness_can_cause_it) return std::move(result_);
-    if (result_.search.found && truth_.is_explained()) explain();
-    if (!settings_.with_strategies || !truth_.family.empty()) return std::move(result_);
+  Measurement search() const {
+    Measurement found;
+    found.program = truth_.path();
+    found.search = search("", settings_.budget_us, truth_.lateness_can_cause_it, repro_);
+    return found;
+  }
+
+  void rest(Measurement& found) const {
+    if (!truth_.lateness_can_cause_it) return;
+    if (found.search.found && truth_.is_explained()) found.explained = explained();
+    if (!settings_.with_strategies || !truth_.family.empty()) return;
     for (const std::string& strategy : compared_strategies())
-      result_.compared.push_back(
+      found.compared.push_back(
           search(strategy, settings_.strategy_budget_us, true, folder_.file("other.json")));
-    rerun();
-    return std::move(result_);
+    found.reruns = reruns();
   }
 
   Replays replay() const {
@@ -152,26 +156,28 @@ class Measuring {
     return search;
   }
 
-  void explain() {
+  Explained explained() const {
     const ToolResult result = run(
         {"explain", repro_, "--json", "--html", folder_.file("page.html")}, longest_explanation);
+    Explained explained;
+    explained.elapsed_us = result.elapsed.count();
     const json answer = parse_json(result.output);
-    if (!answer.is_object()) return;
-    Explained& explained = result_.explained;
+    if (!answer.is_object()) return explained;
     if (!answer.at("causes").empty()) explained.cause = answer["causes"][0].value("cause", "");
     explained.critical = place_of(answer.at("critical"), "place");
     explained.critical_caller = place_of(answer.at("critical"), "caller");
     explained.barrier = place_of(answer.at("barrier"), "place");
     explained.barrier_caller = place_of(answer.at("barrier"), "caller");
+    return explained;
   }
 
-  void rerun() {
+  Reruns reruns() const {
     const Words words{"--json",    "--no-history",
                       "--timeout", "5s",
                       "-n",        std::to_string(settings_.reruns),
                       "-j",        std::to_string(settings_.rerun_jobs)};
     const ToolResult result = run(with_target("run", words), longest_rerun);
-    Reruns& reruns = result_.reruns;
+    Reruns reruns;
     reruns.elapsed_us = result.elapsed.count();
     for (const json& event : events_in(result.output)) {
       if (event.value("event", "") != "run_ended" || !event.contains("outcome")) continue;
@@ -182,6 +188,7 @@ class Measuring {
           break;
         }
     }
+    return reruns;
   }
 
   const Truth& truth_;
@@ -189,7 +196,6 @@ class Measuring {
   const EvalSettings& settings_;
   const TempFolder folder_;
   const std::string repro_ = tools_.repros + "/" + truth_.program + ".json";
-  Measurement result_;
 };
 
 }  // namespace
@@ -225,9 +231,20 @@ BusyProcesses::~BusyProcesses() {
   }
 }
 
-Result<Measurement> measure(const Truth& truth, const Tools& tools, const EvalSettings& settings) {
+Result<Measurement> measure_search(const Truth& truth, const Tools& tools,
+                                   const EvalSettings& settings) {
   try {
-    return Measuring(truth, tools, settings)();
+    return Measuring(truth, tools, settings).search();
+  } catch (const std::exception& error) {
+    return internal_error(error.what(), truth.program);
+  }
+}
+
+Result<void> measure_rest(const Truth& truth, const Tools& tools, const EvalSettings& settings,
+                          Measurement& found) {
+  try {
+    Measuring(truth, tools, settings).rest(found);
+    return {};
   } catch (const std::exception& error) {
     return internal_error(error.what(), truth.program);
   }

@@ -15,9 +15,13 @@ struct Tools {
   std::string repros;   // a folder for what is found
 };
 
-// Measures one program in a temporary folder of its own: reproduce, replay, explain, and each
-// strategy alone.
-Result<Measurement> measure(const Truth& truth, const Tools& tools, const EvalSettings& settings);
+// Looks for the failure of one program, in a temporary folder of its own.
+Result<Measurement> measure_search(const Truth& truth, const Tools& tools,
+                                   const EvalSettings& settings);
+
+// Explains what was found; where they are compared, looks for it with each strategy alone.
+Result<void> measure_rest(const Truth& truth, const Tools& tools, const EvalSettings& settings,
+                          Measurement& found);
 
 // Replays what was found, beside whatever else runs now.
 Replays replay_found(const Truth& truth, const Tools& tools, const EvalSettings& settings);

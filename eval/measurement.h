@@ -37,6 +37,7 @@ struct Explained {
   std::string cause;
   std::string critical, critical_caller;
   std::string barrier, barrier_caller;
+  int64_t elapsed_us = 0;
 };
 
 struct Reruns {

@@ -136,8 +136,12 @@ std::vector<Score> explanation_scores(const std::vector<Measured>& late) {
     sum.right += agreement.any();
     sum.by_caller += agreement.caller;
   };
+  size_t unknown = 0;
+  std::vector<double> seconds;
   for (const Measured& one : late) {
     if (!one.reproduced() || !one.truth->is_explained()) continue;
+    seconds.push_back(static_cast<double>(one.result->explained.elapsed_us) / 1e6);
+    unknown += one.result->explained.cause.empty() || one.result->explained.cause == "unknown";
     const ExplanationCheck found = check(*one.truth, one.result->explained);
     ++explained;
     category += found.category;
@@ -150,10 +154,14 @@ std::vector<Score> explanation_scores(const std::vector<Measured>& late) {
   };
   return {{"explanation: category right", share(category, explained), ">= 95 %",
            reaches(category, explained, 0.95)},
+          {"explanation: category unknown", share(unknown, explained), "<= 5 %",
+           20 * unknown <= explained},
           {"explanation: critical line right, within one line", lines(critical), ">= 90 %",
            reaches(critical.right, critical.asked, 0.9)},
           {"explanation: barrier line right, within one line", lines(barrier), ">= 90 %",
-           reaches(barrier.right, barrier.asked, 0.9)}};
+           reaches(barrier.right, barrier.asked, 0.9)},
+          {"explanation: wall time, median", fmt::format("{:.1f} s", median(seconds)), "<= 5 s",
+           !seconds.empty() && median(seconds) <= 5}};
 }
 
 struct Place {

@@ -271,6 +271,7 @@ Repro repro_of(const Found& found, OneTest& one, uint64_t seed) {
   repro.passes_under_plan = found.passes_under_plan;
   repro.with_plan = failures_of(found, found.with_plan);
   repro.without_plan = failures_of(found, found.without_plan);
+  repro.under_control = found.under_control;
   repro.candidates = found.candidates;
   repro.slack = found.slack;
   repro.doses = found.doses;

@@ -30,6 +30,7 @@ its plan are first looked for in the program as it is now; what has moved is tol
   unflake replay server_test_Server.Accepts-8c7b35ab -n 100
   unflake replay FILE --target build-asan/server_test   another build of the same test
   unflake replay FILE --as-test                         a regression test: passes while it is repaired
+  unflake replay FILE --free                            on free cores, though chance has its say there
   unflake replay FILE --gdb                             a run in gdb, which stops where the test fails
 
 Exit code 0: the failure came back; 1: it did not; 2: bad usage, or a site of the plan is gone; 4:
@@ -120,6 +121,10 @@ std::string ReplayResult::text(const Plan& plan, const Style& style) const {
   if (repro_.is_under_control()) text += decisions_text();
   text += fmt::format("when it was recorded: {} under the plan, {} without\n",
                       share(repro_.with_plan), share(repro_.without_plan));
+  if (repro_.under_control)
+    text += fmt::format("the same under control, where nothing is left to chance: {}{}\n",
+                        share(*repro_.under_control),
+                        plan.schedule ? ", as in these runs" : "; these runs were on free cores");
   if (const std::string verdict = plausibility_words(repro_); !verdict.empty())
     text += (repro_.plausibility ? "" : "verdict: ") + verdict + "\n";
   if (repro_.passes_under_plan)
@@ -186,7 +191,8 @@ struct ReplayCommand {
   std::string file;
   std::string target;
   int runs = 10;
-  bool as_test = false, gdb = false, rr = false, verbose = false, json = false, full = false;
+  bool as_test = false, free = false, gdb = false, rr = false;
+  bool verbose = false, json = false, full = false;
   std::vector<std::string> gdb_arguments;
   OneTestOptions one;
 };
@@ -254,6 +260,10 @@ class Replay {
     if (repro_.passes_under_plan && command_.as_test)
       return usage_error("under this plan the test passes, so that it cannot show a regression",
                          path_, "use --as-test with a repro under which the test fails");
+    if (repro_.is_under_control() && command_.free)
+      return usage_error("no run on free cores has shown this failure", path_,
+                         "replay it without --free, or look for orders or delays that do the same "
+                         "with `unflake reproduce`");
     return {};
   }
 
@@ -275,6 +285,7 @@ class Replay {
     if (!found) return found.error();
     code_ = std::move(found->code);
     relocation_ = std::move(found->relocation);
+    if (repro_.under_control && !command_.free) relocation_.plan.schedule.emplace();
     return {};
   }
 
@@ -348,6 +359,8 @@ int replay_command(const Words& words) {
   line.option("--target", command.target, "another executable or build folder with the test")
       .takes("PATH");
   line.flag("--as-test", command.as_test, "exit code 0 when the failure does not come");
+  line.flag("--free", command.free,
+            "on free cores, also what comes back every time only under control");
   line.flag("--gdb", command.gdb, "start a run in gdb; `run` begins it");
   line.option("--gdb-arg", command.gdb_arguments, "an argument for gdb; may be repeated")
       .one_at_a_time();

@@ -82,6 +82,9 @@ struct Repro {
 
   Count with_plan;     // runs with this failure, of fresh runs under the plan
   Count without_plan;  // the same without interventions, agent loaded
+  // With the same delays while the engine decides who goes on. Known where on free cores chance has
+  // its say, too: then it is what `replay` runs.
+  std::optional<Count> under_control;
   int candidates = 0;  // plans tried until this one was confirmed, itself included
   std::optional<Slack> slack;
   std::vector<Dose> doses;  // by delay

@@ -265,6 +265,7 @@ Json object_of(const FailureReproduced& reproduced) {
   object["passes_under_plan"] = repro.passes_under_plan;
   object["with_plan"] = object_of(repro.with_plan);
   object["without_plan"] = object_of(repro.without_plan);
+  if (repro.under_control) object["under_control"] = object_of(*repro.under_control);
   add(object, "strategy", repro.strategy);
   object["search_runs"] = repro.search_runs;
   if (repro.slack)

@@ -302,6 +302,11 @@ std::string repro_text(const Repro& repro, const Style& style) {
     text += detail_line(join(scarcity_words(repro.conditions, &ConditionField::in_short), ", "));
   text += detail_line(fmt::format("fails in {} with this, in {} without",
                                   rate_text(repro.with_plan), rate_text(repro.without_plan)));
+  if (repro.under_control)
+    text += detail_line(
+        fmt::format("free cores leave the rest to chance; `replay` runs it under control, where it "
+                    "failed in {} runs",
+                    fmt::format("{} of {}", repro.under_control->hits, repro.under_control->runs)));
   if (repro.passes_under_plan)
     text += detail_line("it fails by itself mostly; late like this, it passes");
   if (repro.slack && !repro.is_margin())

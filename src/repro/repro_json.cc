@@ -320,6 +320,7 @@ Json measured(const Repro& repro) {
   Json json = {{"with_plan", to_json(repro.with_plan)},
                {"without_plan", to_json(repro.without_plan)},
                {"candidates", repro.candidates}};
+  if (repro.under_control) json["under_control"] = to_json(*repro.under_control);
   if (repro.slack)
     json["slack"] = {{"passes", duration_word(repro.slack->passes)},
                      {"fails", duration_word(repro.slack->fails)}};

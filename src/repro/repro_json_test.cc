@@ -75,6 +75,7 @@ Repro example() {
   repro.spawns = {{"Office::send", 1, "thread_ = start();", "{", "}"}, {}, {}, {}, {}};
   repro.conditions = {true, 0.25, 3};
   repro.with_plan = {19, 20};
+  repro.under_control = Count{5, 5};
   repro.without_plan = {1, 30};
   repro.candidates = 4;
   repro.slack = Slack{8ms, 8500us};
@@ -132,6 +133,7 @@ TEST(ReproJson, Everything_comes_back) {
   EXPECT_EQ(after->spawns, before.spawns);
   EXPECT_EQ(after->conditions, before.conditions);
   EXPECT_EQ(after->with_plan, before.with_plan);
+  EXPECT_EQ(after->under_control, before.under_control);
   EXPECT_EQ(after->slack, before.slack);
   EXPECT_EQ(after->doses, before.doses);
   EXPECT_EQ(after->timeout, before.timeout);

@@ -267,6 +267,7 @@ namespace {
 void read_measured(const JsonField& field, Repro& repro) {
   repro.with_plan = count_in(field["with_plan"]);
   repro.without_plan = count_in(field["without_plan"]);
+  if (field.has("under_control")) repro.under_control = count_in(field["under_control"]);
   repro.candidates = static_cast<int>(field["candidates"].whole(0, most_runs));
   const auto delay = [](const JsonField& from) {
     return from.duration(Duration::zero(), longest_duration);

@@ -299,6 +299,17 @@ Candidate of_class(const Candidate& member, Kind kind) {
 
 }  // namespace
 
+std::vector<Intervention> for_its_class(const Intervention& delay) {
+  Intervention all = delay;
+  all.threads = Intervention::Threads::in_class;
+  all.thread.text = thread_class_of(delay.thread.text) + "#*";
+  if (delay.position == Position::start) return {all};
+  Intervention first = all;
+  first.visits = Intervention::Visits::only_nth;
+  first.nth = 1;
+  return {first, all};
+}
+
 // Which worker of a pool gets a job differs from run to run, so that a delay for one of them may
 // meet another job. "Whoever comes there first" and "all of them" do not depend on it.
 std::vector<Candidate> class_candidates(const std::vector<Candidate>& candidates) {
@@ -399,6 +410,16 @@ void arrange(std::vector<Candidate>& candidates, Order order, uint64_t seed) {
     std::mt19937_64 dice(seed);
     std::ranges::shuffle(candidates, dice);
   }
+}
+
+bool is_left_to_chance(const Intervention& delay, const Trace& trace) {
+  if (delay.position == Intervention::Position::start) return false;
+  const std::string pool = thread_class_of(delay.thread.text);
+  const auto threads = std::ranges::count_if(trace.threads, [&](const TracedThread& thread) {
+    return thread_class_of(thread.name.text) == pool;
+  });
+  return threads > 1 && (delay.threads == Intervention::Threads::named ||
+                         delay.visits == Intervention::Visits::only_nth);
 }
 
 }  // namespace unflake

@@ -58,6 +58,13 @@ std::vector<Candidate> find_candidates(const Trace& trace, const FailurePoint& f
 // The same for classes of threads, where a class has several.
 std::vector<Candidate> class_candidates(const std::vector<Candidate>& candidates);
 
+// The same for whoever of a thread's class comes there: the first of them, and all of them.
+std::vector<Intervention> for_its_class(const Intervention& delay);
+
 void arrange(std::vector<Candidate>& candidates, Order order, uint64_t seed);
+
+// Which thread of a pool comes somewhere, or comes there first, is chance on free cores. Every
+// thread begins once.
+bool is_left_to_chance(const Intervention& delay, const Trace& trace);
 
 }  // namespace unflake

@@ -359,5 +359,26 @@ TEST(Order, Has_a_name_that_is_understood) {
   EXPECT_EQ(order_from("furthest"), std::nullopt);
 }
 
+TEST(Chance, Decides_which_thread_of_a_pool_comes_somewhere_but_not_which_one_begins) {
+  const Trace trace = TraceBuilder()
+                          .thread("main")
+                          .thread("pool.cc:10#1", "main", 1, 8)
+                          .thread("pool.cc:10#2", "main", 1, 8)
+                          .trace();
+  Intervention delay;
+  delay.site = *parse_site("pool.cc:20:pthread_mutex_lock");
+  delay.thread.text = "pool.cc:10#1";
+  delay.threads = Intervention::Threads::named;
+  EXPECT_TRUE(is_left_to_chance(delay, trace));
+  const std::vector<Intervention> others = for_its_class(delay);
+  ASSERT_EQ(others.size(), 2u);
+  EXPECT_TRUE(is_left_to_chance(others[0], trace)) << "the first to come";
+  EXPECT_FALSE(is_left_to_chance(others[1], trace)) << "all of them";
+  EXPECT_EQ(others[1].thread.text, "pool.cc:10#*");
+  delay.position = Intervention::Position::start;
+  EXPECT_FALSE(is_left_to_chance(delay, trace));
+  EXPECT_EQ(for_its_class(delay).size(), 1u);
+}
+
 }  // namespace
 }  // namespace unflake

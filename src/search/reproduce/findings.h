@@ -42,6 +42,7 @@ struct Found {
   Outcome outcome;  // of a hit
   std::string strategy;
   Count with_plan, without_plan;
+  std::optional<Count> under_control;  // with the same delays, where free runs leave it to chance
   int candidates = 0;
   uint64_t digest = 0;  // of a run under control
   int search_runs = 0;  // up to the first hit
@@ -59,7 +60,9 @@ struct Found {
   // Nothing to accuse the test of.
   bool is_margin() const { return plausibility == Plausibility::margin && !was_seen; }
   // Worth keeping while a better plan is looked for, but not the end of the search.
-  bool is_reliable() const { return with_plan.hits * 10 >= with_plan.runs * 9; }
+  bool is_reliable() const {
+    return under_control.has_value() || with_plan.hits * 10 >= with_plan.runs * 9;
+  }
   // A schedule that makes threads late shows that lateness matters. In a free run a delay says how
   // much of it, and where.
   bool wants_delay() const {

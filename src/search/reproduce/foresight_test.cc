@@ -110,6 +110,34 @@ TEST(Foresight, A_failure_that_control_alone_shows_is_not_kept_as_a_delay) {
   EXPECT_TRUE(hunt.found().empty());
 }
 
+// On free cores every fourth late run passes: something else has its say there.
+TEST(Foresight, What_free_cores_leave_to_chance_is_replayed_under_control) {
+  const Program late = guessing_program(50ms), sound = joining_program();
+  int late_runs = 0;
+  MockExecutor executor(MockExecutor::FullTruth([&](const Experiment& experiment, int nth) {
+    if (experiment.plan.schedule)
+      return simulated::under_control(simulated::run(late, experiment, nth));
+    const bool is_late = !experiment.plan.interventions.empty();
+    return simulated::run(is_late && ++late_runs % 4 == 3 ? sound : late, experiment, nth);
+  }));
+  EventStream events;
+  Hunt hunt(executor, simulated::test_of(late), {}, events);
+  search_by(hunt, {"lateness"});
+  ASSERT_EQ(hunt.found().size(), 1u);
+  const Found& found = hunt.found()[0];
+  EXPECT_GT(found.with_plan.misses(), 0);
+  EXPECT_EQ(found.under_control, (Count{5, 5}));
+  EXPECT_FALSE(found.trial.plan.schedule) << "the plan is the one of free cores";
+}
+
+TEST(Foresight, What_always_comes_on_free_cores_is_replayed_there) {
+  const Program program = guessing_program(50ms);
+  SimulatedHunt simulated(program);
+  search_by(simulated.hunt, {"lateness"});
+  ASSERT_EQ(simulated.hunt.found().size(), 1u);
+  EXPECT_EQ(simulated.hunt.found()[0].under_control, std::nullopt);
+}
+
 TEST(Foresight, What_is_covered_under_control_is_not_tried_again_where_nobody_knows_of_a_failure) {
   const Program program = joining_program();
   SimulatedHunt simulated(program);

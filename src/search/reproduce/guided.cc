@@ -209,7 +209,7 @@ namespace {
 constexpr Duration longest_comparison = std::chrono::seconds(1);
 constexpr int most_halvings = 6;
 constexpr double close_enough = 1.25;
-constexpr double cost_of_chance = 4;
+constexpr double cost_of_chance = 2;  // for who comes first; again for which thread it is
 
 // A delay that makes the test fail under control, and how little of it does.
 struct Foreseen {
@@ -248,6 +248,25 @@ Foreseen least_of(Hunt& hunt, const Trial& trial, const Observation& hit) {
   return {trial, fails, lateness};
 }
 
+bool is_named(const Intervention& delay) {
+  return delay.threads == Intervention::Threads::named;
+}
+
+// What one thread of a pool does in one run, another one does in the next.
+std::vector<Trial> for_its_class(const Trial& trial, const Trace& trace) {
+  std::vector<Trial> trials;
+  const Intervention& delay = trial.plan.interventions.front();
+  if (!is_named(delay) || !is_left_to_chance(delay, trace)) return trials;
+  for (const Intervention& other : for_its_class(delay)) {
+    trials.push_back(trial);
+    trials.back().plan.interventions.front() = other;
+    trials.back().why += other.visits == Intervention::Visits::only_nth
+                             ? ", or whoever of its class comes there first"
+                             : ", and all of its class";
+  }
+  return trials;
+}
+
 // The same delay, but longer.
 bool is_longer(const Trial& trial, const Trial& other) {
   Intervention same = trial.plan.interventions.front();
@@ -256,20 +275,12 @@ bool is_longer(const Trial& trial, const Trial& other) {
          longest_delay(trial.plan) > longest_delay(other.plan);
 }
 
-// Which thread of a pool comes somewhere, or comes there first, is chance on free cores.
-bool is_left_to_chance(const Intervention& delay, const Trace& trace) {
-  const std::string pool = thread_class_of(delay.thread.text);
-  const auto threads = std::ranges::count_if(trace.threads, [&](const TracedThread& thread) {
-    return thread_class_of(thread.name.text) == pool;
-  });
-  return threads > 1 && (delay.threads == Intervention::Threads::named ||
-                         delay.visits == Intervention::Visits::only_nth);
-}
-
 // Of those that are about as late, the first is the most promising.
 int size_of_lateness(const Foreseen& one, const Trace& trace) {
   double lateness = static_cast<double>(std::max<int64_t>(1, one.lateness.count()));
-  if (is_left_to_chance(one.trial.plan.interventions.front(), trace)) lateness *= cost_of_chance;
+  const Intervention& delay = one.trial.plan.interventions.front();
+  if (is_left_to_chance(delay, trace)) lateness *= cost_of_chance;
+  if (is_left_to_chance(delay, trace) && is_named(delay)) lateness *= cost_of_chance;
   return static_cast<int>(std::log(lateness) / std::log(close_enough));
 }
 
@@ -302,6 +313,9 @@ void search_lateness(Hunt& hunt) {
     const auto seen = hunt.foresee(trial);
     if (!seen || !seen->hit) continue;
     if (hits.empty()) until = hunt.runner().elapsed() + longest_comparison;
+    for (const Trial& other : for_its_class(trial, *model->trace))
+      if (const auto as_well = hunt.foresee(other); as_well && as_well->hit)
+        hits.push_back(least_of(hunt, other, *as_well));
     hits.push_back(least_of(hunt, trial, *seen));
   }
   std::ranges::stable_sort(

@@ -16,8 +16,8 @@ constexpr int share_of_first_search = 6;
 constexpr Duration longest_first_search = 5s;
 constexpr uint64_t most_for_reduction = 300;  // runs; a sentence is not worth seconds
 constexpr size_t most_late_visits = 4;        // that are tried as delays
-constexpr int runs_under_orders = 100;
-constexpr Duration longest_look_at_orders = 3s;
+constexpr int runs_under_orders = 300;
+constexpr Duration longest_look_at_orders = 1s;
 
 ExploreOptions options_for(const Hunt& hunt) {
   ExploreOptions options;
@@ -53,7 +53,8 @@ bool try_and_confirm(Hunt& hunt, const Trial& trial) {
 }
 
 // What orders leave to chance shows now and then only, and such runs take milliseconds.
-bool always_comes(Hunt& hunt, const Trial& trial) {
+bool always_comes(Hunt& hunt, Trial trial) {
+  trial.is_one_of_many = true;
   const Duration until = hunt.runner().elapsed() + longest_look_at_orders;
   const Duration timeout = hunt.times().limit_for(trial);
   for (int i = 0; i < runs_under_orders && hunt.runner().elapsed() < until; ++i) {

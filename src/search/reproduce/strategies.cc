@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "search/reproduce/candidates.h"
 #include "search/reproduce/shrink.h"
 #include "search/reproduce/strategy.h"
 
@@ -38,6 +39,53 @@ void take_stall(Found& found) {
   if (stall > Duration::zero()) found.slack = Slack{Duration::zero(), stall};
 }
 
+constexpr int runs_to_see_chance = 40;
+constexpr Duration longest_look_at_chance = std::chrono::seconds(3);
+constexpr int runs_under_control = 5;
+
+bool is_left_to_chance(const Hunt& hunt, const Plan& plan) {
+  return std::ranges::any_of(plan.interventions, [&](const Intervention& delay) {
+    return unflake::is_left_to_chance(delay, *hunt.profile().model()->trace);
+  });
+}
+
+bool is_again(const Hunt& hunt, const Found& found, const ExperimentResult& result) {
+  return hunt.goal().is_again(found.trial, found.outcome.signature, result);
+}
+
+Count more_free_runs(Hunt& hunt, const Found& found) {
+  Count came;
+  const Duration until = hunt.runner().elapsed() + longest_look_at_chance;
+  while (came.runs < runs_to_see_chance && hunt.runner().elapsed() < until) {
+    const auto made = hunt.company().run(found.trial, TrialEnded::Purpose::confirm, found.timeout);
+    if (made.empty()) break;
+    for (const ExperimentResult& result : made) came.add(is_again(hunt, found, result));
+  }
+  return came;
+}
+
+Count controlled_runs(Hunt& hunt, const Found& found) {
+  Count came;
+  if (!hunt.foresight().is_possible(hunt.base_plan())) return came;
+  for (int i = 0; i < runs_under_control; ++i) {
+    const auto seen = hunt.foresight().of(found.trial, TrialEnded::Purpose::confirm);
+    came.add(seen && is_again(hunt, found, seen->result));
+  }
+  return came;
+}
+
+// Five runs in a row do not tell a plan that always works from one that works nine times of ten.
+void leave_nothing_to_chance(Hunt& hunt, Found& found) {
+  if (hunt.goal().is_inverted()) return;
+  const bool fails_by_itself = found.without_plan.hits > 0;
+  if (found.with_plan.misses() == 0 &&
+      (fails_by_itself || is_left_to_chance(hunt, found.trial.plan)))
+    found.with_plan += more_free_runs(hunt, found);
+  if (found.with_plan.misses() == 0) return;
+  const Count controlled = controlled_runs(hunt, found);
+  if (controlled.runs > 0 && controlled.misses() == 0) found.under_control = controlled;
+}
+
 void refine(Hunt& hunt, Found& found, Duration time) {
   hunt.runner().teller().begin(
       "slack",
@@ -48,6 +96,7 @@ void refine(Hunt& hunt, Found& found, Duration time) {
   if (longest_delay(found.trial.plan) > Duration::zero())
     shrink(hunt, found, now + (ends - now) / 2);
   measure_slack(hunt, found, ends);
+  leave_nothing_to_chance(hunt, found);
 }
 
 }  // namespace

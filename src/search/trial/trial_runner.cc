@@ -136,7 +136,8 @@ Ticket TrialRunner::start(const Trial& trial, const TrialLimit& limit) {
                         limit.keep_leftovers};
   experiment.conditions = trial.conditions;
   // Thousands of runs of milliseconds, or one of each of thousands of tests.
-  experiment.fork_server = trial.plan.schedule.has_value() || is_function_trace(trial.plan);
+  experiment.fork_server =
+      trial.is_one_of_many || trial.plan.schedule.has_value() || is_function_trace(trial.plan);
   teller_.tell_announced();
   ++runs_;
   ++running_;

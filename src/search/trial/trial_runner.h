@@ -22,6 +22,7 @@ struct Trial {
   Conditions conditions;
   std::string why;
   std::optional<TestOrder> tests = std::nullopt;  // that run before the one that it is about
+  bool is_one_of_many = false;                    // so that it is worth a fork server
 };
 
 struct Observation {
