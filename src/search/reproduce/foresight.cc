@@ -1,5 +1,7 @@
 #include "search/reproduce/foresight.h"
 
+#include <algorithm>
+
 namespace unflake {
 namespace {
 
@@ -35,6 +37,12 @@ bool Foresight::is_possible(const Plan& plain) {
   if (goal_.is_inverted()) return false;
   if (!is_possible_) is_possible_ = is_repeatable(plain);
   return *is_possible_;
+}
+
+bool Foresight::is_refuted(const Plan& plan) const {
+  return std::ranges::any_of(plan.interventions, [this](const Intervention& one) {
+    return refuted_.contains(site_text(one));
+  });
 }
 
 std::optional<Observation> Foresight::of(const Trial& trial, TrialRunner::Purpose purpose) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <string>
 
 #include "search/reproduce/findings.h"
 
@@ -20,6 +22,11 @@ class Foresight {
   // One run. Nothing when it is not possible, or when there is no time.
   std::optional<Observation> of(const Trial& trial, TrialRunner::Purpose purpose);
 
+  // Free cores did not show what control had: it tells nothing of lateness at this place, alone or
+  // with others.
+  void refute(const Intervention& delay) { refuted_.insert(site_text(delay)); }
+  bool is_refuted(const Plan& plan) const;
+
  private:
   std::optional<Observation> run(const Trial& trial, TrialRunner::Purpose purpose);
   bool is_repeatable(const Plan& plain);
@@ -28,6 +35,7 @@ class Foresight {
   const Goal& goal_;
   const TrialTimes& times_;
   std::optional<bool> is_possible_;
+  std::set<std::string> refuted_;
 };
 
 }  // namespace unflake

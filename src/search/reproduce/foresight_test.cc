@@ -161,5 +161,30 @@ TEST(Foresight, A_failure_that_somebody_has_seen_is_worth_all_strategies) {
   EXPECT_FALSE(is_covered_under_control(simulated.hunt));
 }
 
+// Under control the test hangs when the worker is late; on free cores it does not, alone or with
+// others.
+TEST(Foresight, What_free_cores_refute_is_not_tried_in_company) {
+  const Program sound = joining_program();
+  int controlled = 0, late_free_runs = 0;
+  MockExecutor executor(MockExecutor::FullTruth([&](const Experiment& experiment, int nth) {
+    ExperimentResult result = simulated::run(sound, experiment, nth);
+    const auto& all = experiment.plan.interventions;
+    late_free_runs += !experiment.plan.schedule && !all.empty();
+    if (!experiment.plan.schedule) return result;
+    ++controlled;
+    const bool is_worker_late =
+        std::ranges::any_of(all, [](const Intervention& one) { return one.thread.text != "main"; });
+    if (is_worker_late) result.outcome.kind = OutcomeKind::timeout;
+    return simulated::under_control(std::move(result));
+  }));
+  EventStream events;
+  Hunt hunt(executor, simulated::test_of(sound), {}, events);
+  search_by(hunt, {"lateness", "more-lateness"});
+  EXPECT_TRUE(hunt.found().empty());
+  EXPECT_TRUE(hunt.coverage().was_late_under_control);
+  EXPECT_GT(controlled, 5);
+  EXPECT_LE(late_free_runs, 6) << "once for each place of the worker, and not for each pair";
+}
+
 }  // namespace
 }  // namespace unflake

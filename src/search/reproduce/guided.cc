@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "search/reproduce/candidates.h"
@@ -190,13 +191,34 @@ void search_pairs(Hunt& hunt) {
 
 namespace {
 
+// On free cores, what was foreseen. When that is not so, the place says nothing in company either.
+void try_or_refute(Hunt& hunt, const Trial& trial, const std::function<void()>& try_it) {
+  const size_t found = hunt.found().size();
+  try_it();
+  if (hunt.found().size() == found) hunt.foresight().refute(trial.plan.interventions.front());
+}
+
+// A pair that free cores refute fails under control mostly because one of the two does so alone.
+void look_at_each(Hunt& hunt, const Trial& pair) {
+  for (const Intervention& delay : pair.plan.interventions) {
+    if (hunt.over() || delay.action != Intervention::Action::delay) return;
+    Trial alone = pair;
+    alone.plan.interventions = {delay};
+    const auto seen = hunt.foresight().of(alone, TrialEnded::Purpose::candidate);
+    if (seen && seen->hit) try_or_refute(hunt, alone, [&] { try_trial(hunt, alone); });
+  }
+}
+
 // Whether every one of them could be told about.
 bool foresee_all(Hunt& hunt, const std::vector<Trial>& trials) {
   bool all_told = !trials.empty();
   for (const Trial& trial : trials) {
     const auto seen = hunt.foresee(trial);
     all_told = all_told && seen;
-    if (seen && seen->hit) try_trial(hunt, trial);
+    if (seen && seen->hit) {
+      try_trial(hunt, trial);
+      look_at_each(hunt, trial);
+    }
     if (hunt.over()) return false;
   }
   return all_told;
@@ -232,7 +254,9 @@ Duration added_in(const ExperimentResult& result) {
 
 Foreseen least_of(Hunt& hunt, const Trial& trial, const Observation& hit) {
   Duration passes{}, fails = longest_delay(trial.plan), lateness = added_in(hit.result);
-  for (int i = 0; i < most_halvings && !hunt.over(); ++i) {
+  // A hang takes seconds under control, too.
+  const int halvings = hit.result.outcome.kind == OutcomeKind::timeout ? 0 : most_halvings;
+  for (int i = 0; i < halvings && !hunt.over(); ++i) {
     if (static_cast<double>(fails.count()) <= close_enough * static_cast<double>(passes.count()))
       break;
     const Duration dose = passes + (fails - passes) / 2;
@@ -322,7 +346,7 @@ void search_lateness(Hunt& hunt) {
       hits, {}, [&](const Foreseen& one) { return size_of_lateness(one, *model->trace); });
   for (const Foreseen& one : hits) {
     if (hunt.over()) return;
-    try_foreseen(hunt, one);
+    try_or_refute(hunt, one.trial, [&] { try_foreseen(hunt, one); });
   }
 }
 

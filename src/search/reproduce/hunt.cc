@@ -151,6 +151,7 @@ std::optional<Observation> Hunt::observe(const Trial& trial) {
 
 std::optional<Observation> Hunt::foresee(const Trial& trial) {
   if (over() || !foresight_.is_possible(base_plan())) return std::nullopt;
+  if (foresight_.is_refuted(trial.plan)) return Observation{};
   auto seen = foresight_.of(trial, Purpose::candidate);
   if (seen) coverage_.count(trial, *seen, goal_.shows_wanted(seen->result));
   return seen;
