@@ -11,6 +11,7 @@
 #include "markdown.h"
 #include "run/local_executor.h"
 #include "scores.h"
+#include "search/trial/trial_runner.h"
 #include "surroundings.h"
 #include "truth.h"
 #include "util/text.h"
@@ -23,6 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr Duration longest_run = 60s;
 constexpr uint64_t seed = 7;
+constexpr int runs_at_once = 2;
+constexpr int runs_of_open = 100;  // what is not closed need not repeat
 
 struct Repeated {
   std::string program;
@@ -81,7 +84,9 @@ class RepeatabilityEvaluation {
   Result<int> operator()() {
     const auto truths = read_truths(command_.source + "/zoo", command_.only);
     if (!truths) return truths.error();
-    auto executor = LocalExecutor::create({}, interrupts_);
+    LocalOptions options;
+    options.jobs = runs_at_once;
+    auto executor = LocalExecutor::create(options, interrupts_);
     if (!executor) return executor.error();
     Watch watch(command_.source);
     for (const Truth& truth : *truths)
@@ -97,14 +102,16 @@ class RepeatabilityEvaluation {
   Result<void> repeat(Executor& executor, const std::string& path) {
     Repeated repeated;
     repeated.program = path;
-    const auto test = test_of(fs::absolute(command_.build + "/zoo/" + path));
-    for (int i = 0; i < command_.runs; ++i) {
-      const auto result = executor.run({test, plan_with_schedule(), longest_run, false, false});
-      if (!result) return result.error();
-      if (result->process.end == ProcessResult::End::cancelled)
-        return internal_error("stopped", path);
-      add(repeated, *result);
-    }
+    EventStream nobody;
+    TrialRunner runner(executor, test_of(fs::absolute(command_.build + "/zoo/" + path)), nobody,
+                       longest_run * command_.runs);
+    runner.run_series({plan_with_schedule(), {}, ""}, TrialRunner::Purpose::look, longest_run,
+                      {command_.runs, runs_at_once}, [&](const Observation& seen) {
+                        add(repeated, seen.result);
+                        return !repeated.is_closed() && repeated.runs >= runs_of_open;
+                      });
+    if (runner.error()) return *runner.error();
+    if (runner.stopped()) return internal_error("stopped", path);
     fmt::print("{}: {} of {} the same{}\n", path, repeated.the_same(), repeated.runs,
                repeated.is_closed() ? "" : "; " + repeated.reasons.begin()->first);
     std::fflush(stdout);
@@ -129,10 +136,11 @@ class RepeatabilityEvaluation {
 
   std::string section(const Surroundings& where) const {
     std::string text = fmt::format(
-        "{}\n\nEvery program ran {} times under one random walk. Two runs are the same when a "
+        "{}\n\nEvery program ran {} times under one random walk, {} runs side by side; one that is "
+        "not closed ran {} times. Two runs are the same when a "
         "digest of all decisions is. A program is closed\nwhen nothing that control does not reach "
         "takes part in it; for the others, unflake names what does.\n\n",
-        repeatability_heading, command_.runs);
+        repeatability_heading, command_.runs, runs_at_once, runs_of_open);
     text += to_string(where) + "\n\n" + targets_text({score()}) + "\n";
     text += table_head({"program that is not closed", "the same", "what takes part in it"});
     for (const Repeated& one : all_) {

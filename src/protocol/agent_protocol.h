@@ -32,9 +32,9 @@ inline constexpr uint64_t layout_of_version = 0x8a0b2159974b1d22;
 // of a later one under the same descriptor.
 inline constexpr char memory_variable[] = "UNFLAKE_AGENT";
 
-// The number of the socket on which the agent of a fork server talks to its supervisor.
 // Of a fork server: the memory of a run, whose probes all runs will have.
 inline constexpr char probes_variable[] = "UNFLAKE_AGENT_PROBES";
+// The number of the socket on which the agent of a fork server talks to its supervisor.
 inline constexpr char fork_server_variable[] = "UNFLAKE_FORK_SERVER";
 
 inline constexpr uint32_t none = 0xffffffff;
