@@ -267,6 +267,7 @@ Repro repro_of(const Found& found, OneTest& one, uint64_t seed) {
   repro.signature = found.outcome.signature;
   repro.plan = found.trial.plan;
   repro.digest = found.digest;
+  repro.not_repeatable = found.not_repeatable;
   repro.conditions = found.trial.conditions;
   repro.passes_under_plan = found.passes_under_plan;
   repro.with_plan = failures_of(found, found.with_plan);

@@ -73,6 +73,7 @@ struct Repro {
   std::vector<SiteContext> sites;   // where the plan's interventions are, in their order
   std::vector<SiteContext> spawns;  // where their threads are started; empty ones for `main`
   uint64_t digest = 0;              // of a run under the plan's schedule
+  std::string not_repeatable;       // the call because of which such runs may differ
   Conditions conditions;
   std::optional<RecordedOrder> order;  // it depends on what ran before
   std::string factor;  // of its surroundings that the conditions change: "time zone"

@@ -285,6 +285,10 @@ std::string control_lines(const Repro& repro) {
           ? std::string("under control, with one thread at a time and nobody interrupted")
           : fmt::format("under control, with one thread at a time, exchanged {}",
                         exchanges == 1 ? "once" : fmt::format("{} times", exchanges)));
+  text += detail_line(repro.not_repeatable.empty()
+                          ? "every run takes the same decisions"
+                          : "runs may differ: not everything is decided, because of " +
+                                one_line(repro.not_repeatable));
   if (!repro.was_seen) text += detail_line("only under control: no run on free cores has shown it");
   return text;
 }

@@ -335,6 +335,7 @@ Json measured(const Repro& repro) {
     json["machine_lateness"] = {{"plain", duration_word(repro.machine_lateness->plain)},
                                 {"scarce", duration_word(repro.machine_lateness->scarce)}};
   json["was_seen"] = repro.was_seen;
+  if (!repro.not_repeatable.empty()) json["not_repeatable"] = text_to_json(repro.not_repeatable);
   return json;
 }
 

@@ -203,6 +203,7 @@ Repro under_control() {
   schedule.accesses = {{"", "", 0, "_ZN4Ring4pushEi", 0x3c, "", 1}};
   repro.plan.schedule = schedule;
   repro.digest = UINT64_MAX - 1;
+  repro.not_repeatable = "accept";
   return repro;
 }
 
@@ -214,6 +215,7 @@ TEST(ReproJson, A_schedule_comes_back) {
   EXPECT_EQ(after->plan.schedule->seed, UINT64_MAX);
   EXPECT_EQ(after->plan.schedule->accesses, under_control().plan.schedule->accesses);
   EXPECT_EQ(after->digest, UINT64_MAX - 1);
+  EXPECT_EQ(after->not_repeatable, "accept");
 }
 
 TEST(ReproJson, What_a_sampler_needs_comes_back) {

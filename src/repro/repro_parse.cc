@@ -282,6 +282,8 @@ void read_measured(const JsonField& field, Repro& repro) {
     repro.machine_lateness = MachineLateness{delay(field["machine_lateness"]["plain"]),
                                              delay(field["machine_lateness"]["scarce"])};
   if (field.has("was_seen")) repro.was_seen = field["was_seen"].flag();
+  if (field.has("not_repeatable"))
+    repro.not_repeatable = field["not_repeatable"].text(longest_text);
 }
 
 std::chrono::system_clock::time_point time_in(const JsonField& field) {

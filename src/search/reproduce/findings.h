@@ -45,6 +45,7 @@ struct Found {
   std::optional<Count> under_control;  // with the same delays, where free runs leave it to chance
   int candidates = 0;
   uint64_t digest = 0;  // of a run under control
+  std::string not_repeatable;
   int search_runs = 0;  // up to the first hit
   Duration elapsed{};   // up to then
   Duration timeout{};

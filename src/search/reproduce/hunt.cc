@@ -282,7 +282,10 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   Found found;
   found.trial = trial;
   found.outcome = hit.result.outcome;
-  if (trial.plan.schedule) found.digest = hit.result.trace->controlled->digest;
+  if (trial.plan.schedule) {
+    found.digest = hit.result.trace->controlled->digest;
+    found.not_repeatable = hit.result.trace->controlled->not_repeatable;
+  }
   found.strategy = runner_.teller().strategy();
   found.search_runs = coverage_.search_runs;
   found.elapsed = runner_.elapsed();
