@@ -197,5 +197,39 @@ TEST(ReproText, Says_from_which_delay_on_a_broken_test_passes) {
   EXPECT_NE(text.find("passes from 4.00 ms (3.00 ms is not enough)"), std::string::npos) << text;
 }
 
+TEST(ReproText, Says_what_free_cores_leave_to_chance_and_where_replay_runs_it) {
+  Repro repro;
+  repro.with_plan = {36, 45};
+  EXPECT_EQ(repro_text(repro, Style(false)).find("under control"), std::string::npos);
+  repro.under_control = Count{5, 5};
+  const std::string text = repro_text(repro, Style(false));
+  EXPECT_NE(text.find("`replay` runs it under control, where it failed in 5 of 5 runs"),
+            std::string::npos)
+      << text;
+}
+
+TEST(ReproText, Says_whether_every_run_of_a_schedule_is_the_same) {
+  Repro repro;
+  repro.plan.schedule.emplace();
+  EXPECT_NE(repro_text(repro, Style(false)).find("every run takes the same decisions"),
+            std::string::npos);
+  repro.not_repeatable = "accept";
+  EXPECT_NE(repro_text(repro, Style(false)).find("not everything is decided, because of accept"),
+            std::string::npos);
+}
+
+TEST(ReproText, Leaves_out_holds_that_nobody_can_read) {
+  Repro repro;
+  repro.reason = "the oven comes before the baker";
+  Intervention hold;
+  hold.action = Intervention::Action::hold;
+  hold.site.function = std::string(300, 'f');
+  repro.plan.interventions = {hold, hold};
+  const std::string text = repro_text(repro, Style(false));
+  EXPECT_NE(text.find("the oven comes before the baker"), std::string::npos) << text;
+  EXPECT_NE(text.find("by 2 holds at instructions with long names"), std::string::npos) << text;
+  EXPECT_EQ(text.find("ffff"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace unflake

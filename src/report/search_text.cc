@@ -264,16 +264,24 @@ void SearchReport::tell(const Note& note) {
 
 namespace {
 
+constexpr size_t longest_hold = 200;  // instructions of templates have names that nobody reads
+
 // As `unflake inject` takes them. What a hold waits for is in its text.
 std::string plan_lines(const Repro& repro) {
   std::string text;
+  int left_out = 0;
   for (const Intervention& what : repro.plan.interventions) {
     if (what.action == Intervention::Action::watch) continue;
     const bool is_hold = what.action == Intervention::Action::hold;
     if (is_hold && text.empty()) text += detail_line(one_line(repro.reason));
-    text += detail_line((is_hold ? "--hold " : "--delay ") +
-                        shell_quote(to_string(what, repro.plan.interventions)));
+    const std::string words = to_string(what, repro.plan.interventions);
+    const bool is_readable = !is_hold || words.size() <= longest_hold;
+    left_out += !is_readable;
+    if (is_readable) text += detail_line((is_hold ? "--hold " : "--delay ") + shell_quote(words));
   }
+  if (left_out > 0)
+    text += detail_line(fmt::format("by {} at instructions with long names, which the file has",
+                                    counted(left_out, "hold")));
   return text;
 }
 
