@@ -119,6 +119,7 @@ Result<TestOrder> arranged_in_one_process(const Tests& tests, const Tests& liste
   if (auto fits = check_length(arranged->command, *tests.front()); !fits) return fits.error();
   TestOrder order(in_order_of(arranged->tests, tests), std::move(arranged->command));
   order.is_open = arranged->is_open;
+  order.is_expected = arranged->is_expected;
   return order;
 }
 
