@@ -179,6 +179,7 @@ DetectJson detected_json(const DetectedTest& test) {
     json["confidence"] = 0.95;
   }
   json["chance_flaky"] = test.chance;
+  if (test.found_after) json["found_after_seconds"] = seconds_in(*test.found_after);
   json["threads"] = test.threads;
   json["waits"] = test.waits;
   json["hints"] = test.hints;
