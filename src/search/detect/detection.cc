@@ -317,6 +317,7 @@ void Detection::take_found(size_t number, Hunt& hunt) {
     kept.repro.slack = found.slack;
     kept.repro.plausibility = found.plausibility;
     kept.repro.was_seen = found.was_seen;
+    kept.repro.passes_under_plan = found.passes_under_plan;
     kept.repro.with_plan = found.with_plan;
     kept.repro.without_plan = found.without_plan;
     kept.repro.outcome = found.outcome.kind;
@@ -340,9 +341,10 @@ void Detection::take_found(size_t number, Hunt& hunt) {
   test.found_after = test.found_after.value_or(budget_.elapsed());
   scheduler_.suspect(number, of_lateness);
   const auto slack = slack_of(*test.perturbed);
+  const std::string when = test.perturbed->passes_under_plan ? ", unless " : ", when ";
   say(fmt::format(
       "fails when perturbed: {}{}", to_string(test.id),
-      slack && *slack > Duration::zero() ? ", when " + format_duration(*slack) + " late" : ""));
+      slack && *slack > Duration::zero() ? when + format_duration(*slack) + " late" : ""));
 }
 
 void Detection::look_for_orders() {
