@@ -14,13 +14,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration least_search = 2s;       // a shorter one has no time to confirm anything
-constexpr Duration first_patience = 300ms;  // of the first look at each
+constexpr Duration first_patience = 250ms;  // of the first look at each
 constexpr int runs_of_a_look = 5;           // that it may have on top
-constexpr double share_of_first_looks = 0.95;
+constexpr double share_of_first_looks = 0.9;
 constexpr int shares_of_one = 4;  // of the time, where something is found: few are flaky
 constexpr Duration longest_look_for_factors = 60s;
 constexpr double runs_of_factors = 400;  // of which most are short of a full look
-constexpr double of_lateness = 20;       // times as suspect as one that no lateness breaks
+constexpr double of_lateness = 3;        // times as suspect, though it is told already
 
 double detection_seconds(Duration time) {
   return std::chrono::duration<double>(time).count();
@@ -261,7 +261,7 @@ std::vector<size_t> Detection::look_for_lateness(const std::vector<size_t>& test
     const Duration all = ends - budget_.elapsed();
     const Duration fair = shares_of_one * all / static_cast<int64_t>(tests.size() - i);
     const Duration time = std::min(
-        {all, options_.longest_search, std::max(fair, 20 * patience_for(tests[i], patience))});
+        {all, options_.longest_search, std::max(fair, 10 * patience_for(tests[i], patience))});
     if (is_over() || time < least_search) {
       tell_unsearched({tests.begin() + static_cast<std::ptrdiff_t>(i), tests.end()});
       return {};
@@ -304,7 +304,8 @@ bool Detection::perturb(size_t number, Duration time, Duration patience) {
   take_found(number, hunt);
   stopped_ = stopped_ || hunt.runner().stopped();
   if (hunt.runner().error()) error_ = hunt.runner().error();
-  return !hunt.was_impatient();
+  const bool lacked_time = hunt.coverage().unaffordable > 0 || !hunt.coverage().unfinished.empty();
+  return !hunt.was_impatient() && !(hunt.found().empty() && lacked_time);
 }
 
 void Detection::take_found(size_t number, Hunt& hunt) {
