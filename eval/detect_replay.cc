@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <thread>
 
 #include "markdown.h"
 #include "search/detect/rerun_scheduler.h"
@@ -92,17 +95,45 @@ std::vector<ReplayedProject> projects_of(const std::vector<RatedRuns>& rates,
   return all;
 }
 
+namespace {
+
+void in_threads(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next{0};
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back([&] {
+      for (size_t number; (number = next++) < count;) work(number);
+    });
+}
+
+// All repetitions together, or each of them.
+bool has_found(const Detections& found, double wanted, bool each) {
+  const auto is_enough = [&](const std::vector<double>& one) {
+    return std::isfinite(time_until(one, wanted));
+  };
+  return std::isfinite(time_until(found, wanted)) &&
+         (!each || std::ranges::all_of(found, is_enough));
+}
+
+}  // namespace
+
 Detections replay(const std::vector<const ReplayedProject*>& projects, const RerunOptions& options,
                   const ReplaySettings& settings) {
-  const double end = settings.patience * sum_of(projects).seconds;
+  const RerunOutlook everything = sum_of(projects);
   std::vector<SimulatedProject> all;
   for (const ReplayedProject* project : projects) all.push_back(simulated(*project));
   std::vector<const SimulatedProject*> on_one_clock;
   for (const SimulatedProject& project : all) on_one_clock.push_back(&project);
+  // A longer replay begins as a shorter one: it is made where that has not found enough.
   Detections found;
-  for (int i = 0; i < settings.repetitions; ++i)
-    found.push_back(
-        simulate_reruns(on_one_clock, options, end, settings.seed + static_cast<uint64_t>(i)));
+  for (const double end : {wanted_share, 1.0, settings.patience}) {
+    found.assign(static_cast<size_t>(settings.repetitions), {});
+    in_threads(found.size(), [&](size_t i) {
+      found[i] =
+          simulate_reruns(on_one_clock, options, end * everything.seconds, settings.seed + i);
+    });
+    if (has_found(found, everything.detections, projects.size() > 1)) break;
+  }
   return found;
 }
 

@@ -25,6 +25,7 @@ Truth truth_in(const std::string& name, const toml::table& table) {
       table["lateness_can_cause_it"].value_or(truth.expect == "reproduced");
   truth.delays_needed = table["delays_needed"].value_or(0);
   truth.plain_failure_rate = table["plain_failure_rate"].value_or(0.0);
+  truth.plain_runs = table["plain_runs"].value_or(0);
   return truth;
 }
 

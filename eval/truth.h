@@ -20,6 +20,7 @@ struct Truth {
   bool lateness_can_cause_it = false;
   int delays_needed = 0;
   double plain_failure_rate = 0;
+  int plain_runs = 0;
 
   std::string path() const { return family.empty() ? program : family + "/" + program; }
   bool fails_often() const { return lateness_can_cause_it && plain_failure_rate >= 0.2; }

@@ -98,20 +98,7 @@ class Explaining {
   // It was found by experiment, so that there is nothing to compare.
   int tell_plain_cause() const {
     Page page;
-    if (command_.json) {
-      const nlohmann::ordered_json json = {{"format", 1},
-                                           {"test", printable(to_string(repro_.test))},
-                                           {"cause", plain_cause(repro_)},
-                                           {"advice", plain_advice(repro_)}};
-      page.print("{}\n", json_text(json, 1));
-    } else {
-      page.print("{}\n{} of {} runs failed so, {} of {} otherwise\nwhat to do: {}\n",
-                 plain_cause(repro_), repro_.with_plan.hits, repro_.with_plan.runs,
-                 repro_.without_plan.hits, repro_.without_plan.runs, plain_advice(repro_));
-      if (repro_.order)
-        for (const RecordedCleaner& cleaner : repro_.order->cleaners)
-          for (const std::string& line : cleaner.body) page.print("    {}\n", printable(line));
-    }
+    page.print("{}", command_.json ? plain_cause_json(repro_) : plain_cause_text(repro_));
     const int failed = page.write_out();
     return failed != 0 ? failed : static_cast<int>(ExitCode::success);
   }

@@ -22,7 +22,11 @@ constexpr const char* orders_help =
 pass alone, and brittle tests, which fail alone and pass after a state-setter.
 
   unflake orders ./server_test                      the tests of a program, in one process
+  unflake orders build                              entries of CTest, which share files
   unflake orders ./server_test --json               for programs
+
+Tests of a program share a process, entries of CTest the files that they leave. Without --cases, a
+folder is asked for the latter. DEPENDS and fixtures keep their order.
 
 All tests run alone, as listed and in shuffled orders, until each pair ran both ways round. Orders that
 change an outcome are made small by delta debugging and confirmed by fresh runs against runs of the test
@@ -49,12 +53,9 @@ class OrdersOfSuite {
     if (!one) return one.error();
     one_ = std::move(*one);
     int found = 0;
-    const auto all = programs();
-    if (all.empty()) return cannot_be_ordered();
-    for (const auto& [program, tests] : all) {
+    for (const auto& [program, tests] : groups()) {
       auto report = search(tests);
       if (!report) return report.error();
-      note_left_out(*report);
       found += static_cast<int>(report->relations.size());
       if (auto told = tell(*report); !told) return told.error();
       if (one_->stop_signal() != 0) return exit_code_of_signal(one_->stop_signal());
@@ -63,31 +64,12 @@ class OrdersOfSuite {
   }
 
  private:
-  // What they leave in files is not put back between orders yet, so that answers would be wrong.
-  static Error cannot_be_ordered() {
-    return usage_error(
-        "these tests have a process each, and only tests of one program are run in "
-        "other orders",
-        "", "name a test executable; `unflake list` shows them");
-  }
-
-  std::map<std::string, Tests> programs() {
+  // Those of a program run in one process, all entries of CTest one process after the other.
+  std::map<std::string, Tests> groups() {
     std::map<std::string, Tests> all;
     for (const auto& test : one_->selected())
-      if (shares_process(*test))
-        all[test->command.argv.front()].push_back(test);
-      else
-        ++left_out_;
+      all[shares_process(*test) ? test->command.argv.front() : ""].push_back(test);
     return all;
-  }
-
-  // Told once, with the first program.
-  void note_left_out(OrderReport& report) {
-    if (left_out_ == 0) return;
-    report.notes.push_back(fmt::format(
-        "left out: {}, which {} no process with others; name the test executable instead",
-        counted(left_out_, "test"), left_out_ == 1 ? "shares" : "share"));
-    left_out_ = 0;
   }
 
   Result<OrderReport> search(const Tests& tests) {
@@ -130,7 +112,6 @@ class OrdersOfSuite {
 
   OrdersCommand& command_;
   std::unique_ptr<OneTest> one_;
-  long long left_out_ = 0;  // for having a process of their own
   Conditions conditions_;
 };
 

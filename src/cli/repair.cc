@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/reproduce_parts.h"
 #include "explain/explanation.h"
+#include "report/detect_text.h"
 #include "report/repair_text.h"
 #include "report/search_text.h"
 #include "search/repair/flakesync.h"
@@ -30,6 +31,9 @@ nobody is late, and under sampled schedules.
   unflake repair server_test_Server.Accepts-8c7b35ab     what `unflake reproduce` has written
   unflake repair ./server_test Server.Accepts            reproduces the failure first
   unflake repair FILE --method flakesync                 the published search alone, for comparison
+
+Of what `unflake orders` and `factors` have written it tells what to reset or to set, and which cleaner
+shows how; nothing is tried.
 
 What held is written to .unflake/fixes/NAME.json, for `unflake run --enforce`. Then come source patches,
 the best idiom first: each is rebuilt in a copy and proven as `unflake prove` does, and the first one
@@ -74,6 +78,7 @@ class Repairing {
 
   Result<int> operator()(const Words& words) {
     if (auto found = find_test(words); !found) return found.error();
+    if (repro_ && repro_->is_plain()) return propose();
     history_.open(command_.one.history, *one_, command_line_of("repair", words),
                   [this](const Note& note) { events_.emit(note); });
     if (auto done = one_->set_up(); !done) return done.error();
@@ -114,6 +119,14 @@ class Repairing {
     if (!one) return one.error();
     one_ = std::move(*one);
     return {};
+  }
+
+  // No thread has to wait for another one: what was found by experiment is the advice.
+  Result<int> propose() const {
+    Page page;
+    page.print("{}", command_.json ? plain_cause_json(*repro_) : plain_cause_text(*repro_));
+    const int failed = page.write_out();
+    return failed != 0 ? failed : static_cast<int>(ExitCode::test_failed);
   }
 
   Duration budget() const { return command_.budget.value_or(5min); }

@@ -161,7 +161,8 @@ struct DetectedTest {
   Tally plain;          // plain runs of this session
   std::string failure;  // headline of the first failure that was seen
   std::string signature;
-  Duration mean{};    // of a plain run
+  Duration mean{};                      // of a plain run
+  std::optional<Duration> found_after;  // since the beginning; none: it has shown no sign
   double chance = 0;  // of being flaky, by all that was seen; for what has shown no sign
 
   size_t threads = 0;              // in a run that was looked at

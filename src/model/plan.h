@@ -210,6 +210,7 @@ struct TestOrder {
   std::vector<std::shared_ptr<const Test>> all;
   std::optional<Command> command;  // that runs several; of a single one, its own
   bool is_open = false;            // only the run shows in which order the framework took them
+  bool is_expected = false;        // although open, it most likely is that of `all`
   bool has_processes = false;      // the command starts one for each, in this order
 
   TestOrder() = default;

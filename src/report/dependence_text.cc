@@ -218,4 +218,23 @@ std::string plain_advice(const Repro& repro) {
                      printable(cleaner.file), cleaner.first_line);
 }
 
+std::string plain_cause_text(const Repro& repro) {
+  std::string text =
+      fmt::format("{}\n{} of {} runs failed so, {} of {} otherwise\nwhat to do: {}\n",
+                  plain_cause(repro), repro.with_plan.hits, repro.with_plan.runs,
+                  repro.without_plan.hits, repro.without_plan.runs, plain_advice(repro));
+  if (repro.order && !repro.order->cleaners.empty())
+    for (const std::string& line : repro.order->cleaners.front().body)
+      text += "    " + printable(line) + "\n";
+  return text;
+}
+
+std::string plain_cause_json(const Repro& repro) {
+  DependenceJson json{{"format", 1},
+                      {"test", printable(to_string(repro.test))},
+                      {"cause", plain_cause(repro)},
+                      {"advice", plain_advice(repro)}};
+  return json_text(json, 1) + "\n";
+}
+
 }  // namespace unflake

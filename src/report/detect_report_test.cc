@@ -58,6 +58,14 @@ TEST(DetectReport, is_sorted_by_answer_and_slack) {
   EXPECT_EQ(report.tests[2].id.name, "Net.Slow");
 }
 
+TEST(DetectReport, a_plan_under_which_a_test_passes_is_not_told_as_one_under_which_it_fails) {
+  DetectedTest test = late("Net.Often", 3ms);
+  test.perturbed->passes_under_plan = true;
+  test.perturbed->with_plan = {0, 10};
+  test.perturbed->without_plan = {13, 20};
+  EXPECT_EQ(cause_words(test), "fails when no thread is 3.00 ms late (13 of 20 runs)");
+}
+
 TEST(DetectReport, keeps_kinds_of_answers_in_tables_of_their_own) {
   const std::string text = detect_text(some_report(), Style(false));
   const size_t flaky = text.find("Seen flaky in plain runs"),

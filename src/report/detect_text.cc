@@ -56,11 +56,13 @@ std::string cause_words(const DetectedTest& test) {
 std::string perturbed_words(const DetectedTest& test) {
   if (!test.perturbed) return "";
   const auto slack = slack_of(*test.perturbed);
-  const Count& with = test.perturbed->with_plan;
+  const bool is_inverted = test.perturbed->passes_under_plan && !test.is_plain_cause();
+  const Count& with = is_inverted ? test.perturbed->without_plan : test.perturbed->with_plan;
   const std::string came = fmt::format(" ({} of {} runs)", with.hits, with.runs);
   if (test.is_plain_cause()) return clause_of(*test.perturbed) + came;
-  if (!slack) return "a thread is late; how much was not measured" + came;
-  if (*slack > Duration::zero()) return "a thread is " + format_duration(*slack) + " late" + came;
+  const std::string who = is_inverted ? "no thread is " : "a thread is ";
+  if (!slack) return who + "late; how much was not measured" + came;
+  if (*slack > Duration::zero()) return who + format_duration(*slack) + " late" + came;
   return "its threads go in another order" + came;
 }
 
@@ -179,6 +181,7 @@ DetectJson detected_json(const DetectedTest& test) {
     json["confidence"] = 0.95;
   }
   json["chance_flaky"] = test.chance;
+  if (test.found_after) json["found_after_seconds"] = seconds_in(*test.found_after);
   json["threads"] = test.threads;
   json["waits"] = test.waits;
   json["hints"] = test.hints;

@@ -84,6 +84,9 @@ std::string factor_sentence(const FactorFinding& finding);
 // Why a test with a recorded order or factor fails, in a sentence, and what to do about it.
 std::string plain_cause(const Repro& repro);
 std::string plain_advice(const Repro& repro);
+// Both with the runs that show it, and with what a cleaner does.
+std::string plain_cause_text(const Repro& repro);
+std::string plain_cause_json(const Repro& repro);
 
 std::string training_text(const TrainingReport& report, const Style& style);
 std::string training_json(const TrainingReport& report);

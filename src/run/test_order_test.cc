@@ -169,6 +169,8 @@ TEST_F(TestOrders, Boost_Test_keeps_its_own_order_only) {
   EXPECT_THAT(why_not({"data/_3", "numbers/doubles"}), HasSubstr("order of its listing"));
 }
 
+using Names = std::vector<std::string>;
+
 // A run in an arrangement, and in which order the tests were seen.
 TEST_F(TestOrders, A_seed_gives_an_order_that_a_selection_keeps) {
   for (const auto& [fixture, framework, order_is_known] :
@@ -196,6 +198,28 @@ TEST_F(TestOrders, A_seed_gives_an_order_that_a_selection_keeps) {
       for (const auto& test : some)
         if (test->id.name == name) wanted.push_back(name);
     EXPECT_EQ(run_of(some), wanted) << fixture;
+  }
+}
+
+TEST_F(TestOrders, The_order_that_Boost_Test_draws_is_known_before) {
+  for (const auto& [fixture, wanted] :
+       {std::pair{"order_boost", Names{}}, std::pair{"boost_suites", Names{}},
+        std::pair{"boost_suites", Names{"a", "outer/c", "outer/inner/e", "outer/g", "h"}}}) {
+    listed_.clear();
+    list(fixture, Framework::boost_test);
+    Tests some;
+    for (const auto& test : listed_)
+      if (wanted.empty() || std::ranges::find(wanted, test->id.name) != wanted.end())
+        some.push_back(test);
+    for (const uint32_t seed : {1u, 2u, 7u, 42u}) {
+      const auto order =
+          arranged_in_one_process(some, listed_, {Arrangement::Kind::shuffled, seed});
+      ASSERT_TRUE(order) << to_string(order.error());
+      EXPECT_TRUE(order->is_expected);
+      const auto result = executor_->run(Experiment{*order, {}, 1min});
+      EXPECT_TRUE(std::ranges::is_sorted(result->sequence)) << fixture << " " << seed;
+      EXPECT_THAT(result->sequence, SizeIs(some.size()));
+    }
   }
 }
 

@@ -119,6 +119,7 @@ Result<TestOrder> arranged_in_one_process(const Tests& tests, const Tests& liste
   if (auto fits = check_length(arranged->command, *tests.front()); !fits) return fits.error();
   TestOrder order(in_order_of(arranged->tests, tests), std::move(arranged->command));
   order.is_open = arranged->is_open;
+  order.is_expected = arranged->is_expected;
   return order;
 }
 
@@ -138,6 +139,24 @@ std::string sequence_part(const Test& test, size_t number) {
 
 }  // namespace
 
+namespace {
+
+// The deepest one that holds the working folders of all.
+std::string common_folder(const Tests& tests) {
+  std::filesystem::path common = tests.front()->command.cwd;
+  for (const auto& test : tests) {
+    const std::filesystem::path folder = test->command.cwd;
+    const auto [end, rest] =
+        std::mismatch(common.begin(), common.end(), folder.begin(), folder.end());
+    std::filesystem::path shared;
+    for (auto part = common.begin(); part != end; ++part) shared /= *part;
+    common = shared;
+  }
+  return common.string();
+}
+
+}  // namespace
+
 Result<TestOrder> in_sequence(const Tests& order) {
   if (order.empty()) return internal_error("there is no test to run");
   if (order.size() == 1) return TestOrder(order.front());
@@ -147,7 +166,8 @@ Result<TestOrder> in_sequence(const Tests& order) {
     if (order[i]->command.argv.empty()) return cannot_share(*order[i], "it has no command");
     script += sequence_part(*order[i], i);
   }
-  TestOrder sequence(order, Command{{"/bin/sh", "-c", std::move(script)}, {}, ""});
+  TestOrder sequence(order,
+                     Command{{"/bin/sh", "-c", std::move(script)}, {}, common_folder(order)});
   sequence.has_processes = true;
   if (auto fits = check_length(*sequence.command, *order.front()); !fits) return fits.error();
   return sequence;

@@ -51,6 +51,7 @@ class Adapter {
     Command command;
     std::vector<const Test*> tests;
     bool is_open = false;
+    bool is_expected = false;  // although open, it most likely is the order of `tests`
   };
   virtual Result<Arranged> arrange(const std::vector<const Test*>& tests,
                                    const std::vector<const Test*>& listed,

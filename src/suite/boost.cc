@@ -1,5 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstdlib>
+#include <map>
+#include <optional>
 
 #include "suite/adapter.h"
 #include "suite/frameworks.h"
@@ -156,6 +160,76 @@ Result<std::vector<std::string>> boost_words(const std::vector<const Test*>& tes
   return words;
 }
 
+// It takes 1 for "by the time of day".
+uint32_t boost_seed(uint32_t seed) {
+  return seed == 1 ? 1'000'001 : seed;
+}
+
+// In which order Boost.Test takes the tests of a program that it shuffles: suite by suite, as it
+// comes to them, with the C library's random numbers, and past suites of which nothing is wanted.
+// A test that draws such numbers itself, or depends on others, makes it another one.
+class BoostShuffle {
+ public:
+  BoostShuffle(const std::vector<const Test*>& listed, const std::vector<size_t>& wanted) {
+    for (size_t i = 0; i < listed.size(); ++i)
+      add(listed[i]->id.name, i, std::ranges::binary_search(wanted, i));
+  }
+
+  // Positions of those that are wanted.
+  std::vector<size_t> operator()(uint32_t seed) {
+    ::initstate_r(seed, state_.data(), state_.size(), &random_);
+    std::vector<size_t> order;
+    walk(0, order);
+    return order;
+  }
+
+ private:
+  struct Unit {
+    std::vector<size_t> children = {};
+    std::map<std::string, size_t, std::less<>> suites = {};  // of these, by name
+    std::optional<size_t> test = {};
+    bool is_wanted = false;
+  };
+
+  void add(std::string_view name, size_t test, bool is_wanted) {
+    size_t unit = 0;
+    units_[unit].is_wanted |= is_wanted;
+    for (size_t slash; (slash = name.find('/')) != name.npos; name.remove_prefix(slash + 1)) {
+      unit = suite_in(unit, std::string(name.substr(0, slash)));
+      units_[unit].is_wanted |= is_wanted;
+    }
+    units_[unit].children.push_back(units_.size());
+    units_.push_back({.test = test, .is_wanted = is_wanted});
+  }
+
+  size_t suite_in(size_t unit, const std::string& name) {
+    const auto [known, is_new] = units_[unit].suites.try_emplace(name, units_.size());
+    const size_t suite = known->second;
+    if (is_new) {
+      units_[unit].children.push_back(suite);
+      units_.emplace_back();
+    }
+    return suite;
+  }
+
+  void walk(size_t number, std::vector<size_t>& order) {
+    const Unit& unit = units_[number];
+    if (!unit.is_wanted) return;
+    if (unit.test) return order.push_back(*unit.test);
+    std::vector<size_t> children = unit.children;
+    for (size_t width = children.size(); width >= 2; --width) {
+      int32_t drawn = 0;
+      ::random_r(&random_, &drawn);
+      std::swap(children[width - 1], children[static_cast<size_t>(drawn) % width]);
+    }
+    for (const size_t child : children) walk(child, order);
+  }
+
+  std::vector<Unit> units_{Unit{}};  // the first is the whole program
+  std::array<char, 128> state_{};    // as large as that of rand()
+  random_data random_{};
+};
+
 class BoostTestAdapter : public Adapter {
  public:
   // In the order of the listing; the log tells them apart in the output.
@@ -178,9 +252,18 @@ class BoostTestAdapter : public Adapter {
     const bool is_shuffled = how.kind == Arrangement::Kind::shuffled;
     if (!is_shuffled && how.kind != Arrangement::Kind::listed)
       return cannot_share(*tests.front(), "Boost.Test keeps its order, or shuffles");
-    if (is_shuffled) words->insert(words->begin() + 1, "--random=" + std::to_string(how.seed));
-    return Arranged{with_selection(*tests.front(), run_option, std::move(*words)),
-                    in_listing_order(tests, listed), is_shuffled};
+    const std::vector<const Test*> in_order = in_listing_order(tests, listed);
+    if (!is_shuffled)
+      return Arranged{with_selection(*tests.front(), run_option, std::move(*words)), in_order};
+    const uint32_t seed = boost_seed(how.seed);
+    words->insert(words->begin() + 1, "--random=" + std::to_string(seed));
+    Arranged arranged{
+        with_selection(*tests.front(), run_option, std::move(*words)), {}, true, true};
+    const auto positions = positions_in(listed, in_order);
+    if (!positions) return positions.error();
+    for (const size_t position : BoostShuffle(listed, *positions)(seed))
+      arranged.tests.push_back(listed[position]);
+    return arranged;
   }
 
   Result<std::vector<Test>> list(const Target& target, const ListOptions& options,

@@ -28,7 +28,8 @@ class SimulatedSuite : public OrderedSuite {
   enum class Shuffle {
     foreseen,  // as GoogleTest: the order is known before the run, and others do not change it
     seen,      // as Catch2 and doctest: others do not change it
-    drawn,     // as Boost.Test: each selection has its own
+    computed,  // as Boost.Test: each selection has its own, and it is known before the run
+    drawn,     // the same where it is not known
   };
 
   explicit SimulatedSuite(std::vector<SimulatedCase> cases, Shuffle shuffle = Shuffle::seen)
@@ -42,11 +43,13 @@ class SimulatedSuite : public OrderedSuite {
 
   size_t size() const override { return cases_.size(); }
   bool has_ended() const override { return false; }
-  bool keeps_orders() const override { return shuffle_ != Shuffle::drawn; }
+  bool keeps_orders() const override {
+    return shuffle_ == Shuffle::foreseen || shuffle_ == Shuffle::seen;
+  }
 
   std::optional<std::vector<size_t>> foreseen(const std::vector<size_t>& some,
                                               const Arrangement& how) const override {
-    if (shuffle_ != Shuffle::foreseen) return std::nullopt;
+    if (shuffle_ == Shuffle::seen || shuffle_ == Shuffle::drawn) return std::nullopt;
     return order_of(some, how);
   }
 
@@ -68,7 +71,7 @@ class SimulatedSuite : public OrderedSuite {
  private:
   std::vector<size_t> order_of(const std::vector<size_t>& some, const Arrangement& how) const {
     std::vector<size_t> order = some;
-    if (shuffle_ != Shuffle::drawn) {
+    if (keeps_orders()) {
       order.resize(cases_.size());
       std::iota(order.begin(), order.end(), size_t{0});
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 #include "util/text.h"
 
@@ -12,11 +13,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration least_search = 2s;    // a shorter one has no time to confirm anything
-constexpr double runs_of_a_search = 60;  // that a search may take, as a measure of its length
+constexpr Duration least_search = 2s;       // a shorter one has no time to confirm anything
+constexpr Duration first_patience = 250ms;  // of the first look at each
+constexpr int runs_of_a_look = 5;           // that it may have on top
+constexpr double share_of_first_looks = 0.9;
+constexpr int shares_of_one = 4;  // of the time, where something is found: few are flaky
 constexpr Duration longest_look_for_factors = 60s;
 constexpr double runs_of_factors = 400;  // of which most are short of a full look
-constexpr double of_lateness = 20;       // times as suspect as one that no lateness breaks
+constexpr double of_lateness = 3;        // times as suspect, though it is told already
 
 double detection_seconds(Duration time) {
   return std::chrono::duration<double>(time).count();
@@ -29,9 +33,11 @@ std::vector<RerunCandidate> candidates_of(const std::vector<DetectInput>& tests)
   return all;
 }
 
-// Groups of calls after which time may have passed, or another thread may have gone on.
+// Groups of calls that tell the time, or after which time may have passed or another thread may
+// have gone on.
 bool may_depend_on_time(const std::string& group) {
-  return group == "sleep" || group == "condition" || group == "poll" || group == "timer";
+  return group == "sleep" || group == "condition" || group == "poll" || group == "timer" ||
+         group == "clock";
 }
 
 // One run that tells all: functions, threads, and calls that wait.
@@ -42,6 +48,14 @@ Plan looking_plan(const DetectOptions& options) {
   plan.callees = tracing.callees;
   plan.library_functions = tracing.library_functions;
   return plan;
+}
+
+// Those that `reproduce` begins with; its last resorts take longer than one test of a suite gets.
+std::vector<const Strategy*> usual_strategies() {
+  std::vector<const Strategy*> chosen;
+  for (const Strategy& strategy : strategies())
+    if (strategy.by_default && !strategy.is_last_resort) chosen.push_back(&strategy);
+  return chosen;
 }
 
 // A run that the budget ended has shown nothing.
@@ -145,7 +159,8 @@ void Detection::take_plain(size_t number, const ExperimentResult& result) {
 
 void Detection::tell_if_found(size_t number, bool was_unveiled) {
   if (was_unveiled || !scheduler_.is_unveiled(number)) return;
-  const DetectedTest& test = known_[number].result;
+  DetectedTest& test = known_[number].result;
+  test.found_after = test.found_after.value_or(budget_.elapsed());
   say(fmt::format("seen flaky: {} failed in {} of {} plain runs: {}", to_string(test.id),
                   test.plain.failures, test.plain.runs(), test.failure));
 }
@@ -204,7 +219,9 @@ void Detection::take_look(size_t number, const Trace& trace) {
   scheduler_.suspect(number, exposure_.of(exposed).likelihood_ratio);
 }
 
-// What could depend on timing: what was seen flaky first, then the short ones.
+// What could depend on timing: what was seen flaky first, then by the chance to find something in
+// a second of looking. A look takes about as long whatever the test's length, as it waits under
+// control in no time.
 std::vector<size_t> Detection::suspects() const {
   std::vector<size_t> all;
   for (size_t i = 0; i < tests_.size(); ++i) {
@@ -213,45 +230,73 @@ std::vector<size_t> Detection::suspects() const {
     if (known_[i].can_be_looked_into && depends && result.plain.passes > 0) all.push_back(i);
   }
   std::ranges::stable_sort(all, {}, [&](size_t test) {
-    return std::pair(!scheduler_.is_unveiled(test), scheduler_.seconds(test));
+    const double looking = detection_seconds(patience_for(test, first_patience));
+    return std::pair(!scheduler_.is_unveiled(test), -scheduler_.chance_flaky(test) / looking);
   });
   return all;
 }
 
+// A short look at each, then longer and longer ones at what is not finished: most of what fails
+// when late does so soon, and most tests are sound. So the first looks may take longer.
 void Detection::perturb_suspects() {
-  const std::vector<size_t> all = suspects();
-  if (all.empty() || is_over()) return;
-  say(fmt::format("schedules and delays for {} tests with threads or waits", all.size()));
-  const auto share = std::chrono::duration_cast<Duration>(budget_.left() * options_.perturb_share);
-  const Duration ends = budget_.elapsed() + share;
-  for (size_t i = 0; i < all.size() && !is_over(); ++i) {
-    const Duration left = ends - budget_.elapsed();
-    // What one does not use is for those after it; twice the even share, since most are quick.
-    const Duration even = 2 * left / static_cast<int64_t>(all.size() - i);
-    const auto useful = std::chrono::duration_cast<Duration>(
-        std::chrono::duration<double>(runs_of_a_search * scheduler_.seconds(all[i])));
-    const Duration time = std::min({left, std::max(even, least_search),
-                                    std::max(useful, 5 * least_search), options_.longest_search});
-    if (time >= least_search)
-      perturb(all[i], time);
-    else
-      known_[all[i]].result.why = "no time was left to look for a schedule under which it fails";
+  std::vector<size_t> left = suspects();
+  if (left.empty() || is_over()) return;
+  say(fmt::format("schedules and delays for {} tests with threads or waits", left.size()));
+  const auto until = [&](double share) {
+    return budget_.elapsed() + std::chrono::duration_cast<Duration>(budget_.left() * share);
+  };
+  const Duration longer_ones_end = until(options_.perturb_share);
+  left = look_for_lateness(left, first_patience, until(share_of_first_looks));
+  for (Duration patience = 4 * first_patience; !left.empty(); patience *= 4) {
+    left = look_for_lateness(left, patience, longer_ones_end);
+    if (patience >= options_.longest_search) break;
   }
 }
 
-void Detection::perturb(size_t number, Duration time) {
-  if (!choose(number)) return;
+// Gives back those that are not finished, none when the time is over.
+std::vector<size_t> Detection::look_for_lateness(const std::vector<size_t>& tests,
+                                                 Duration patience, Duration ends) {
+  std::vector<size_t> unfinished;
+  for (size_t i = 0; i < tests.size(); ++i) {
+    const Duration all = ends - budget_.elapsed();
+    const Duration fair = shares_of_one * all / static_cast<int64_t>(tests.size() - i);
+    const Duration time = std::min(
+        {all, options_.longest_search, std::max(fair, 10 * patience_for(tests[i], patience))});
+    if (is_over() || time < least_search) {
+      tell_unsearched({tests.begin() + static_cast<std::ptrdiff_t>(i), tests.end()});
+      return {};
+    }
+    if (!perturb(tests[i], time, patience_for(tests[i], patience))) unfinished.push_back(tests[i]);
+  }
+  return unfinished;
+}
+
+// In proportion to the length of a run, or hardly one would fit in.
+Duration Detection::patience_for(size_t test, Duration patience) const {
+  const Known& known = known_[test];
+  const Duration mean = known.in_plain_runs / std::max(1, known.result.plain.runs());
+  return patience + runs_of_a_look * mean;
+}
+
+void Detection::tell_unsearched(const std::vector<size_t>& tests) {
+  for (const size_t test : tests)
+    if (!known_[test].result.was_searched)
+      known_[test].result.why = "no time was left to look for a schedule under which it fails";
+}
+
+bool Detection::perturb(size_t number, Duration time, Duration patience) {
+  if (!choose(number)) return true;
   HuntOptions options = options_.hunt;
   options.budget = time;
+  options.patience = patience;
   options.timeout = std::min(tests_[number].timeout, budget_.left());
   options.profile_runs = 2;
   options.known_signatures = tests_[number].known_signatures;
   if (!known_[number].result.signature.empty())
     options.known_signatures.insert(known_[number].result.signature);
   Hunt hunt(executor_, tests_[number].test, options, events_);
-  const std::vector<const Strategy*> chosen{find_strategy("schedules"), find_strategy("guided")};
   const Duration before = budget_.elapsed();
-  if (hunt.prepare()) search(hunt, chosen);
+  if (hunt.prepare()) search(hunt, usual_strategies());
   in_trials_ += budget_.elapsed() - before;
   trials_ += hunt.runner().runs();
   known_[number].result.trials += hunt.runner().runs();
@@ -259,6 +304,8 @@ void Detection::perturb(size_t number, Duration time) {
   take_found(number, hunt);
   stopped_ = stopped_ || hunt.runner().stopped();
   if (hunt.runner().error()) error_ = hunt.runner().error();
+  const bool lacked_time = hunt.coverage().unaffordable > 0 || !hunt.coverage().unfinished.empty();
+  return !hunt.was_impatient() && !(hunt.found().empty() && lacked_time);
 }
 
 void Detection::take_found(size_t number, Hunt& hunt) {
@@ -271,6 +318,7 @@ void Detection::take_found(size_t number, Hunt& hunt) {
     kept.repro.slack = found.slack;
     kept.repro.plausibility = found.plausibility;
     kept.repro.was_seen = found.was_seen;
+    kept.repro.passes_under_plan = found.passes_under_plan;
     kept.repro.with_plan = found.with_plan;
     kept.repro.without_plan = found.without_plan;
     kept.repro.outcome = found.outcome.kind;
@@ -291,11 +339,13 @@ void Detection::take_found(size_t number, Hunt& hunt) {
     test.repro_file = std::move(kept.file);
   }
   if (!test.perturbed || test.is_margin()) return;
+  test.found_after = test.found_after.value_or(budget_.elapsed());
   scheduler_.suspect(number, of_lateness);
   const auto slack = slack_of(*test.perturbed);
+  const std::string when = test.perturbed->passes_under_plan ? ", unless " : ", when ";
   say(fmt::format(
       "fails when perturbed: {}{}", to_string(test.id),
-      slack && *slack > Duration::zero() ? ", when " + format_duration(*slack) + " late" : ""));
+      slack && *slack > Duration::zero() ? when + format_duration(*slack) + " late" : ""));
 }
 
 void Detection::look_for_orders() {
@@ -325,6 +375,7 @@ void Detection::take_kept(size_t number, DetectOptions::Kept kept) {
   DetectedTest& test = known_[number].result;
   test.perturbed = std::move(kept.repro);
   test.repro_file = std::move(kept.file);
+  test.found_after = test.found_after.value_or(budget_.elapsed());
   known_[number].was_explained = true;
 }
 
@@ -336,7 +387,7 @@ void Detection::explain_flaky(size_t number) {
   known.was_explained = true;
   const bool depends = known.result.threads > 1 || !known.result.waits.empty();
   if (!known.result.was_searched && known.can_be_looked_into && depends)
-    perturb(number, std::min(options_.longest_search, budget_.left() / 4));
+    perturb(number, std::min(options_.longest_search, budget_.left() / 4), Duration::max());
   if (!known.result.perturbed || known.result.is_margin()) look_for_factors_of(number);
 }
 
@@ -369,7 +420,8 @@ void Detection::rerun() {
   while (!is_over()) {
     const auto next = scheduler_.next(detection_seconds(budget_.left()));
     if (!next) {
-      is_done_ = true;
+      is_done_ = std::ranges::all_of(std::views::iota(size_t{0}, tests_.size()),
+                                     [&](size_t test) { return scheduler_.is_done(test); });
       return;
     }
     if (!run_plain(*next)) scheduler_.leave(*next);

@@ -29,7 +29,7 @@ struct DetectOptions {
   RerunPrior prior = RerunPrior::usual();
   bool perturb = true;
   // Of the budget, for schedules and delays; the rest is for plain runs.
-  double perturb_share = 0.6;
+  double perturb_share = 0.8;
   Duration longest_search{std::chrono::seconds(30)};  // for one test
   HuntOptions hunt;
   // Whose execution makes a test more or less suspect, and tests of which it is known what came of
@@ -97,7 +97,12 @@ class Detection {
   void look_into(size_t test);
   void take_look(size_t test, const Trace& trace);
   void perturb_suspects();
-  void perturb(size_t test, Duration time);
+  std::vector<size_t> look_for_lateness(const std::vector<size_t>& tests, Duration patience,
+                                        Duration ends);
+  // False: it gave up for want of a sign, and could go on.
+  bool perturb(size_t test, Duration time, Duration patience);
+  Duration patience_for(size_t test, Duration patience) const;
+  void tell_unsearched(const std::vector<size_t>& tests);
   void take_found(size_t test, Hunt& hunt);
   void rerun();
   void look_for_orders();

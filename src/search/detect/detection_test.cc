@@ -264,6 +264,28 @@ TEST(Detection, says_when_no_more_runs_can_be_made) {
   EXPECT_FALSE(detection());
 }
 
+TEST(Detection, looks_at_every_test_for_a_moment_before_it_looks_at_any_for_long) {
+  // Each of these could be searched for half a minute, and the last of them is the one that fails.
+  SimulatedWorld world;
+  for (int i = 0; i < 30; ++i) {
+    Program& program = world.add(fmt::format("Calm.Waits{}", i), 5ms);
+    simulated::Script& other = program.thread();
+    other.enter("work").sleep("work.cc:5", 6ms).set("done");
+    program.main().create("work.cc:10", other).sleep("work.cc:11", 10ms).join("work.cc:13", other);
+  }
+  world.add_hope("Late.Hopes");
+  const DetectReport report = world.detect(for_a_time(60s));
+  EXPECT_EQ(answer_for(report, "Late.Hopes").answer, Answer::fails_perturbed);
+  for (const DetectedTest& test : report.tests) EXPECT_TRUE(test.was_searched) << test.id.name;
+}
+
+TEST(Detection, does_not_call_tests_bounded_when_the_time_is_over) {
+  SimulatedWorld world;
+  for (int i = 0; i < 5; ++i) world.add(fmt::format("Calm.Sound{}", i), 50ms);
+  EXPECT_THAT(world.detect(for_a_time(10s)).enough, IsEmpty());
+  EXPECT_THAT(world.detect(for_a_time(1h)).enough, HasSubstr("bounded below"));
+}
+
 TEST(Detection, needs_a_tenth_of_the_time_that_plain_reruns_take) {
   // One hopeful test among ten sound ones: plain reruns never see it fail.
   SimulatedWorld world;

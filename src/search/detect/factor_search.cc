@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
 #include "search/trial/trial_runner.h"
@@ -151,6 +152,7 @@ constexpr int base_runs = 5;
 constexpr int mixed_base_runs = 20;  // where it fails in some
 constexpr int screening_runs = 3;    // where it always ends alike
 constexpr int mixed_screening_runs = 8;
+constexpr size_t most_seeds = 24;    // until one ends otherwise
 constexpr double may_differ = 0.05;  // before what was tried is corrected for
 constexpr double least_share = 0.2;  // of runs with the other outcome, once it is confirmed
 constexpr Duration least_timeout = std::chrono::seconds(5);
@@ -235,7 +237,10 @@ class FactorSearch {
                                     : confirm(level, {}, screened.failures.rate() > base_.rate());
       }
     }
-    for (const auto& [factor, all] : by_seed) compare_seeds(all);
+    for (auto& [factor, all] : by_seed) {
+      add_seeds(all);
+      compare_seeds(all);
+    }
   }
 
   Screened screen(const FactorLevel& level) {
@@ -306,6 +311,21 @@ class FactorSearch {
     report_.findings.push_back(std::move(finding));
   }
 
+  // A few seeds may all happen to end alike, where the test ends otherwise now and then.
+  void add_seeds(std::vector<Screened>& all) {
+    const auto is_like_first = [&](const Screened& one) {
+      const double rate = one.failures.rate();
+      return one.failures.runs > 0 && (rate == 0 || rate == 1) && rate == all[0].failures.rate();
+    };
+    while (is_mixed() && all.size() < most_seeds && std::ranges::all_of(all, is_like_first)) {
+      FactorLevel& next = more_seeds_.emplace_back(*all.back().level);
+      if (next.conditions.hash_seed > 0) ++next.conditions.hash_seed;
+      if (next.conditions.random_seed > 0) ++next.conditions.random_seed;
+      all.push_back(screen(next));
+      if (all.back().failures.runs == 0) return;
+    }
+  }
+
   // A seed decides when some always fail and others never do.
   void compare_seeds(const std::vector<Screened>& all) {
     const auto always = [](const Screened& one) {
@@ -331,6 +351,7 @@ class FactorSearch {
   Duration timeout_{}, longest_{};
   std::optional<Outcome> last_failure_;
   std::optional<std::string> refused_;
+  std::deque<FactorLevel> more_seeds_;
   FactorReport report_;
 };
 

@@ -113,6 +113,15 @@ TEST(FactorSearch, A_seed_is_compared_with_another_seed) {
   EXPECT_EQ(report.findings.front().reference.random_seed, 1);
 }
 
+TEST(FactorSearch, More_seeds_are_tried_where_the_first_ones_happen_to_end_alike) {
+  std::mt19937 random(5);
+  const FactorReport report = factors_of(
+      [&](const Conditions& c) { return c.hash_seed == 0 ? random() % 2 == 0 : c.hash_seed == 9; });
+  ASSERT_THAT(report.findings, SizeIs(1));
+  EXPECT_EQ(report.findings.front().factor, "hash seed");
+  EXPECT_EQ(report.findings.front().conditions.hash_seed, 9);
+}
+
 TEST(FactorSearch, A_clock_that_may_not_be_moved_at_all_blames_no_day) {
   const FactorReport report = factors_of([](const Conditions& c) { return !c.clock.empty(); });
   EXPECT_THAT(report.findings, IsEmpty());

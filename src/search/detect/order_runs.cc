@@ -110,6 +110,18 @@ std::optional<OrderedRun> OrderRuns::in_order(const std::vector<size_t>& order, 
   return std::nullopt;
 }
 
+// Whoever comes last has all others before it, where that can be known; elsewhere any will do.
+std::vector<Arrangement> OrderRuns::draws_with_last(const std::vector<size_t>& tests, size_t last,
+                                                    uint32_t seed, size_t most) const {
+  std::vector<Arrangement> draws;
+  for (uint32_t i = 0; i < most_foreseen_seeds && draws.size() < most; ++i) {
+    const Arrangement how{Arrangement::Kind::shuffled, seed + i};
+    const auto order = suite_.foreseen(tests, how);
+    if (!order || order->back() == last) draws.push_back(how);
+  }
+  return draws;
+}
+
 void OrderRuns::count_pairs(const OrderedRun& run) {
   is_before_.resize(tests(), std::vector<bool>(tests()));
   for (size_t i = 0; i < run.order.size(); ++i)
@@ -287,7 +299,7 @@ class UndoerSearch {
   // One run will show it.
   bool is_ready(size_t test) const {
     const auto order = with_between(test);
-    return runs_.keeps_orders() && (runs_.has_seen(order) || runs_.can_foresee(order));
+    return runs_.can_foresee(order) || (runs_.keeps_orders() && runs_.has_seen(order));
   }
 
   // The makers come the other way round where only that was seen.

@@ -15,7 +15,11 @@ using Kind = OrderRelation::Kind;
 
 constexpr size_t most_singles = 24;  // of those that nothing speaks against
 constexpr size_t first_singles = 6;  // before several are thought of
-constexpr uint32_t most_draws = 6;   // of orders, where a selection draws its own
+// Orders that are tried where a selection draws its own; more of a few tests, as each takes less.
+constexpr size_t most_draws = 6;
+constexpr size_t most_short_draws = 16;
+constexpr size_t test_runs_of_draws = 200;
+constexpr size_t few_makers = 4;  // that are told apart one by one
 constexpr double enough_pairs = 0.995;
 constexpr int most_in_vain = 3;  // orders that show no new pair
 constexpr size_t most_relations_of_test = 12;
@@ -149,8 +153,12 @@ class OrderSearch {
       return suspect.is_hit_in(*run) ? std::optional(order) : std::nullopt;
     }
     std::ranges::sort(order);
-    for (uint32_t i = 0; i < most_draws; ++i) {
-      const auto run = runs_.make(order, {Arrangement::Kind::shuffled, options_.seed + i});
+    const size_t most = runs_.can_foresee(order)
+                            ? most_draws
+                            : std::max(most_draws, test_runs_of_draws / order.size());
+    for (const Arrangement& how : runs_.draws_with_last(order, suspect.test, options_.seed,
+                                                        std::min(most, most_short_draws))) {
+      const auto run = runs_.make(order, how);
       if (run && suspect.is_hit_in(*run)) return before(*run, *place_in(*run, suspect.test));
     }
     return std::nullopt;
@@ -166,11 +174,28 @@ class OrderSearch {
     TestNumbers common = hits.front();
     for (const auto& prefix : hits)
       std::erase_if(common, [&](size_t test) { return !holds(prefix, test); });
+    if (!runs_.keeps_orders()) common = narrowed(suspect, std::move(common));
     if (!common.empty() && common.size() < hits.front().size())
       if (auto list = comes_back(suspect, common)) return minimised(suspect, *list);
     for (size_t i = 0; i < hits.size() && i < 2; ++i)
       if (auto list = comes_back(suspect, hits[i])) return minimised(suspect, *list);
     return std::nullopt;
+  }
+
+  // Where a selection draws its own order: those that came before the test in each further hit.
+  TestNumbers narrowed(const OrderSuspect& suspect, TestNumbers list) {
+    uint32_t seed = options_.seed + static_cast<uint32_t>(options_.most_orders);
+    for (size_t in_vain = 0; list.size() > few_makers && in_vain < most_short_draws; ++in_vain) {
+      TestNumbers all = list;
+      all.push_back(suspect.test);
+      std::ranges::sort(all);
+      const auto run = runs_.make(all, {Arrangement::Kind::shuffled, ++seed});
+      if (!run) break;
+      if (!suspect.is_hit_in(*run)) continue;
+      list = before(*run, *place_in(*run, suspect.test));
+      in_vain = 0;
+    }
+    return list;
   }
 
   // Twice: a flake of another kind may hit once.

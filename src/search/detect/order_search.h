@@ -63,6 +63,10 @@ class OrderRuns {
   // until one has. A run in another order is no answer; but the first `free` may change places.
   std::optional<OrderedRun> in_order(const std::vector<size_t>& order, size_t free = 0);
 
+  // Shuffled orders of these, with seeds from the given one on.
+  std::vector<Arrangement> draws_with_last(const std::vector<size_t>& tests, size_t last,
+                                           uint32_t seed, size_t most) const;
+
   bool keeps_orders() const { return suite_.keeps_orders(); }
   bool can_foresee(const std::vector<size_t>& order) const {
     return suite_.foreseen(order, {Arrangement::Kind::shuffled, 1}).has_value();

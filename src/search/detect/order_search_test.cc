@@ -188,18 +188,24 @@ INSTANTIATE_TEST_SUITE_P(, OrderSearchOf200,
 INSTANTIATE_TEST_SUITE_P(Seen, OrderSearchOf200,
                          testing::Combine(testing::Values(Shuffle::seen),
                                           testing::Values(1u, 5u, 9u, 13u, 100u, 4711u)));
+// Where each selection has an order of its own.
+INSTANTIATE_TEST_SUITE_P(Computed, OrderSearchOf200,
+                         testing::Combine(testing::Values(Shuffle::computed),
+                                          testing::Values(1u, 5u, 9u, 13u, 100u, 4711u)));
 
-// Where a selection draws an order of its own, who undoes what two did together is not always found
-// within so many runs.
-TEST(OrderSearch, DISABLED_Finds_all_but_a_cleaner_where_orders_do_not_come_back) {
-  for (const uint32_t seed : {1u, 5u, 9u, 100u}) {
+// Where a selection draws an order that nobody knows before, it takes more runs, and who undoes
+// what two did together is not always found.
+TEST(OrderSearch, Finds_all_but_a_cleaner_where_orders_do_not_come_back) {
+  for (const uint32_t seed : {1u, 5u, 9u, 13u, 100u, 4711u}) {
     OrderOptions options;
     options.seed = seed;
+    options.most_suite_runs = 75;
     const Searched searched = search(two_hundred(), Shuffle::drawn, options);
     EXPECT_THAT(searched.relations, SizeIs(13));
     EXPECT_THAT(searched.relations,
                 testing::Contains(testing::StartsWith("victim Needs_both < Left + Right")));
-    EXPECT_LE(searched.report.suite_runs(), 60.5);
+    EXPECT_THAT(searched.relations, testing::Contains("victim Victim_3 < Polluter_3 / Cleaner_3"));
+    EXPECT_TRUE(searched.report.is_complete);
   }
 }
 

@@ -16,7 +16,10 @@ bool has_own_process(const Test& test) {
          test.framework == Framework::command;
 }
 
+// Fixtures have a place of their own, and run with whoever needs them.
 std::string why_left_out(const Test& test) {
+  if (!test.fixtures.setup.empty() || !test.fixtures.cleanup.empty())
+    return "run before and after those that need them";
   if (test.disabled) return test.disabled_reason.empty() ? "disabled" : test.disabled_reason;
   return test.obstacle;
 }
@@ -105,8 +108,7 @@ SuiteOrders::SuiteOrders(Executor& executor, const Tests& wanted, const Tests& l
       continue;
     }
     const Fixtures& fixtures = test->fixtures;
-    kept += !test->depends.empty() || !fixtures.setup.empty() || !fixtures.cleanup.empty() ||
-            !fixtures.required.empty();
+    kept += !test->depends.empty() || !fixtures.required.empty();
     numbers_[test->id] = tests_.size();
     tests_.push_back(test);
   }
@@ -141,7 +143,7 @@ Tests SuiteOrders::chosen(const std::vector<size_t>& tests) const {
 std::optional<std::vector<size_t>> SuiteOrders::foreseen(const std::vector<size_t>& tests,
                                                          const Arrangement& how) const {
   const auto order = order_of(chosen(tests), listed_, how);
-  if (!order || order->is_open) return std::nullopt;
+  if (!order || (order->is_open && !(order->is_expected && is_as_expected_))) return std::nullopt;
   std::vector<size_t> numbers;
   for (const auto& test : order->all)
     if (const auto number = numbers_.find(test->id);
@@ -192,6 +194,7 @@ OrderedRun SuiteOrders::translated(const TestOrder& order, ExperimentResult resu
     add(order.last(), std::move(result.outcome));
     return run;
   }
+  if (order.is_expected && !std::ranges::is_sorted(result.sequence)) is_as_expected_ = false;
   for (const size_t number : result.sequence)
     add(*order.all[number], std::move(result.outcomes[number]));
   return run;
@@ -202,6 +205,13 @@ std::optional<OrderedRun> SuiteOrders::run(const std::vector<size_t>& tests,
   const auto order = order_of(chosen(tests), listed_, how);
   if (!order) return std::nullopt;
   auto result = execute(*order);
+  const bool has_processes = has_own_process(*tests_.front());
+  if (result && !has_started(*result) && has_processes) {
+    error_ = usage_error("what processes leave in files for each other cannot be put back here: " +
+                             result->process.error,
+                         "", "name a test executable, whose tests share a process");
+    return std::nullopt;
+  }
   if (result && !has_started(*result) && limits_.conditions != Conditions{}) {
     notes_.push_back(fmt::format("files that a run leaves stay there for the next one: {}",
                                  printable(result->process.error)));

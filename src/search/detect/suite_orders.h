@@ -65,6 +65,7 @@ class SuiteOrders : public OrderedSuite {
   const Budget budget_;
   std::optional<Error> error_;
   bool stopped_ = false;
+  bool is_as_expected_ = true;  // where the framework's own order is computed
 };
 
 }  // namespace unflake

@@ -14,6 +14,7 @@ using Purpose = TrialEnded::Purpose;
 
 constexpr int most_base_runs = 20;
 constexpr int tries_until_fired = 3;
+constexpr Duration time_for_a_sign = std::chrono::seconds(10);
 // For a plan that does without control, once there is one that needs it.
 constexpr Duration longest_for_free_run = std::chrono::seconds(5);
 
@@ -57,7 +58,8 @@ Hunt::Hunt(Executor& executor, std::shared_ptr<const Test> test, const HuntOptio
       base_(runner_, unflake::base_plan(options_)),
       findings_(options_, goal_, profile_, base_),
       foresight_(runner_, goal_, times_),
-      company_(runner_, base_, profile_, times_) {
+      company_(runner_, base_, profile_, times_),
+      patient_until_(options.patience) {
   const auto is_hit = [this](const Trial& trial, const ExperimentResult& result) {
     const bool is_known = !goal_.is_inverted() && goal_.wanted().anything() &&
                           findings_.has_already(trial, result.outcome);
@@ -105,8 +107,19 @@ bool Hunt::out_of_budget() const {
   return runner_.left() <= options_.budget / (findings_.all().empty() ? 10 : 4);
 }
 
+void Hunt::take_sign() {
+  const Duration now = runner_.elapsed();
+  if (patient_until_ < now + time_for_a_sign) patient_until_ = now + time_for_a_sign;
+}
+
+Duration Hunt::time_to_search() const {
+  if (!findings_.all().empty() || profile_.failures() > 0) return runner_.left();
+  return std::min(runner_.left(), patient_until_ - runner_.elapsed());
+}
+
 bool Hunt::over() const {
   if (runner_.has_ended() || profile_.always_fails || out_of_budget()) return true;
+  if (time_to_search() <= Duration::zero()) return was_impatient_ = true;
   if (!goal_.is_inverted() && goal_.wanted().anything() && !options_.any_is_enough) return false;
   const auto& found = findings_.all();
   if (found.empty()) return false;
@@ -144,6 +157,7 @@ std::optional<Observation> Hunt::observe(const Trial& trial) {
     seen->limit = limit;
     const bool is_inconclusive = seen->hit && !seen->fired;
     seen->hit = seen->hit && seen->fired;
+    if (seen->hit) take_sign();
     if (!is_inconclusive || i == tries_until_fired) return seen;
   }
   return std::nullopt;
@@ -154,6 +168,7 @@ std::optional<Observation> Hunt::foresee(const Trial& trial) {
   if (foresight_.is_refuted(trial.plan)) return Observation{};
   auto seen = foresight_.of(trial, Purpose::candidate);
   if (seen) coverage_.count(trial, *seen, goal_.shows_wanted(seen->result));
+  if (seen && seen->hit) take_sign();
   return seen;
 }
 

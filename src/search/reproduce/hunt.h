@@ -102,6 +102,11 @@ class Hunt {
   bool over() const;
   // No time is left to search; what is reserved is for confirming and measuring what was found.
   bool out_of_budget() const;
+  // For strategies that plan ahead: not more than this.
+  Duration time_to_search() const;
+  // A run has failed as wanted: it is worth the time to see whether that comes back.
+  void take_sign();
+  bool was_impatient() const { return was_impatient_; }
 
  private:
   bool measure_base();
@@ -118,6 +123,8 @@ class Hunt {
   Foresight foresight_;
   Coverage coverage_;
   Company company_;
+  Duration patient_until_;
+  mutable bool was_impatient_ = false;
 };
 
 // Runs that failed as wanted, of those that were made late or scarce and of those that were not.

@@ -54,6 +54,20 @@ TEST(Hunt, Does_not_cut_a_profiling_run_short_that_takes_as_long_as_the_one_befo
   EXPECT_EQ(scripted.hunt.profile().failures(), 0);
 }
 
+TEST(Hunt, Loses_patience_without_a_sign_and_keeps_it_with_one) {
+  for (const bool shows_signs : {false, true}) {
+    HuntOptions options;
+    options.patience = 1s;
+    ScriptedHunt scripted(always_passes(100ms), options);
+    ASSERT_TRUE(scripted.hunt.prepare());
+    EXPECT_FALSE(scripted.hunt.over());
+    if (shows_signs) scripted.hunt.take_sign();
+    for (int i = 0; i < 20; ++i) scripted.hunt.look(Plan{});
+    EXPECT_EQ(scripted.hunt.over(), !shows_signs);
+    EXPECT_EQ(scripted.hunt.was_impatient(), !shows_signs);
+  }
+}
+
 TEST(Hunt, Does_not_believe_a_single_hang) {
   HuntOptions options;
   options.profile_runs = 1;

@@ -46,7 +46,9 @@ std::string_view to_string(Order order);
 
 struct HuntOptions {
   Wanted wanted;
-  Duration budget{std::chrono::minutes(5)};       // for everything, the slack included
+  Duration budget{std::chrono::minutes(5)};  // for everything, the slack included
+  // Until something fails at all: without a sign the search ends then, with one it goes on.
+  Duration patience{Duration::max()};
   Duration timeout{std::chrono::minutes(10)};     // of a profiling run
   Duration time_offset{std::chrono::seconds(2)};  // what a run may take beyond what is expected
   std::optional<Duration> initial_delay;          // FlakeRake's initial sleep, 5 s in the paper

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 // Delays find in a few runs what only lateness can cause, so that they are not kept waiting.
 constexpr int share_of_first_search = 6;
-constexpr Duration longest_first_search = 5s;
+constexpr Duration longest_first_search = 5s, least_first_search = 200ms;
 constexpr uint64_t most_for_reduction = 300;  // runs; a sentence is not worth seconds
 constexpr size_t most_late_visits = 4;        // that are tried as delays
 constexpr int runs_under_orders = 300;
@@ -113,6 +113,7 @@ void search(Hunt& hunt, const ExploreOptions& options) {
   if (!report) return;
   count(hunt.coverage(), *report);
   if (!report->found || report->found->came_back == 0) return;
+  hunt.take_sign();
   const Trial plain{hunt.base_plan(), {}, reason_of(*report->found)};
   // Where time matters a delay says more, as it has a length.
   if (keep_lateness(hunt, plain, *report) || keep_orders(hunt, plain, *report->found)) return;
@@ -126,8 +127,9 @@ void search(Hunt& hunt, const ExploreOptions& options) {
 void search_schedules(Hunt& hunt) {
   if (hunt.goal().is_inverted()) return;  // a schedule that lets the test pass names no pair
   ExploreOptions options = options_for(hunt);
-  options.limits.budget =
-      std::min<Duration>(hunt.runner().left() / share_of_first_search, longest_first_search);
+  options.limits.budget = std::clamp<Duration>(
+      hunt.time_to_search() / share_of_first_search,
+      std::min<Duration>(hunt.time_to_search(), least_first_search), longest_first_search);
   search(hunt, options);
 }
 
@@ -139,7 +141,7 @@ void search_more_schedules(Hunt& hunt) {
   ExploreOptions options = options_for(hunt);
   options.seed += first ? 1 : 0;
   options.exhaustive = !first;
-  options.limits.budget = hunt.runner().left() * 3 / 4;
+  options.limits.budget = hunt.time_to_search() * 3 / 4;
   search(hunt, options);
 }
 
