@@ -175,6 +175,40 @@ bool has_bare_comma(const std::string& text) {
   return false;
 }
 
+bool is_part_of_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Where a word begins that is no member of something else; npos: nowhere.
+size_t find_word(const std::string& text, const std::string& word, size_t from = 0) {
+  for (size_t at = from; at < text.size();) {
+    const size_t next = past_literal_or_comment(text, at);
+    if (next > at) {
+      at = next;
+      continue;
+    }
+    const size_t end = at + word.size();
+    const char before = at == 0 ? ' ' : text[at - 1];
+    const bool is_whole = !is_part_of_word(before) && before != '.' && before != '>' &&
+                          before != ':' && (end >= text.size() || !is_part_of_word(text[end]));
+    if (is_whole && !word.empty() && text.compare(at, word.size(), word) == 0) return at;
+    ++at;
+  }
+  return std::string::npos;
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  return find_word(text, word) != std::string::npos;
+}
+
+void replace_word(std::string& text, const std::string& word, const std::string& by) {
+  for (size_t at = find_word(text, word); at != std::string::npos;
+       at = find_word(text, word, at + by.size()))
+    text.replace(at, word.size(), by);
+}
+
+constexpr int most_read_before = 3;  // that were read from one another
+
 class PollDraft {
  public:
   PollDraft(const PatchRequest& request, RepairSources& sources)
@@ -187,6 +221,8 @@ class PollDraft {
     auto assertion = assertion_at(place_);
     if (!assertion) return assertion.error();
     assertion_ = *assertion;
+    point_ = assertion_.point;
+    if (auto again = read_again(); !again) return again.error();
     Error first_refusal;
     for (const bool at_sleep : {true, false}) {
       auto draft = at_sleep ? instead_of_sleep() : before_assertion();
@@ -219,6 +255,62 @@ class PollDraft {
   const std::string& text() const { return place_.unit->text_of(place_.file); }
   std::string step() const { return indent_step(text()); }
 
+  // What was read before the assertion stays as it was read: the wait reads it again, and comes
+  // before that.
+  Result<void> read_again() {
+    for (int level = 0; level < most_read_before; ++level) {
+      const auto known = constant_read_before();
+      if (!known) return {};
+      const auto declared = statement_of(*place_.unit, *known);
+      const std::string value = initialiser_of(*known);
+      if (!declared || value.empty() || !is_same_body(*declared, assertion_.point))
+        return usage_error(fmt::format("`{}` does not change any more", spelling(*known)),
+                           short_place(place_.file, assertion_.use.first_line));
+      replace_word(assertion_.condition, spelling(*known), value);
+      point_ = *declared;
+    }
+    return {};
+  }
+
+  // The last constant of the function that the condition names and that took a call to read.
+  std::optional<CXCursor> constant_read_before() const {
+    std::optional<CXCursor> found;
+    walk(assertion_.point.body.owner, [&](CXCursor cursor) {
+      if (clang().getCursorKind(cursor) != CXCursor_VarDecl || !is_constant(cursor)) return;
+      const Spot begin = extent_of(cursor).begin;
+      if (begin.file == place_.file && begin.offset < assertion_.use.begin &&
+          has_word(assertion_.condition, spelling(cursor)) && is_read_by_call(cursor))
+        found = cursor;
+    });
+    return found;
+  }
+
+  static bool is_constant(CXCursor variable) {
+    return clang().isConstQualifiedType(clang().getCursorType(variable)) != 0;
+  }
+
+  static bool is_read_by_call(CXCursor variable) {
+    return first_below(variable,
+                       [](CXCursor each) {
+                         const CXCursor called = clang().getCursorReferenced(each);
+                         return clang().getCursorKind(each) == CXCursor_CallExpr &&
+                                !is_null(called) &&
+                                clang().getCursorKind(called) != CXCursor_Constructor;
+                       })
+        .has_value();
+  }
+
+  // Of `= value`; empty: it is written in another way.
+  std::string initialiser_of(CXCursor variable) const {
+    const CXCursor value = clang().Cursor_getVarDeclInitializer(variable);
+    if (is_null(value)) return "";
+    const size_t begin = extent_of(value).begin.offset;
+    if (!trim(std::string_view(text()).substr(0, begin)).ends_with('=')) return "";
+    const std::string written = source_text(*place_.unit, value);
+    const bool is_call = written.ends_with(')') && written.find(' ') > written.find('(');
+    return is_call ? written : "(" + written + ")";
+  }
+
   DraftPatch begun(const std::string& where) const {
     DraftPatch draft;
     draft.idiom = RepairIdiom::poll;
@@ -240,10 +332,10 @@ class PollDraft {
   }
 
   Result<DraftPatch> before_assertion() {
-    DraftPatch draft = begun(short_place(place_.file, assertion_.use.first_line));
-    for (SourceEdit& edit : insertion(*place_.unit, assertion_.point, statement()))
+    DraftPatch draft = begun(short_place(place_.file, point_.line));
+    for (SourceEdit& edit : insertion(*place_.unit, point_, statement()))
       draft.edits.push_back(std::move(edit));
-    for (SourceEdit& edit : sleep_removal(request_, sources_, {assertion_.point}, draft.cautions))
+    for (SourceEdit& edit : sleep_removal(request_, sources_, {point_}, draft.cautions))
       draft.edits.push_back(std::move(edit));
     add_helper(draft);
     return draft;
@@ -313,6 +405,7 @@ class PollDraft {
   RepairSources& sources_;
   PatchPlace place_;
   Assertion assertion_;
+  InsertionPoint point_;  // where to wait: before what it reads
 };
 
 }  // namespace

@@ -165,11 +165,11 @@ class JoinDraft {
         point_before(unit(), places_.barrier.file, places_.barrier.line, places_.barrier.function);
     if (!point) return point.error();
     point_ = *point;
-    if (!is_visible_at(unit(), handle_.variable, point_))
-      return usage_error(fmt::format("`{}` is not known there", printable(handle_.text)),
-                         short_place(point_.file, point_.line));
     draft_.idiom = RepairIdiom::join;
-    if (auto joined = add_join(); !joined) return joined.error();
+    if (auto joined =
+            is_visible_at(unit(), handle_.variable, point_) ? add_join() : join_by_method();
+        !joined)
+      return joined.error();
     for (SourceEdit& edit : sleep_removal(request_, sources_, {point_}, draft_.cautions))
       draft_.edits.push_back(std::move(edit));
     draft_.what = fmt::format("{} waits for the end of `{}`, which passes {}",
@@ -210,6 +210,49 @@ class JoinDraft {
       later.push_back(*statement);
     }
     return move_joins(later);
+  }
+
+  // `reader.stop();` that the test comes to later, and that joins.
+  Result<void> join_by_method() {
+    for (const CXCursor call : calls_in(unit(), point_.file)) {
+      const auto later = statement_of(unit(), call);
+      if (!later || !is_same_body(*later, point_) || !arguments(call).empty() ||
+          later->statement.end <= point_.statement.begin || !joins(call) ||
+          !is_visible_at(unit(), variable_named_by(object_of(call)), point_))
+        continue;
+      const std::string text = source_text(unit(), call) + ";";
+      if (text_of_statement(*later) == text && !later->statement.is_bare)
+        draft_.edits.push_back(removal(unit(), *later));
+      else if (!asks_first(call))
+        continue;
+      handle_.text = source_text(unit(), call);
+      insert(text);
+      return {};
+    }
+    return usage_error(fmt::format("`{}` is not known there", printable(handle_.text)),
+                       short_place(point_.file, point_.line));
+  }
+
+  // The method's body does.
+  bool joins(CXCursor call) const {
+    const CXCursor method = clang().getCursorReferenced(call);
+    if (clang().getCursorKind(method) != CXCursor_CXXMethod || is_null(object_of(call)))
+      return false;
+    return first_below(clang().getCursorDefinition(method),
+                       [&](CXCursor each) {
+                         return clang().getCursorKind(each) == CXCursor_CallExpr && is_join(each);
+                       })
+        .has_value();
+  }
+
+  // So that it may be called again.
+  bool asks_first(CXCursor call) const {
+    const CXCursor method = clang().getCursorDefinition(clang().getCursorReferenced(call));
+    return first_below(method,
+                       [&](CXCursor each) {
+                         return is_call_of(each, "joinable") && names_handle(object_of(each));
+                       })
+        .has_value();
   }
 
   Result<void> add_wait_for_future() {
