@@ -314,6 +314,11 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
     request.hand_overs = report.repairs.front().hand_overs;
     return request;
   }
+  if (!report.exact_timing && report.deadlock.empty()) {
+    // No order is known to help, but whoever asks again needs none.
+    request.idioms = {RepairIdiom::poll};
+    return request;
+  }
   if (!report.exact_timing || !report.exact_timing->proposed) return std::nullopt;
   const ExactTiming& timing = *report.exact_timing;
   NewBound bound;
@@ -362,13 +367,12 @@ Result<int> write_patches(RepairReport& report, const Project& project,
       else
         tried.why_not = to_string(proof.error());
     }
-    const bool repairs = tried.proof && tried.proof->proof.verdict == Proof::Verdict::repaired;
-    if (repairs) {
+    if (tried.is_proven()) {
       auto file = write_patch(project, options.name, patch_file_text(patch, *tried.proof));
       if (!file) return file.error();
       tried.file = *file;
     }
-    is_proven = is_proven || repairs;
+    is_proven = is_proven || tried.is_proven();
     report.patches.push_back(std::move(tried));
   }
   return 0;

@@ -348,7 +348,8 @@ class Repairing {
                  shell_quote(to_string(one_->test().id)));
     if (const int failed = page.write_out(); failed != 0) return failed;
     if (stop_signal() != 0) return exit_code_of_signal(stop_signal());
-    if (!report_.repairs.empty()) return static_cast<int>(ExitCode::success);
+    if (!report_.repairs.empty() || report_.has_proven_patch())
+      return static_cast<int>(ExitCode::success);
     const bool is_other = report_.exact_timing || !report_.deadlock.empty();
     return static_cast<int>(is_other ? ExitCode::only_margin : ExitCode::test_failed);
   }

@@ -117,6 +117,61 @@ Result<Assertion> assertion_at(const PatchPlace& place) {
 
 namespace {
 
+// `return EXIT_FAILURE;`, with or without braces -> `EXIT_FAILURE`
+std::string returned_by(const SourceUnit& unit, CXCursor branch) {
+  std::string text = source_text(unit, branch);
+  std::erase_if(text, [](char c) { return c == '{' || c == '}' || c == ';'; });
+  const std::string_view word = trim(text);
+  constexpr std::string_view begin = "return ";
+  return word.starts_with(begin) ? std::string(trim(word.substr(begin.size()))) : "";
+}
+
+bool means_success(const std::string& value) {
+  return value == "0" || value == "EXIT_SUCCESS";
+}
+
+// What a branch of main asks for before it returns; empty: it decides nothing.
+std::string wanted_by(const SourceUnit& unit, CXCursor branch) {
+  const auto parts = children(branch);
+  if (parts.size() != 2) return "";
+  const std::string value = returned_by(unit, parts[1]), condition = source_text(unit, parts[0]);
+  if (value.empty()) return "";
+  return means_success(value) ? condition : "!(" + condition + ")";
+}
+
+}  // namespace
+
+Result<Assertion> check_of_main(const std::shared_ptr<SourceUnit>& unit) {
+  std::vector<Assertion> found;
+  for (const CXCursor function : unit->top_level(unit->file())) {
+    if (clang().getCursorKind(function) != CXCursor_FunctionDecl || spelling(function) != "main")
+      continue;
+    for (const CXCursor body : children(function)) {
+      if (clang().getCursorKind(body) != CXCursor_CompoundStmt) continue;
+      for (const CXCursor statement : children(body)) {
+        if (clang().getCursorKind(statement) != CXCursor_IfStmt) continue;
+        const auto point = statement_of(*unit, children(statement)[0]);
+        const std::string condition = wanted_by(*unit, statement);
+        if (condition.empty() || !point) continue;
+        MacroUse use{"",
+                     point->file,
+                     point->statement.begin,
+                     point->statement.end,
+                     point->statement.first_line,
+                     point->statement.last_line,
+                     {}};
+        found.push_back({use, condition, "", *point});
+      }
+    }
+  }
+  if (found.size() == 1) return found[0];
+  return usage_error(found.empty() ? "main returns no failure under a condition of its own"
+                                   : "main returns under several conditions",
+                     printable(unit->file()));
+}
+
+namespace {
+
 constexpr int deepest_call = 3;
 
 bool is_in(std::string_view name, std::initializer_list<std::string_view> names) {
@@ -307,6 +362,7 @@ class Effects {
     const CXCursor method = clang().getCursorReferenced(call);
     if (clang().CXXMethod_isConst(method) != 0) return "";
     if (calls > 0 && belongs_to_function(object_of(call))) return "";
+    if (is_system(method) && clang().CXXMethod_isStatic(method) != 0) return of_system(name);
     if (is_system(method)) {
       const std::string owner = spelling(clang().getCursorSemanticParent(method));
       const bool is_map = owner.find("map") != std::string::npos;

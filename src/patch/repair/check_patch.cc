@@ -215,12 +215,7 @@ class PollDraft {
       : request_(request), sources_(sources) {}
 
   Result<DraftPatch> write() {
-    const auto failing = sources_.place(request_.failure.file, request_.failure.line);
-    if (!failing) return failing.error();
-    place_ = *failing;
-    auto assertion = assertion_at(place_);
-    if (!assertion) return assertion.error();
-    assertion_ = *assertion;
+    if (auto found = find_assertion(); !found) return found.error();
     point_ = assertion_.point;
     if (auto again = read_again(); !again) return again.error();
     Error first_refusal;
@@ -254,6 +249,42 @@ class PollDraft {
 
   const std::string& text() const { return place_.unit->text_of(place_.file); }
   std::string step() const { return indent_step(text()); }
+
+  Result<void> find_assertion() {
+    if (request_.failure.file.empty() && request_.framework == Framework::command)
+      return find_check_of_main();
+    const auto failing = sources_.place(request_.failure.file, request_.failure.line);
+    if (!failing) return failing.error();
+    place_ = *failing;
+    auto assertion = assertion_at(place_);
+    if (!assertion) return assertion.error();
+    assertion_ = *assertion;
+    return {};
+  }
+
+  // In the first source that is known to matter and has a main.
+  Result<void> find_check_of_main() {
+    std::vector<CodeSpot> spots;
+    if (request_.wait) spots.push_back(request_.wait->place.spot);
+    for (const HandOver& each : request_.hand_overs) {
+      spots.push_back(each.barrier.spot);
+      spots.push_back(each.critical.spot);
+    }
+    Error refusal = usage_error("the check that fails is not known");
+    for (const CodeSpot& spot : spots) {
+      const auto place = sources_.place(spot);
+      auto check = place ? check_of_main(place->unit) : Result<Assertion>(place.error());
+      if (!check) {
+        refusal = check.error();
+        continue;
+      }
+      place_ = *place;
+      assertion_ = std::move(*check);
+      place_.line = assertion_.use.first_line;
+      return {};
+    }
+    return refusal;
+  }
 
   // What was read before the assertion stays as it was read: the wait reads it again, and comes
   // before that.
@@ -307,8 +338,8 @@ class PollDraft {
     const size_t begin = extent_of(value).begin.offset;
     if (!trim(std::string_view(text()).substr(0, begin)).ends_with('=')) return "";
     const std::string written = source_text(*place_.unit, value);
-    const bool is_call = written.ends_with(')') && written.find(' ') > written.find('(');
-    return is_call ? written : "(" + written + ")";
+    const bool has_operator = written.find_first_of(" +*/%&|<=?!^~") < written.find('(');
+    return has_operator ? "(" + written + ")" : written;
   }
 
   DraftPatch begun(const std::string& where) const {

@@ -118,6 +118,8 @@ class HandleFinder {
             const bool is_value = is_expression(part) && covers(part) && !is_null(member);
             if (is_value && kind_of_type(type_name(member)) == Handle::Kind::thread)
               found = {Handle::Kind::thread, spelling(member), member};
+            if (is_value && type_name(member) == "int" && calls(part, "fork"))
+              found = {Handle::Kind::process, spelling(member), member};
           }
         }
       });
@@ -315,6 +317,17 @@ class JoinDraft {
         fmt::format("`{}` is joined in a way that cannot be moved", printable(handle_.text)));
   }
 
+  // Its end is waited for and not taken: whoever asks for its status later still gets it.
+  Result<void> await_process() {
+    const std::string step = indent_step(unit().text_of(point_.file));
+    insert(fmt::format(
+        "{{\n{0}siginfo_t ended;\n{0}waitid(P_PID, {1}, &ended, WEXITED | WNOWAIT);\n}}", step,
+        handle_.text));
+    for (SourceEdit& edit : include_edits(unit(), point_.file, "<sys/wait.h>"))
+      draft_.edits.push_back(std::move(edit));
+    return {};
+  }
+
   Result<void> move_joins(const std::vector<InsertionPoint>& later) {
     const std::string end = is_c_source(unit()) ? "NULL" : "nullptr";
     switch (handle_.kind) {
@@ -326,7 +339,9 @@ class JoinDraft {
       case Kind::pthread:
         return move_one(later, false, fmt::format("pthread_join({}, {});", handle_.text, end));
       default:
-        return move_one(later, false, fmt::format("waitpid({}, {}, 0);", handle_.text, end));
+        if (move_one(later, false, fmt::format("waitpid({}, {}, 0);", handle_.text, end)))
+          return {};
+        return await_process();
     }
   }
 

@@ -205,6 +205,45 @@ int main() {
           "  int result() {\n    if (thread_.joinable()) thread_.join();\n    return result_;"));
 }
 
+TEST_F(RepairPatches, The_end_of_a_process_is_waited_for_and_left_to_who_asks_for_it) {
+  project.source("child_test.cc", R"(#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+class Child {
+ public:
+  Child() {
+    if (pipe(ends_) != 0) _exit(1);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    usleep(50'000);
+    _exit(write(ends_[1], "ab", 2) == 2 ? 0 : 1);  // critical
+  }
+  ~Child() { waitpid(pid_, nullptr, 0); }
+  std::string text() {
+    char bytes[8];
+    const ssize_t size = read(ends_[0], bytes, sizeof bytes);  // barrier
+    return std::string(bytes, static_cast<size_t>(size));
+  }
+
+ private:
+  int ends_[2];
+  pid_t pid_ = -1;
+};
+
+int main() {
+  Child child;
+  return child.text() == "ab" ? 0 : 1;
+}
+)");
+  project.hand_over(1, "Child::Child");
+  project.request.hand_overs[0].critical.thread = "child_test.cc:10#1";
+  expect_patched(RepairIdiom::join);
+  EXPECT_THAT(project.read("child_test.cc"),
+              HasSubstr("waitid(P_PID, pid_, &ended, WEXITED | WNOWAIT);\n"));
+}
+
 TEST_F(RepairPatches, What_joins_later_is_called_earlier) {
   project.write("late.h", late_header);
   project.source("reader_test.cc", R"(#include <cstdlib>
@@ -514,6 +553,36 @@ BOOST_AUTO_TEST_CASE(counts) {
 )",
                       "+  BOOST_REQUIRE(EventuallyTrue([&] { return count.load() == 1; }));"}),
     [](const auto& info) { return info.param.name; });
+
+TEST_F(RepairPatches, A_main_that_returns_what_it_finds_is_asked_like_an_assertion) {
+  project.write("late.h", late_header);
+  project.source("plain_test.cc", R"(#include <atomic>
+#include <cstdlib>
+#include <thread>
+#include "late.h"
+
+static std::atomic<int> count{0};
+
+int main() {
+  std::thread sender([] {
+    be_late();
+    ++count;
+  });
+  sender.detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+  const int seen = count.load();
+  looked = true;
+  if (seen == 1) return EXIT_SUCCESS;
+  return EXIT_FAILURE;
+}
+)");
+  project.sleeps();
+  project.request.framework = Framework::command;
+  const RepairPatch patch = project.patch(RepairIdiom::poll);
+  EXPECT_THAT(patch.diff,
+              HasSubstr("+  EventuallyTrue([&] { return count.load() == 1; });  // sleep\n"))
+      << project.error;
+}
 
 TEST_F(RepairPatches, What_was_read_before_the_assertion_is_read_again) {
   project.write("late.h", late_header);

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int most_tries_to_record = 10;
 constexpr int most_refusals = 20;
+constexpr int runs_to_believe = 3;  // that all fail
 
 }  // namespace
 
@@ -32,6 +33,12 @@ RepairRuns::End RepairRuns::most_of(const Trial& trial) {
   const Run second = run(trial);
   if (second.end == first.end || second.end == End::over) return second.end;
   return run(trial).end;
+}
+
+bool RepairRuns::fails_every_time(const Trial& trial) {
+  int failed = 0;
+  while (failed < runs_to_believe && run(trial).end == End::failed) ++failed;
+  return failed == runs_to_believe;
 }
 
 std::optional<ExperimentResult> RepairRuns::record(Trial trial, RepairLines* lines, End wanted) {
@@ -70,7 +77,6 @@ namespace {
 
 constexpr Duration short_enough = std::chrono::milliseconds(200);
 constexpr int shorter_by = 4;
-constexpr int runs_of_delays = 3;  // that must all fail in place of others
 
 // The threads that are held, late at the same places instead. One of them is often enough, and says
 // more: two that are equally late may meet again.
@@ -115,7 +121,7 @@ void RecordedRuns::replace_order(RepairReport& report) {
       Trial trial = runs_.test().failing;
       trial.plan = std::move(delays);
       trial.why = "late by " + format_duration(late) + " instead of held";
-      if (!fails_every_time(trial)) continue;
+      if (!runs_.fails_every_time(trial)) continue;
       runs_.test().failing = trial;
       return;
     }
@@ -124,19 +130,13 @@ void RecordedRuns::replace_order(RepairReport& report) {
       "that order, which then cannot be kept");
 }
 
-bool RecordedRuns::fails_every_time(const Trial& trial) {
-  int failed = 0;
-  while (failed < runs_of_delays && runs_.run(trial).end == End::failed) ++failed;
-  return failed == runs_of_delays;
-}
-
 // Hundreds of runs follow, each as late as this.
 void RecordedRuns::shorten_delays() {
   while (longest_delay(runs_.test().failing.plan) > short_enough && !runs_.is_over()) {
     Trial trial = runs_.test().failing;
     trial.plan = with_longest_delay(trial.plan, longest_delay(trial.plan) / shorter_by);
     trial.why = "less late";
-    if (!fails_every_time(trial)) return;
+    if (!runs_.fails_every_time(trial)) return;
     runs_.test().failing = trial;
   }
 }

@@ -161,6 +161,7 @@ void Verification::run_schedules(const std::vector<HandOverPoints>& order, Verdi
   const auto take = [&](const ScheduleRun& run) {
     const bool is_same = run.failed() && runs_.test().is_same(run.result.outcome);
     verdict.runs.schedules.add(is_same);
+    verdict.is_partial = is_same;
     if (is_same)
       verdict.objection = "it still fails under a schedule: " + to_string(run.schedule);
     else if (run.failed() && is_new(run))
