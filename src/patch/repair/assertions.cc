@@ -135,8 +135,11 @@ std::string wanted_by(const SourceUnit& unit, CXCursor branch) {
   const auto parts = children(branch);
   if (parts.size() != 2) return "";
   const std::string value = returned_by(unit, parts[1]), condition = source_text(unit, parts[0]);
-  if (value.empty()) return "";
-  return means_success(value) ? condition : "!(" + condition + ")";
+  if (means_success(value)) return condition;
+  const bool is_number = !value.empty() && std::ranges::all_of(value, [](unsigned char c) {
+    return std::isdigit(c) != 0;
+  });
+  return is_number || value == "EXIT_FAILURE" ? "!(" + condition + ")" : "";
 }
 
 }  // namespace
@@ -360,7 +363,7 @@ class Effects {
 
   std::string of_method(CXCursor call, const std::string& name, int calls, int level) {
     const CXCursor method = clang().getCursorReferenced(call);
-    if (clang().CXXMethod_isConst(method) != 0) return "";
+    if (clang().CXXMethod_isConst(method) != 0) return asked_of_others(method);
     if (calls > 0 && belongs_to_function(object_of(call))) return "";
     if (is_system(method) && clang().CXXMethod_isStatic(method) != 0) return of_system(name);
     if (is_system(method)) {
@@ -370,6 +373,21 @@ class Effects {
       return fmt::format("{}::{}() may change something", printable(owner), printable(name));
     }
     return of_own(method, name, calls, level);
+  }
+
+  // A method that is const may still read from a pipe, or wait for a process.
+  static std::string asked_of_others(CXCursor method) {
+    const CXCursor definition = clang().getCursorDefinition(method);
+    if (is_null(definition) || is_system(method)) return "";
+    const auto call = first_below(definition, [](CXCursor each) {
+      const CXCursor function = clang().getCursorReferenced(each);
+      return clang().getCursorKind(each) == CXCursor_CallExpr && !is_null(function) &&
+             clang().getCursorKind(function) == CXCursor_FunctionDecl && is_system(function) &&
+             sounds_like_a_change(spelling(each)) && !uses_own_things_only(each);
+    });
+    return call ? fmt::format("{}() cannot be called again and again: it calls {}()",
+                              printable(spelling(method)), printable(spelling(*call)))
+                : "";
   }
 
   std::string of_system(const std::string& name) {

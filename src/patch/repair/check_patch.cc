@@ -207,6 +207,9 @@ void replace_word(std::string& text, const std::string& word, const std::string&
     text.replace(at, word.size(), by);
 }
 
+constexpr const char* only_waits =
+    "no order of the threads is known that repairs it: look whether what is asserted may be false "
+    "for a while, or the wait hides a defect";
 constexpr int most_read_before = 3;  // that were read from one another
 
 class PollDraft {
@@ -227,6 +230,7 @@ class PollDraft {
       }
       auto checked = check(*draft);
       sources_.restore();
+      if (checked && request_.hand_overs.empty()) draft->cautions.push_back(only_waits);
       if (checked) return draft;
       first_refusal = checked.error();
     }
