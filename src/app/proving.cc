@@ -251,6 +251,7 @@ Result<Proof> Proving::prove_all() {
 namespace {
 
 constexpr size_t largest_patch = size_t{1} << 20;
+constexpr Duration patient_enough = std::chrono::seconds(10);  // for whoever waits for what comes
 
 ProvingOptions proving_options(const PatchingOptions& options, const RepairPatch& patch) {
   ProvingOptions proving;
@@ -315,8 +316,12 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
     return request;
   }
   if (!report.exact_timing && report.deadlock.empty()) {
-    // No order is known to help, but whoever asks again needs none.
-    request.idioms = {RepairIdiom::poll};
+    // No order is known to help, but whoever asks again needs none, and a wait that ran out may
+    // have to be more patient.
+    request.idioms = {RepairIdiom::poll, RepairIdiom::bound};
+    if (report.wait && !report.wait->is_sleep)
+      request.bound = NewBound{report.wait->place, report.wait->place.site.api, report.wait->asked,
+                               patient_enough};
     return request;
   }
   if (!report.exact_timing || !report.exact_timing->proposed) return std::nullopt;

@@ -26,6 +26,13 @@ std::string of_runs(const Count& count) {
   return fmt::format("{} of {}", count.runs - count.hits, counted(count.runs, "run"));
 }
 
+// "2nd"
+std::string ordinal(uint64_t number) {
+  constexpr const char* endings[] = {"th", "st", "nd", "rd"};
+  const bool is_teen = number % 100 >= 11 && number % 100 <= 13;
+  return fmt::format("{}{}", number, is_teen || number % 10 > 3 ? "th" : endings[number % 10]);
+}
+
 std::string hand_overs_words(const std::vector<HandOver>& all) {
   std::vector<std::string> parts;
   for (const HandOver& one : all) parts.push_back(hand_over_words(one));
@@ -206,7 +213,7 @@ Json exact_timing_json(const ExactTiming& found) {
 
 std::string hand_over_words(const HandOver& hand_over) {
   const std::string times =
-      hand_over.count > 1 ? fmt::format(" for the {}th time", hand_over.count) : "";
+      hand_over.count > 1 ? fmt::format(" for the {} time", ordinal(hand_over.count)) : "";
   return fmt::format("{} must wait before {} until {} is over in {}{}", hand_over.barrier.thread,
                      spot_words(hand_over.barrier), spot_words(hand_over.critical),
                      hand_over.critical.thread, times);

@@ -298,9 +298,17 @@ class Effects {
     const CXCursor root = root_of(expression);
     if (is_null(root)) return false;
     const CXCursorKind kind = clang().getCursorKind(root);
+    if (kind == CXCursor_CallExpr && spelling(root) == "operator<<")
+      return belongs_to_function(changed_by(root, spelling(root)));
     if (kind == CXCursor_CallExpr)
       return clang().getCursorKind(clang().getCursorReferenced(root)) == CXCursor_Constructor;
     return kind == CXCursor_DeclRefExpr && is_local(clang().getCursorReferenced(root));
+  }
+
+  // What a method is called on.
+  static CXCursor changed_by(CXCursor call, const std::string& name) {
+    const auto given = arguments(call);
+    return name.starts_with("operator") && !given.empty() ? given[0] : object_of(call);
   }
 
   static bool is_local(CXCursor variable) {
@@ -364,7 +372,7 @@ class Effects {
   std::string of_method(CXCursor call, const std::string& name, int calls, int level) {
     const CXCursor method = clang().getCursorReferenced(call);
     if (clang().CXXMethod_isConst(method) != 0) return asked_of_others(method);
-    if (calls > 0 && belongs_to_function(object_of(call))) return "";
+    if (calls > 0 && belongs_to_function(changed_by(call, name))) return "";
     if (is_system(method) && clang().CXXMethod_isStatic(method) != 0) return of_system(name);
     if (is_system(method)) {
       const std::string owner = spelling(clang().getCursorSemanticParent(method));

@@ -103,7 +103,10 @@ Result<SourceEdit> edit_assertion(const PatchPlace& place, const NewBound& bound
 namespace {
 
 std::string old_text(const SourceEdit& edit, const NewBound& bound) {
-  return bound.old_value > Duration{} ? format_duration(bound.old_value) : edit.old_text;
+  if (bound.old_value > Duration{}) return format_duration(bound.old_value);
+  // The same unit, rounded up: far enough from the old number.
+  const double part = value_of(edit.old_text) / value_of(edit.new_text);
+  return format_duration(std::chrono::round<std::chrono::milliseconds>(bound.new_value * part));
 }
 
 }  // namespace

@@ -631,6 +631,7 @@ class PollCondition : public testing::Test {
 #include <chrono>
 #include <future>
 #include <map>
+#include <sstream>
 #include <string>
 #include <sys/socket.h>
 #include <thread>
@@ -647,6 +648,11 @@ int unknown_size();
 static std::future<int> later;
 struct Reply { int code; std::string text; };
 static int shared_socket = 0;
+static std::string written() {
+  std::ostringstream content;
+  content << 1 << std::string("a");
+  return content.str();
+}
 static Reply reply() { Reply all{}; all.code = 1; all.text.append("a"); return all; }
 static int greeting() {
   const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
@@ -672,6 +678,7 @@ int main() {
   assert(word == "a");                           // address
   assert(reply().code == 1);                     // reply
   assert(greeting() == 1);                       // greeting
+  assert(written() == "1a");                     // written
   assert(received() == 1);                       // received
   assert(filled() == 1);                         // filled
   assert(std::string(std::move(text)) == "");    // move
@@ -697,7 +704,7 @@ int main() {
 PatchedProject* PollCondition::project = nullptr;
 
 TEST_F(PollCondition, What_only_looks_is_asked_again) {
-  for (const char* mark : {"elements", "sum", "word", "reply", "greeting"})
+  for (const char* mark : {"elements", "sum", "word", "reply", "greeting", "written"})
     EXPECT_EQ(refusal(mark), "");
 }
 

@@ -402,7 +402,10 @@ class RepairSearch {
   // All that keeps the order now, whatever it is.
   void find_wait() {
     const auto barriers = barrier_candidates(failing(), lines(), {late_names(), {}});
-    if (!barriers.empty()) report_.wait = guessed_wait(failing(), barriers.front(), lines());
+    if (barriers.empty()) return;
+    ThreadStep end = barriers.front();
+    end.at = Duration::max();
+    report_.wait = guessed_wait(failing(), end, lines());
   }
 
   // The dual of a hand-over: the reading side waits for a time, and hopes.
