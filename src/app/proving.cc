@@ -315,7 +315,8 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
     request.hand_overs = report.repairs.front().hand_overs;
     return request;
   }
-  if (!report.exact_timing && report.deadlock.empty()) {
+  const bool was_searched = report.wait || !report.dropped.empty();
+  if (!report.exact_timing && report.deadlock.empty() && was_searched) {
     // No order is known to help, but whoever asks again needs none, and a wait that ran out may
     // have to be more patient.
     request.idioms = {RepairIdiom::poll, RepairIdiom::bound};

@@ -35,8 +35,8 @@ What held is written to .unflake/fixes/NAME.json, for `unflake run --enforce`. T
 the best idiom first: each is rebuilt in a copy and proven as `unflake prove` does, and the first one
 that repairs the failure is written to .unflake/patches/NAME.patch.
 
-Exit code 0: a repair was found and held; 1: none was, or the failure did not come (it says what was
-tried); 2: bad usage, or a site of the plan is gone; 4: unflake itself failed; 5: a test of how long
+Exit code 0: a repair was found and held, or a patch was proven; 1: none was, or the failure did not
+come (it says what was tried); 2: bad usage, or a site of the plan is gone; 4: unflake itself failed; 5: a test of how long
 something takes, or a deadlock in the code: no wait in the test repairs it; 128 + N: stopped by signal
 N, what was found until then is written.)";
 
