@@ -226,6 +226,9 @@ class RepairSearch {
     delay.duration = std::max(2 * lateness(), late_in_turn);
     Trial trial = runs_.test().passing;
     trial.plan.interventions = {late_before(delay, step)};
+    // Before it, a thread has the lock that the others need.
+    if (passing().sites[passing().calls[step.call].site].group == "condition")
+      trial.plan.interventions[0].position = Intervention::Position::after;
     trial.plan.agent = true;
     trial.why = step.thread.text + " late instead";
     return trial;
