@@ -227,8 +227,10 @@ class RepairSearch {
     Trial trial = runs_.test().passing;
     trial.plan.interventions = {late_before(delay, step)};
     // Before it, a thread has the lock that the others need.
-    if (passing().sites[passing().calls[step.call].site].group == "condition")
-      trial.plan.interventions[0].position = Intervention::Position::after;
+    const bool is_condition = std::ranges::any_of(passing().sites, [&](const TracedSite& site) {
+      return site.name == step.site && site.group == "condition";
+    });
+    if (is_condition) trial.plan.interventions[0].position = Intervention::Position::after;
     trial.plan.agent = true;
     trial.why = step.thread.text + " late instead";
     return trial;
