@@ -8,6 +8,7 @@
 
 #include "trace/happens_before.h"
 #include "trace/names.h"
+#include "trace/time_values.h"
 #include "trace/translation.h"
 #include "util/paths.h"
 
@@ -497,7 +498,7 @@ std::optional<GuessedWait> guessed_wait(const Trace& failing, const ThreadStep& 
     const TracedCall& call = failing.calls[step.call];
     const TracedSite& site = failing.sites[call.site];
     if (step.at > barrier.at || !may_wait(site) || !takes_time(site) || call.value < 0) continue;
-    const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(call.value));
+    const Duration asked = meant_time(call.value);
     if (!is_sleep(site) && !call.timed_out) continue;  // it got what it waited for
     if (longest && longest->asked > asked) continue;
     longest = GuessedWait{place_of(step), asked, is_sleep(site)};
