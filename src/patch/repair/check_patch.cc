@@ -72,6 +72,26 @@ std::optional<double> unit_of_bound(const NumberInText& number, const NewBound& 
   return fits && value > 0 ? std::optional(number.microseconds) : std::nullopt;
 }
 
+// The only time of its file, written with its unit, that runs say the bound may be.
+std::optional<SourceEdit> edit_elsewhere(const PatchPlace& place, const NewBound& bound) {
+  std::optional<SourceEdit> only;
+  const std::string& text = place.unit->text_of(place.file);
+  const auto starts = line_starts(text);
+  for (const NumberInText& number : numbers_in(text)) {
+    const double value = value_of(number.digits) * number.microseconds;
+    if (bound.old_value > Duration{} || value < static_cast<double>(bound.least_old.count()) ||
+        value > static_cast<double>(bound.most_old.count()))
+      continue;
+    if (only) return std::nullopt;
+    const auto line = std::ranges::upper_bound(starts, number.offset) - starts.begin();
+    const double count =
+        std::ceil(static_cast<double>(bound.new_value.count()) / number.microseconds);
+    only = SourceEdit{place.file,    static_cast<int>(line),       number.offset,
+                      number.digits, fmt::format("{:.0f}", count), ""};
+  }
+  return only;
+}
+
 std::string old_words(const NewBound& bound) {
   if (bound.old_value > Duration{}) return format_duration(bound.old_value);
   return fmt::format("{} to {}", format_duration(bound.least_old), format_duration(bound.most_old));
@@ -89,6 +109,8 @@ Result<SourceEdit> edit_assertion(const PatchPlace& place, const NewBound& bound
                          fmt::format("{:.0f}", count), ""});
       }
   }
+  if (edits.empty())
+    if (auto elsewhere = edit_elsewhere(place, bound)) return std::move(*elsewhere);
   if (edits.size() != 1)
     return usage_error(fmt::format("{} literal there is {}", edits.empty() ? "no" : "more than one",
                                    old_words(bound)),
@@ -123,7 +145,7 @@ Result<DraftPatch> draft_bound(const PatchRequest& request, RepairSources& sourc
   if (!edit) return edit.error();
   DraftPatch draft;
   draft.idiom = RepairIdiom::bound;
-  draft.what = fmt::format("{} allows {} instead of {}", short_place(place->file, place->line),
+  draft.what = fmt::format("{} allows {} instead of {}", short_place(edit->file, edit->line),
                            format_duration(bound.new_value), old_text(*edit, bound));
   if (!edit->caution.empty()) draft.cautions.push_back(edit->caution);
   draft.edits.push_back(std::move(*edit));

@@ -725,6 +725,32 @@ TEST_F(PollCondition, What_changes_something_is_not) {
   EXPECT_THAT(refusal("filled"), HasSubstr("changes a variable"));
 }
 
+TEST_F(RepairPatches, A_bound_that_the_assertion_does_not_name_is_found_in_its_file) {
+  project.source("loop_test.cc", R"(#include <cassert>
+#include <chrono>
+#include <thread>
+static const auto patience = std::chrono::milliseconds(60);
+static const auto step = std::chrono::milliseconds(5);
+int main() {
+  const auto began = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(step);
+  const bool in_time = std::chrono::steady_clock::now() - began < patience;
+  assert(in_time);  // fails
+}
+)");
+  project.fails();
+  NewBound bound;
+  bound.place = project.at("fails");
+  bound.least_old = std::chrono::milliseconds(58);
+  bound.most_old = std::chrono::milliseconds(63);
+  bound.new_value = std::chrono::milliseconds(1100);
+  project.request.bound = bound;
+  const RepairPatch patch = project.patch(RepairIdiom::bound);
+  EXPECT_EQ(patch.what, "loop_test.cc:4 allows 1.10 s instead of 60.0 ms");
+  EXPECT_THAT(patch.diff,
+              HasSubstr("+static const auto patience = std::chrono::milliseconds(1100);"));
+}
+
 TEST_F(RepairPatches, A_bound_of_an_exact_timing_test_is_changed) {
   project.source("bound_test.cc", R"(#include <chrono>
 #define EXPECT_LT(a, b) (void)((a) < (b))
