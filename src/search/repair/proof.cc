@@ -86,12 +86,12 @@ class ProofRunning {
 
   // A hang is told long before the test's own time-out.
   Duration limit(const SideRuns& side, const Trial& trial) const {
-    if (side.longest == Duration{}) return options_.timeout;
     Duration added{};
     for (const Intervention& what : trial.plan.interventions)
       if (!changes_time(what)) added += what.duration;
+    if (side.longest == Duration{}) return options_.timeout + 4 * added;
     const int share = 1 + trial.conditions.competitors + (trial.conditions.one_core ? 1 : 0);
-    return std::min(options_.timeout, (10 * side.longest + 5s) * share + 4 * added);
+    return std::min(options_.timeout, (10 * side.longest + 5s) * share) + 4 * added;
   }
 
   using Enough = std::function<bool()>;
