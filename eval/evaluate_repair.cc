@@ -65,21 +65,11 @@ class RepairEvaluation {
     return {};
   }
 
-  // Once for all programs of a framework: they take longer to compile than any program.
   Result<void> build_mains() {
     for (const Truth& truth : truths_) {
-      if (!needs_main(truth) || mains_.contains(truth.framework)) continue;
-      const std::string object = mains_folder_.file(truth.framework + ".o");
-      const std::string source =
-          fs::absolute(command_.source + "/zoo/mains/" + truth.framework + ".cc");
-      const auto result = run_tool(
-          {"/bin/sh", "-ec",
-           fmt::format("c++ -std=c++20 -g {} -c -o {} {}",
-                       truth.framework == "boost" ? "-DBOOST_TEST_DYN_LINK" : "", object, source)},
-          mains_folder_.path(), longest_reruns);
-      if (!result) return result.error();
-      if (result->status != 0) return internal_error(result->errors, source);
-      mains_[truth.framework] = object;
+      auto object = mains_.object_for(truth);
+      if (!object) return object.error();
+      main_objects_[truth.framework] = *object;
     }
     return {};
   }
@@ -121,8 +111,7 @@ class RepairEvaluation {
   // What it answers is the result, whatever that is; an error is one of the evaluation itself.
   Result<Repaired> repair(const Truth& truth) const {
     ZooRepository place;
-    const auto main = mains_.find(truth.framework);
-    const std::string object = main == mains_.end() ? "" : main->second;
+    const std::string object = main_objects_.at(truth.framework);
     if (auto made = place.make(command_.source + "/zoo", truth, object); !made) return made.error();
     Repaired repaired;
     repaired.truth = truth;
@@ -182,8 +171,8 @@ class RepairEvaluation {
   }
 
   const EvaluateRepair& command_;
-  TempFolder mains_folder_;
-  std::map<std::string, std::string> mains_;  // objects by framework
+  ZooMains mains_{command_.source + "/zoo"};
+  std::map<std::string, std::string> main_objects_;  // by framework
   std::vector<Truth> truths_;
   std::atomic<size_t> next_ = 0;
   std::mutex mutex_;

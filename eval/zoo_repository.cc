@@ -22,10 +22,24 @@ std::string flags_of(const Truth& truth) {
   return std::string("-std=c++20 -g -Izoo") + (is_boost ? " -DBOOST_TEST_DYN_LINK" : "");
 }
 
-}  // namespace
-
 bool needs_main(const Truth& truth) {
   return truth.framework == "doctest" || truth.framework == "boost" || truth.framework == "catch2";
+}
+
+}  // namespace
+
+Result<std::string> ZooMains::object_for(const Truth& truth) {
+  if (!needs_main(truth)) return std::string();
+  std::string& object = objects_[truth.framework];
+  if (!object.empty()) return object;
+  const std::string source = fs::absolute(zoo_ + "/mains/" + truth.framework + ".cc");
+  object = folder_.file(truth.framework + ".o");
+  const auto result = run_tool(
+      {"/bin/sh", "-ec", fmt::format("c++ {} -c -o {} {}", flags_of(truth), object, source)},
+      folder_.path(), longest_shell);
+  if (!result) return result.error();
+  if (result->status != 0) return internal_error(result->errors, source);
+  return object;
 }
 
 std::string compile_line(const Truth& truth, const std::string& out,

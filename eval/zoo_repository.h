@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,20 @@ namespace unflake::eval {
 std::string compile_line(const Truth& truth, const std::string& out,
                          const std::string& main_object = "");
 
-// Whether programs of the framework need a main of the zoo's.
-bool needs_main(const Truth& truth);
+// What zoo/mains is compiled to, once for all programs of a framework: it takes longer than any of
+// them.
+class ZooMains {
+ public:
+  explicit ZooMains(std::string zoo) : zoo_(std::move(zoo)) {}
+
+  // Empty: programs of this framework need none.
+  Result<std::string> object_for(const Truth& truth);
+
+ private:
+  const std::string zoo_;
+  TempFolder folder_;
+  std::map<std::string, std::string> objects_;  // by framework
+};
 
 // A repository with one program of the zoo, as a user would have it: sources that are committed, a
 // build that is not, and compile_commands.json.

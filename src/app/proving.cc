@@ -251,6 +251,7 @@ Result<Proof> Proving::prove_all() {
 namespace {
 
 constexpr size_t largest_patch = size_t{1} << 20;
+constexpr Duration patient_enough = std::chrono::seconds(10);  // for whoever waits for what comes
 
 ProvingOptions proving_options(const PatchingOptions& options, const RepairPatch& patch) {
   ProvingOptions proving;
@@ -314,6 +315,16 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
     request.hand_overs = report.repairs.front().hand_overs;
     return request;
   }
+  const bool was_searched = report.wait || !report.dropped.empty();
+  if (!report.exact_timing && report.deadlock.empty() && was_searched) {
+    // No order is known to help, but whoever asks again needs none, and a wait that ran out may
+    // have to be more patient.
+    request.idioms = {RepairIdiom::poll, RepairIdiom::bound};
+    if (report.wait && !report.wait->is_sleep)
+      request.bound = NewBound{report.wait->place, report.wait->place.site.api, report.wait->asked,
+                               patient_enough};
+    return request;
+  }
   if (!report.exact_timing || !report.exact_timing->proposed) return std::nullopt;
   const ExactTiming& timing = *report.exact_timing;
   NewBound bound;
@@ -362,13 +373,12 @@ Result<int> write_patches(RepairReport& report, const Project& project,
       else
         tried.why_not = to_string(proof.error());
     }
-    const bool repairs = tried.proof && tried.proof->proof.verdict == Proof::Verdict::repaired;
-    if (repairs) {
+    if (tried.is_proven()) {
       auto file = write_patch(project, options.name, patch_file_text(patch, *tried.proof));
       if (!file) return file.error();
       tried.file = *file;
     }
-    is_proven = is_proven || repairs;
+    is_proven = is_proven || tried.is_proven();
     report.patches.push_back(std::move(tried));
   }
   return 0;

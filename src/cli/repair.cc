@@ -39,8 +39,8 @@ What held is written to .unflake/fixes/NAME.json, for `unflake run --enforce`. T
 the best idiom first: each is rebuilt in a copy and proven as `unflake prove` does, and the first one
 that repairs the failure is written to .unflake/patches/NAME.patch.
 
-Exit code 0: a repair was found and held; 1: none was, or the failure did not come (it says what was
-tried); 2: bad usage, or a site of the plan is gone; 4: unflake itself failed; 5: a test of how long
+Exit code 0: a repair was found and held, or a patch was proven; 1: none was, or the failure did not
+come (it says what was tried); 2: bad usage, or a site of the plan is gone; 4: unflake itself failed; 5: a test of how long
 something takes, or a deadlock in the code: no wait in the test repairs it; 128 + N: stopped by signal
 N, what was found until then is written.)";
 
@@ -361,7 +361,8 @@ class Repairing {
                  shell_quote(to_string(one_->test().id)));
     if (const int failed = page.write_out(); failed != 0) return failed;
     if (stop_signal() != 0) return exit_code_of_signal(stop_signal());
-    if (!report_.repairs.empty()) return static_cast<int>(ExitCode::success);
+    if (!report_.repairs.empty() || report_.has_proven_patch())
+      return static_cast<int>(ExitCode::success);
     const bool is_other = report_.exact_timing || !report_.deadlock.empty();
     return static_cast<int>(is_other ? ExitCode::only_margin : ExitCode::test_failed);
   }

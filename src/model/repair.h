@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -178,6 +179,8 @@ struct TriedPatch {
   std::string file;  // empty: it was not written
   std::optional<ProofReport> proof;
   std::string why_not;  // proven; empty: it was tried, or another one was proven before
+
+  bool is_proven() const { return proof && proof->proof.verdict == Proof::Verdict::repaired; }
 };
 
 // A patch as its file keeps it and reports show it.
@@ -207,6 +210,8 @@ struct RepairReport {
   int runs = 0;
   Duration elapsed{};
   bool interrupted = false, out_of_budget = false;
+
+  bool has_proven_patch() const { return std::ranges::any_of(patches, &TriedPatch::is_proven); }
 };
 
 }  // namespace unflake

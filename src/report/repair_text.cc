@@ -26,6 +26,13 @@ std::string of_runs(const Count& count) {
   return fmt::format("{} of {}", count.runs - count.hits, counted(count.runs, "run"));
 }
 
+// "2nd"
+std::string ordinal(uint64_t number) {
+  constexpr const char* endings[] = {"th", "st", "nd", "rd"};
+  const bool is_teen = number % 100 >= 11 && number % 100 <= 13;
+  return fmt::format("{}{}", number, is_teen || number % 10 > 3 ? "th" : endings[number % 10]);
+}
+
 std::string hand_overs_words(const std::vector<HandOver>& all) {
   std::vector<std::string> parts;
   for (const HandOver& one : all) parts.push_back(hand_over_words(one));
@@ -113,10 +120,6 @@ std::string exact_timing_text(const ExactTiming& found, const Style& style) {
   return text;
 }
 
-bool is_repaired(const TriedPatch& tried) {
-  return tried.proof && tried.proof->proof.verdict == Proof::Verdict::repaired;
-}
-
 std::string fate_of(const TriedPatch& tried) {
   if (!tried.why_not.empty()) return "not tried: " + tried.why_not;
   if (!tried.proof) return "not tried, not written: one before it was proven";
@@ -127,7 +130,7 @@ std::string fate_of(const TriedPatch& tried) {
 std::string patches_text(const RepairReport& report, const Style& style) {
   std::string text;
   for (const TriedPatch& tried : report.patches) {
-    const bool is_good = is_repaired(tried);
+    const bool is_good = tried.is_proven();
     text += status_line(
         style, is_good ? Tone::good : Tone::faint, "Patch", "",
         one_line(fmt::format("{}: {}", to_string(tried.patch.idiom), tried.patch.what)));
@@ -210,7 +213,7 @@ Json exact_timing_json(const ExactTiming& found) {
 
 std::string hand_over_words(const HandOver& hand_over) {
   const std::string times =
-      hand_over.count > 1 ? fmt::format(" for the {}th time", hand_over.count) : "";
+      hand_over.count > 1 ? fmt::format(" for the {} time", ordinal(hand_over.count)) : "";
   return fmt::format("{} must wait before {} until {} is over in {}{}", hand_over.barrier.thread,
                      spot_words(hand_over.barrier), spot_words(hand_over.critical),
                      hand_over.critical.thread, times);
@@ -223,10 +226,13 @@ std::string repair_text(const RepairReport& report, const Style& style) {
                         "threads wait for each other: a defect of the code, not of the test") +
             detail_line(one_line(report.deadlock));
   if (report.exact_timing) text += exact_timing_text(*report.exact_timing, style);
-  if (report.repairs.empty() && !report.exact_timing && report.deadlock.empty())
-    text += status_line(
-        style, Tone::bad, "No repair", "",
-        fmt::format("{} tried", counted(static_cast<long long>(report.dropped.size()), "order")));
+  if (report.repairs.empty() && !report.exact_timing && report.deadlock.empty()) {
+    const std::string tried =
+        fmt::format("{} tried", counted(static_cast<long long>(report.dropped.size()), "order"));
+    text += report.has_proven_patch() ? status_line(style, Tone::plain, "No order", "",
+                                                    tried + "; the patch waits without one")
+                                      : status_line(style, Tone::bad, "No repair", "", tried);
+  }
   text += patches_text(report, style) + dropped_text(report, style);
   if (!report.stop_gap.empty())
     text += status_line(style, Tone::doubtful, "Stop-gap", "", one_line(report.stop_gap));

@@ -389,6 +389,10 @@ class Collector {
 
 }  // namespace
 
+Duration meant_time(int64_t asked_ns) {
+  return rounded(Asked{asked_ns, asked_ns, 1, {}}).most;
+}
+
 std::vector<TimeValue> time_values(std::span<const Trace* const> runs) {
   Collector collector;
   for (const Trace* run : runs)

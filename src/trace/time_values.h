@@ -28,6 +28,9 @@ struct TimedVisit {
 // arms, as a socket's time-out or a timer's file, is judged by what happens to the descriptor.
 std::vector<TimedVisit> timed_visits(const Trace& trace);
 
+// What was meant by a time that was asked for once: a deadline is met with a little less.
+Duration meant_time(int64_t asked_ns);
+
 // Of runs under the agent with calls, most time spent first. A wait that was made again for the
 // rest of its time (a notified condition whose predicate does not hold yet) counts as one.
 std::vector<TimeValue> time_values(std::span<const Trace* const> runs);

@@ -174,6 +174,11 @@ TEST(TimeValues, A_delay_of_the_plan_is_no_time_of_the_test) {
   EXPECT_TRUE(values_of(run).empty());
 }
 
+TEST(TimeValues, One_time_is_what_was_meant_by_it) {
+  EXPECT_EQ(meant_time(119'998'731), 120ms);
+  EXPECT_EQ(meant_time(37'251'000), Duration(37'251));
+}
+
 TEST(TimeValues, A_deadline_is_known_by_what_was_meant) {
   auto run = one_thread();
   run.call("main", wait_site, 0, 100).asks_for(99.98).times_out();

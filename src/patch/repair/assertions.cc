@@ -117,6 +117,64 @@ Result<Assertion> assertion_at(const PatchPlace& place) {
 
 namespace {
 
+// `return EXIT_FAILURE;`, with or without braces -> `EXIT_FAILURE`
+std::string returned_by(const SourceUnit& unit, CXCursor branch) {
+  std::string text = source_text(unit, branch);
+  std::erase_if(text, [](char c) { return c == '{' || c == '}' || c == ';'; });
+  const std::string_view word = trim(text);
+  constexpr std::string_view begin = "return ";
+  return word.starts_with(begin) ? std::string(trim(word.substr(begin.size()))) : "";
+}
+
+bool means_success(const std::string& value) {
+  return value == "0" || value == "EXIT_SUCCESS";
+}
+
+// What a branch of main asks for before it returns; empty: it decides nothing.
+std::string wanted_by(const SourceUnit& unit, CXCursor branch) {
+  const auto parts = children(branch);
+  if (parts.size() != 2) return "";
+  const std::string value = returned_by(unit, parts[1]), condition = source_text(unit, parts[0]);
+  if (means_success(value)) return condition;
+  const bool is_number = !value.empty() && std::ranges::all_of(value, [](unsigned char c) {
+    return std::isdigit(c) != 0;
+  });
+  return is_number || value == "EXIT_FAILURE" ? "!(" + condition + ")" : "";
+}
+
+}  // namespace
+
+Result<Assertion> check_of_main(const std::shared_ptr<SourceUnit>& unit) {
+  std::vector<Assertion> found;
+  for (const CXCursor function : unit->top_level(unit->file())) {
+    if (clang().getCursorKind(function) != CXCursor_FunctionDecl || spelling(function) != "main")
+      continue;
+    for (const CXCursor body : children(function)) {
+      if (clang().getCursorKind(body) != CXCursor_CompoundStmt) continue;
+      for (const CXCursor statement : children(body)) {
+        if (clang().getCursorKind(statement) != CXCursor_IfStmt) continue;
+        const auto point = statement_of(*unit, children(statement)[0]);
+        const std::string condition = wanted_by(*unit, statement);
+        if (condition.empty() || !point) continue;
+        MacroUse use{"",
+                     point->file,
+                     point->statement.begin,
+                     point->statement.end,
+                     point->statement.first_line,
+                     point->statement.last_line,
+                     {}};
+        found.push_back({use, condition, "", *point});
+      }
+    }
+  }
+  if (found.size() == 1) return found[0];
+  return usage_error(found.empty() ? "main returns no failure under a condition of its own"
+                                   : "main returns under several conditions",
+                     printable(unit->file()));
+}
+
+namespace {
+
 constexpr int deepest_call = 3;
 
 bool is_in(std::string_view name, std::initializer_list<std::string_view> names) {
@@ -208,21 +266,91 @@ class Effects {
     }
   }
 
-  // A function that was called may change variables of its own.
+  // A function that was called may change what it has made itself.
   std::string written(CXCursor cursor, int calls) {
     const auto sides = operands(cursor);
-    if (calls > 0 && !sides.empty()) {
-      CXCursor target = sides[0];
-      while (clang().getCursorKind(target) == CXCursor_UnexposedExpr && !operands(target).empty())
-        target = operands(target)[0];
-      const CXCursor variable = clang().getCursorReferenced(target);
-      const CXCursorKind parent = clang().getCursorKind(clang().getCursorSemanticParent(variable));
-      const bool is_own = clang().getCursorKind(target) == CXCursor_DeclRefExpr &&
-                          (parent == CXCursor_FunctionDecl || parent == CXCursor_CXXMethod ||
-                           parent == CXCursor_FunctionTemplate);
-      if (is_own) return "";
+    const bool is_own = calls > 0 && !sides.empty() && belongs_to_function(sides[0]);
+    return is_own ? "" : "it changes a variable";
+  }
+
+  // `it.member[2].other` -> `it`
+  static CXCursor root_of(CXCursor expression) {
+    for (int level = 0; level < 20; ++level) {
+      expression = unwrapped(expression);
+      const CXCursorKind kind = clang().getCursorKind(expression);
+      const bool is_part = kind == CXCursor_MemberRefExpr || kind == CXCursor_ArraySubscriptExpr;
+      const auto parts = operands(expression);
+      if (!is_part || parts.empty()) break;
+      if (is_pointer(parts[0])) return clang().getNullCursor();
+      expression = parts[0];
     }
-    return "it changes a variable";
+    return expression;
+  }
+
+  static bool is_pointer(CXCursor expression) {
+    const std::string type = type_name(unwrapped(expression));
+    return type.ends_with("*") || type.ends_with("* const");
+  }
+
+  // A variable of a function that dies with its call, or what has no name at all.
+  static bool belongs_to_function(CXCursor expression) {
+    if (is_null(expression)) return false;
+    const CXCursor root = root_of(expression);
+    if (is_null(root)) return false;
+    const CXCursorKind kind = clang().getCursorKind(root);
+    if (kind == CXCursor_CallExpr && spelling(root) == "operator<<")
+      return belongs_to_function(changed_by(root, spelling(root)));
+    if (kind == CXCursor_CallExpr)
+      return clang().getCursorKind(clang().getCursorReferenced(root)) == CXCursor_Constructor;
+    return kind == CXCursor_DeclRefExpr && is_local(clang().getCursorReferenced(root));
+  }
+
+  // What a method is called on.
+  static CXCursor changed_by(CXCursor call, const std::string& name) {
+    const auto given = arguments(call);
+    return name.starts_with("operator") && !given.empty() ? given[0] : object_of(call);
+  }
+
+  static bool is_local(CXCursor variable) {
+    const CXCursorKind kind = clang().getCursorKind(variable);
+    const CXCursorKind parent = clang().getCursorKind(clang().getCursorSemanticParent(variable));
+    const bool is_in_function = parent == CXCursor_FunctionDecl || parent == CXCursor_CXXMethod ||
+                                parent == CXCursor_FunctionTemplate;
+    return (kind == CXCursor_VarDecl || kind == CXCursor_ParmDecl) && is_in_function &&
+           clang().Cursor_getStorageClass(variable) != CX_SC_Static && !is_reference(variable);
+  }
+
+  static bool is_reference(CXCursor variable) {
+    return take_text(clang().getTypeSpelling(clang().getCursorType(variable))).ends_with("&");
+  }
+
+  // What the function has opened itself it may read, close and so on.
+  static bool uses_own_things_only(CXCursor call) {
+    const auto given = arguments(call);
+    return !given.empty() && std::ranges::all_of(given, [](CXCursor argument) {
+      return !first_below(argument, [](CXCursor each) { return is_foreign(each, 0); });
+    });
+  }
+
+  static bool is_foreign(CXCursor each, int level) {
+    const CXCursorKind kind = clang().getCursorKind(each);
+    if (kind == CXCursor_CXXThisExpr) return true;
+    if (kind == CXCursor_MemberRefExpr) {
+      const bool is_value =
+          clang().getCursorKind(clang().getCursorReferenced(each)) == CXCursor_FieldDecl;
+      return is_value && operands(each).empty();  // of `this`
+    }
+    if (kind != CXCursor_DeclRefExpr) return false;
+    const CXCursor variable = clang().getCursorReferenced(each);
+    if (clang().getCursorKind(variable) == CXCursor_ParmDecl) return true;
+    if (clang().getCursorKind(variable) != CXCursor_VarDecl) return false;
+    if (!is_local(variable) || level > deepest_call) return true;
+    return first_below(variable,
+                       [&](CXCursor part) {
+                         const CXCursorKind inside = clang().getCursorKind(part);
+                         return inside != CXCursor_VarDecl && is_foreign(part, level + 1);
+                       })
+        .has_value();
   }
 
   std::string of_call(CXCursor call, int calls, int level) {
@@ -234,12 +362,18 @@ class Effects {
     if (is_in(name, {"move", "forward", "exchange", "swap"}))
       return fmt::format("it calls {}()", name);
     if (clang().getCursorKind(function) == CXCursor_CXXMethod)
-      return of_method(function, name, calls, level);
-    return is_system(function) ? of_system(name) : of_own(function, name, calls, level);
+      return of_method(call, name, calls, level);
+    if (!is_system(function)) return of_own(function, name, calls, level);
+    if (calls == 0 || !sounds_like_a_change(name) || !uses_own_things_only(call))
+      return of_system(name);
+    return "";
   }
 
-  std::string of_method(CXCursor method, const std::string& name, int calls, int level) {
-    if (clang().CXXMethod_isConst(method) != 0) return "";
+  std::string of_method(CXCursor call, const std::string& name, int calls, int level) {
+    const CXCursor method = clang().getCursorReferenced(call);
+    if (clang().CXXMethod_isConst(method) != 0) return asked_of_others(method);
+    if (calls > 0 && belongs_to_function(changed_by(call, name))) return "";
+    if (is_system(method) && clang().CXXMethod_isStatic(method) != 0) return of_system(name);
     if (is_system(method)) {
       const std::string owner = spelling(clang().getCursorSemanticParent(method));
       const bool is_map = owner.find("map") != std::string::npos;
@@ -247,6 +381,21 @@ class Effects {
       return fmt::format("{}::{}() may change something", printable(owner), printable(name));
     }
     return of_own(method, name, calls, level);
+  }
+
+  // A method that is const may still read from a pipe, or wait for a process.
+  static std::string asked_of_others(CXCursor method) {
+    const CXCursor definition = clang().getCursorDefinition(method);
+    if (is_null(definition) || is_system(method)) return "";
+    const auto call = first_below(definition, [](CXCursor each) {
+      const CXCursor function = clang().getCursorReferenced(each);
+      return clang().getCursorKind(each) == CXCursor_CallExpr && !is_null(function) &&
+             clang().getCursorKind(function) == CXCursor_FunctionDecl && is_system(function) &&
+             sounds_like_a_change(spelling(each)) && !uses_own_things_only(each);
+    });
+    return call ? fmt::format("{}() cannot be called again and again: it calls {}()",
+                              printable(spelling(method)), printable(spelling(*call)))
+                : "";
   }
 
   std::string of_system(const std::string& name) {

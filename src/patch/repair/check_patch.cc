@@ -14,6 +14,7 @@ namespace unflake {
 namespace {
 
 constexpr double tolerance = 1.5;  // of what runs say about a bound
+constexpr double close = 1.2;      // the same, where the assertion does not name it
 
 struct TimeUnit {
   std::string_view suffix, type;
@@ -72,6 +73,27 @@ std::optional<double> unit_of_bound(const NumberInText& number, const NewBound& 
   return fits && value > 0 ? std::optional(number.microseconds) : std::nullopt;
 }
 
+// The only time of its file, written with its unit, that runs say the bound may be.
+std::optional<SourceEdit> edit_elsewhere(const PatchPlace& place, const NewBound& bound) {
+  std::optional<SourceEdit> only;
+  const std::string& text = place.unit->text_of(place.file);
+  const auto starts = line_starts(text);
+  for (const NumberInText& number : numbers_in(text)) {
+    const double value = value_of(number.digits) * number.microseconds;
+    if (bound.old_value > Duration{} ||
+        value * close < static_cast<double>(bound.least_old.count()) ||
+        value > static_cast<double>(bound.most_old.count()) * close)
+      continue;
+    if (only) return std::nullopt;
+    const auto line = std::ranges::upper_bound(starts, number.offset) - starts.begin();
+    const double count =
+        std::ceil(static_cast<double>(bound.new_value.count()) / number.microseconds);
+    only = SourceEdit{place.file,    static_cast<int>(line),       number.offset,
+                      number.digits, fmt::format("{:.0f}", count), ""};
+  }
+  return only;
+}
+
 std::string old_words(const NewBound& bound) {
   if (bound.old_value > Duration{}) return format_duration(bound.old_value);
   return fmt::format("{} to {}", format_duration(bound.least_old), format_duration(bound.most_old));
@@ -89,6 +111,8 @@ Result<SourceEdit> edit_assertion(const PatchPlace& place, const NewBound& bound
                          fmt::format("{:.0f}", count), ""});
       }
   }
+  if (edits.empty())
+    if (auto elsewhere = edit_elsewhere(place, bound)) return std::move(*elsewhere);
   if (edits.size() != 1)
     return usage_error(fmt::format("{} literal there is {}", edits.empty() ? "no" : "more than one",
                                    old_words(bound)),
@@ -103,7 +127,10 @@ Result<SourceEdit> edit_assertion(const PatchPlace& place, const NewBound& bound
 namespace {
 
 std::string old_text(const SourceEdit& edit, const NewBound& bound) {
-  return bound.old_value > Duration{} ? format_duration(bound.old_value) : edit.old_text;
+  if (bound.old_value > Duration{}) return format_duration(bound.old_value);
+  // The same unit, rounded up: far enough from the old number.
+  const double part = value_of(edit.old_text) / value_of(edit.new_text);
+  return format_duration(std::chrono::round<std::chrono::milliseconds>(bound.new_value * part));
 }
 
 }  // namespace
@@ -120,7 +147,7 @@ Result<DraftPatch> draft_bound(const PatchRequest& request, RepairSources& sourc
   if (!edit) return edit.error();
   DraftPatch draft;
   draft.idiom = RepairIdiom::bound;
-  draft.what = fmt::format("{} allows {} instead of {}", short_place(place->file, place->line),
+  draft.what = fmt::format("{} allows {} instead of {}", short_place(edit->file, edit->line),
                            format_duration(bound.new_value), old_text(*edit, bound));
   if (!edit->caution.empty()) draft.cautions.push_back(edit->caution);
   draft.edits.push_back(std::move(*edit));
@@ -175,18 +202,52 @@ bool has_bare_comma(const std::string& text) {
   return false;
 }
 
+bool is_part_of_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+}
+
+// Where a word begins that is no member of something else; npos: nowhere.
+size_t find_word(const std::string& text, const std::string& word, size_t from = 0) {
+  for (size_t at = from; at < text.size();) {
+    const size_t next = past_literal_or_comment(text, at);
+    if (next > at) {
+      at = next;
+      continue;
+    }
+    const size_t end = at + word.size();
+    const char before = at == 0 ? ' ' : text[at - 1];
+    const bool is_whole = !is_part_of_word(before) && before != '.' && before != '>' &&
+                          before != ':' && (end >= text.size() || !is_part_of_word(text[end]));
+    if (is_whole && !word.empty() && text.compare(at, word.size(), word) == 0) return at;
+    ++at;
+  }
+  return std::string::npos;
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  return find_word(text, word) != std::string::npos;
+}
+
+void replace_word(std::string& text, const std::string& word, const std::string& by) {
+  for (size_t at = find_word(text, word); at != std::string::npos;
+       at = find_word(text, word, at + by.size()))
+    text.replace(at, word.size(), by);
+}
+
+constexpr const char* only_waits =
+    "no order of the threads is known that repairs it: look whether what is asserted may be false "
+    "for a while, or the wait hides a defect";
+constexpr int most_read_before = 3;  // that were read from one another
+
 class PollDraft {
  public:
   PollDraft(const PatchRequest& request, RepairSources& sources)
       : request_(request), sources_(sources) {}
 
   Result<DraftPatch> write() {
-    const auto failing = sources_.place(request_.failure.file, request_.failure.line);
-    if (!failing) return failing.error();
-    place_ = *failing;
-    auto assertion = assertion_at(place_);
-    if (!assertion) return assertion.error();
-    assertion_ = *assertion;
+    if (auto found = find_assertion(); !found) return found.error();
+    point_ = assertion_.point;
+    if (auto again = read_again(); !again) return again.error();
     Error first_refusal;
     for (const bool at_sleep : {true, false}) {
       auto draft = at_sleep ? instead_of_sleep() : before_assertion();
@@ -196,6 +257,7 @@ class PollDraft {
       }
       auto checked = check(*draft);
       sources_.restore();
+      if (checked && request_.hand_overs.empty()) draft->cautions.push_back(only_waits);
       if (checked) return draft;
       first_refusal = checked.error();
     }
@@ -219,6 +281,98 @@ class PollDraft {
   const std::string& text() const { return place_.unit->text_of(place_.file); }
   std::string step() const { return indent_step(text()); }
 
+  Result<void> find_assertion() {
+    if (request_.failure.file.empty() && request_.framework == Framework::command)
+      return find_check_of_main();
+    const auto failing = sources_.place(request_.failure.file, request_.failure.line);
+    if (!failing) return failing.error();
+    place_ = *failing;
+    auto assertion = assertion_at(place_);
+    if (!assertion) return assertion.error();
+    assertion_ = *assertion;
+    return {};
+  }
+
+  // In the first source that is known to matter and has a main.
+  Result<void> find_check_of_main() {
+    std::vector<CodeSpot> spots;
+    if (request_.wait) spots.push_back(request_.wait->place.spot);
+    for (const HandOver& each : request_.hand_overs) {
+      spots.push_back(each.barrier.spot);
+      spots.push_back(each.critical.spot);
+    }
+    Error refusal = usage_error("the check that fails is not known");
+    for (const CodeSpot& spot : spots) {
+      const auto place = sources_.place(spot);
+      auto check = place ? check_of_main(place->unit) : Result<Assertion>(place.error());
+      if (!check) {
+        refusal = check.error();
+        continue;
+      }
+      place_ = *place;
+      assertion_ = std::move(*check);
+      place_.line = assertion_.use.first_line;
+      return {};
+    }
+    return refusal;
+  }
+
+  // What was read before the assertion stays as it was read: the wait reads it again, and comes
+  // before that.
+  Result<void> read_again() {
+    for (int level = 0; level < most_read_before; ++level) {
+      const auto known = constant_read_before();
+      if (!known) return {};
+      const auto declared = statement_of(*place_.unit, *known);
+      const std::string value = initialiser_of(*known);
+      if (!declared || value.empty() || !is_same_body(*declared, assertion_.point))
+        return usage_error(fmt::format("`{}` does not change any more", spelling(*known)),
+                           short_place(place_.file, assertion_.use.first_line));
+      replace_word(assertion_.condition, spelling(*known), value);
+      point_ = *declared;
+    }
+    return {};
+  }
+
+  // The last constant of the function that the condition names and that took a call to read.
+  std::optional<CXCursor> constant_read_before() const {
+    std::optional<CXCursor> found;
+    walk(assertion_.point.body.owner, [&](CXCursor cursor) {
+      if (clang().getCursorKind(cursor) != CXCursor_VarDecl || !is_constant(cursor)) return;
+      const Spot begin = extent_of(cursor).begin;
+      if (begin.file == place_.file && begin.offset < assertion_.use.begin &&
+          has_word(assertion_.condition, spelling(cursor)) && is_read_by_call(cursor))
+        found = cursor;
+    });
+    return found;
+  }
+
+  static bool is_constant(CXCursor variable) {
+    return clang().isConstQualifiedType(clang().getCursorType(variable)) != 0;
+  }
+
+  static bool is_read_by_call(CXCursor variable) {
+    return first_below(variable,
+                       [](CXCursor each) {
+                         const CXCursor called = clang().getCursorReferenced(each);
+                         return clang().getCursorKind(each) == CXCursor_CallExpr &&
+                                !is_null(called) &&
+                                clang().getCursorKind(called) != CXCursor_Constructor;
+                       })
+        .has_value();
+  }
+
+  // Of `= value`; empty: it is written in another way.
+  std::string initialiser_of(CXCursor variable) const {
+    const CXCursor value = clang().Cursor_getVarDeclInitializer(variable);
+    if (is_null(value)) return "";
+    const size_t begin = extent_of(value).begin.offset;
+    if (!trim(std::string_view(text()).substr(0, begin)).ends_with('=')) return "";
+    const std::string written = source_text(*place_.unit, value);
+    const bool has_operator = written.find_first_of(" +*/%&|<=?!^~") < written.find('(');
+    return has_operator ? "(" + written + ")" : written;
+  }
+
   DraftPatch begun(const std::string& where) const {
     DraftPatch draft;
     draft.idiom = RepairIdiom::poll;
@@ -240,10 +394,10 @@ class PollDraft {
   }
 
   Result<DraftPatch> before_assertion() {
-    DraftPatch draft = begun(short_place(place_.file, assertion_.use.first_line));
-    for (SourceEdit& edit : insertion(*place_.unit, assertion_.point, statement()))
+    DraftPatch draft = begun(short_place(place_.file, point_.line));
+    for (SourceEdit& edit : insertion(*place_.unit, point_, statement()))
       draft.edits.push_back(std::move(edit));
-    for (SourceEdit& edit : sleep_removal(request_, sources_, {assertion_.point}, draft.cautions))
+    for (SourceEdit& edit : sleep_removal(request_, sources_, {point_}, draft.cautions))
       draft.edits.push_back(std::move(edit));
     add_helper(draft);
     return draft;
@@ -313,6 +467,7 @@ class PollDraft {
   RepairSources& sources_;
   PatchPlace place_;
   Assertion assertion_;
+  InsertionPoint point_;  // where to wait: before what it reads
 };
 
 }  // namespace

@@ -59,8 +59,7 @@ class HandOverDraft {
     if (!critical) return critical.error();
     const auto barrier = sources_.place(each.barrier.spot);
     if (!barrier) return barrier.error();
-    const auto reached = point_after(*critical->unit, critical->file, critical->line,
-                                     critical->function, each.count > 1);
+    const auto reached = point_where_over(*critical, each.count > 1);
     if (!reached) return reached.error();
     const auto awaited =
         point_before(*barrier->unit, barrier->file, barrier->line, barrier->function);
@@ -75,6 +74,42 @@ class HandOverDraft {
     insert(*barrier, *awaited, fmt::format("UNFLAKE_AWAIT({}, {});", name, each.count));
     points_.push_back(*awaited);
     return {};
+  }
+
+  // What takes a lock is over when all is done that it is taken for, unless that waits for
+  // somebody.
+  static Result<InsertionPoint> point_where_over(const PatchPlace& critical, bool each_time) {
+    const auto statement =
+        statement_at(*critical.unit, critical.file, critical.line, critical.function);
+    if (!statement || !is_lock(statement->statement.cursor) || waits_in(statement->block))
+      return point_after(*critical.unit, critical.file, critical.line, critical.function,
+                         each_time);
+    InsertionPoint point = *statement;
+    point.kind = InsertionPoint::Kind::before;
+    point.at_end_of_block = true;
+    return point;
+  }
+
+  static bool is_lock(CXCursor statement) {
+    return clang().getCursorKind(statement) == CXCursor_DeclStmt &&
+           first_below(statement, [](CXCursor each) {
+             const std::string type = type_name(each);
+             return clang().getCursorKind(each) == CXCursor_VarDecl &&
+                    (type.starts_with("std::lock_guard<") ||
+                     type.starts_with("std::unique_lock<") ||
+                     type.starts_with("std::scoped_lock<"));
+           }).has_value();
+  }
+
+  static bool waits_in(const CodeBlock& block) {
+    return first_below(block.owner,
+                       [&](CXCursor each) {
+                         const size_t at = extent_of(each).begin.offset;
+                         return clang().getCursorKind(each) == CXCursor_CallExpr &&
+                                block.open < at && at < block.close &&
+                                (spelling(each).starts_with("wait") || spelling(each) == "unlock");
+                       })
+        .has_value();
   }
 
   void insert(const PatchPlace& place, const InsertionPoint& point, const std::string& statement) {

@@ -118,6 +118,8 @@ class HandleFinder {
             const bool is_value = is_expression(part) && covers(part) && !is_null(member);
             if (is_value && kind_of_type(type_name(member)) == Handle::Kind::thread)
               found = {Handle::Kind::thread, spelling(member), member};
+            if (is_value && type_name(member) == "int" && calls(part, "fork"))
+              found = {Handle::Kind::process, spelling(member), member};
           }
         }
       });
@@ -165,11 +167,11 @@ class JoinDraft {
         point_before(unit(), places_.barrier.file, places_.barrier.line, places_.barrier.function);
     if (!point) return point.error();
     point_ = *point;
-    if (!is_visible_at(unit(), handle_.variable, point_))
-      return usage_error(fmt::format("`{}` is not known there", printable(handle_.text)),
-                         short_place(point_.file, point_.line));
     draft_.idiom = RepairIdiom::join;
-    if (auto joined = add_join(); !joined) return joined.error();
+    if (auto joined =
+            is_visible_at(unit(), handle_.variable, point_) ? add_join() : join_by_method();
+        !joined)
+      return joined.error();
     for (SourceEdit& edit : sleep_removal(request_, sources_, {point_}, draft_.cautions))
       draft_.edits.push_back(std::move(edit));
     draft_.what = fmt::format("{} waits for the end of `{}`, which passes {}",
@@ -210,6 +212,49 @@ class JoinDraft {
       later.push_back(*statement);
     }
     return move_joins(later);
+  }
+
+  // `reader.stop();` that the test comes to later, and that joins.
+  Result<void> join_by_method() {
+    for (const CXCursor call : calls_in(unit(), point_.file)) {
+      const auto later = statement_of(unit(), call);
+      if (!later || !is_same_body(*later, point_) || !arguments(call).empty() ||
+          later->statement.end <= point_.statement.begin || !joins(call) ||
+          !is_visible_at(unit(), variable_named_by(object_of(call)), point_))
+        continue;
+      const std::string text = source_text(unit(), call) + ";";
+      if (text_of_statement(*later) == text && !later->statement.is_bare)
+        draft_.edits.push_back(removal(unit(), *later));
+      else if (!asks_first(call))
+        continue;
+      handle_.text = source_text(unit(), call);
+      insert(text);
+      return {};
+    }
+    return usage_error(fmt::format("`{}` is not known there", printable(handle_.text)),
+                       short_place(point_.file, point_.line));
+  }
+
+  // The method's body does.
+  bool joins(CXCursor call) const {
+    const CXCursor method = clang().getCursorReferenced(call);
+    if (clang().getCursorKind(method) != CXCursor_CXXMethod || is_null(object_of(call)))
+      return false;
+    return first_below(clang().getCursorDefinition(method),
+                       [&](CXCursor each) {
+                         return clang().getCursorKind(each) == CXCursor_CallExpr && is_join(each);
+                       })
+        .has_value();
+  }
+
+  // So that it may be called again.
+  bool asks_first(CXCursor call) const {
+    const CXCursor method = clang().getCursorDefinition(clang().getCursorReferenced(call));
+    return first_below(method,
+                       [&](CXCursor each) {
+                         return is_call_of(each, "joinable") && names_handle(object_of(each));
+                       })
+        .has_value();
   }
 
   Result<void> add_wait_for_future() {
@@ -272,6 +317,17 @@ class JoinDraft {
         fmt::format("`{}` is joined in a way that cannot be moved", printable(handle_.text)));
   }
 
+  // Its end is waited for and not taken: whoever asks for its status later still gets it.
+  Result<void> await_process() {
+    const std::string step = indent_step(unit().text_of(point_.file));
+    insert(fmt::format(
+        "{{\n{0}siginfo_t ended;\n{0}waitid(P_PID, {1}, &ended, WEXITED | WNOWAIT);\n}}", step,
+        handle_.text));
+    for (SourceEdit& edit : include_edits(unit(), point_.file, "<sys/wait.h>"))
+      draft_.edits.push_back(std::move(edit));
+    return {};
+  }
+
   Result<void> move_joins(const std::vector<InsertionPoint>& later) {
     const std::string end = is_c_source(unit()) ? "NULL" : "nullptr";
     switch (handle_.kind) {
@@ -283,7 +339,9 @@ class JoinDraft {
       case Kind::pthread:
         return move_one(later, false, fmt::format("pthread_join({}, {});", handle_.text, end));
       default:
-        return move_one(later, false, fmt::format("waitpid({}, {}, 0);", handle_.text, end));
+        if (move_one(later, false, fmt::format("waitpid({}, {}, 0);", handle_.text, end)))
+          return {};
+        return await_process();
     }
   }
 

@@ -35,9 +35,9 @@ constexpr Idiom idioms[] = {
 };
 
 bool is_wanted(const PatchRequest& request, RepairIdiom idiom) {
-  if (request.bound.has_value() != (idiom == RepairIdiom::bound)) return false;
-  return request.idioms.empty() ||
-         std::find(request.idioms.begin(), request.idioms.end(), idiom) != request.idioms.end();
+  if (idiom == RepairIdiom::bound && !request.bound) return false;
+  if (request.idioms.empty()) return request.bound.has_value() == (idiom == RepairIdiom::bound);
+  return std::find(request.idioms.begin(), request.idioms.end(), idiom) != request.idioms.end();
 }
 
 }  // namespace

@@ -205,6 +205,85 @@ int main() {
           "  int result() {\n    if (thread_.joinable()) thread_.join();\n    return result_;"));
 }
 
+TEST_F(RepairPatches, The_end_of_a_process_is_waited_for_and_left_to_who_asks_for_it) {
+  project.source("child_test.cc", R"(#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+class Child {
+ public:
+  Child() {
+    if (pipe(ends_) != 0) _exit(1);
+    pid_ = fork();
+    if (pid_ != 0) return;
+    usleep(50'000);
+    _exit(write(ends_[1], "ab", 2) == 2 ? 0 : 1);  // critical
+  }
+  ~Child() { waitpid(pid_, nullptr, 0); }
+  std::string text() {
+    char bytes[8];
+    const ssize_t size = read(ends_[0], bytes, sizeof bytes);  // barrier
+    return std::string(bytes, static_cast<size_t>(size));
+  }
+
+ private:
+  int ends_[2];
+  pid_t pid_ = -1;
+};
+
+int main() {
+  Child child;
+  return child.text() == "ab" ? 0 : 1;
+}
+)");
+  project.hand_over(1, "Child::Child");
+  project.request.hand_overs[0].critical.thread = "child_test.cc:10#1";
+  expect_patched(RepairIdiom::join);
+  EXPECT_THAT(project.read("child_test.cc"),
+              HasSubstr("waitid(P_PID, pid_, &ended, WEXITED | WNOWAIT);\n"));
+}
+
+TEST_F(RepairPatches, What_joins_later_is_called_earlier) {
+  project.write("late.h", late_header);
+  project.source("reader_test.cc", R"(#include <cstdlib>
+#include <thread>
+#include "late.h"
+
+class Reader {
+ public:
+  explicit Reader(std::atomic<int>& news) : thread_([this, &news] {
+        be_late();
+        seen_ = news.load();  // critical
+      }) {}
+  int stop() {
+    if (thread_.joinable()) thread_.join();
+    return seen_;
+  }
+
+ private:
+  int seen_ = 0;
+  std::thread thread_;
+};
+
+int main() {
+  std::atomic<int> news{1};
+  Reader reader(news);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+  looked = std::getenv("LATE") == nullptr;
+  news = 0;  // barrier
+  looked = true;
+  if (reader.stop() != 1) return EXIT_FAILURE;
+}
+)");
+  project.hand_over(1, "Reader::Reader(std::atomic<int>&)::{lambda()#1}::operator()");
+  project.sleeps();
+  const RepairPatch patch = project.patch(RepairIdiom::join);
+  EXPECT_THAT(patch.diff, HasSubstr("+  reader.stop();\n   news = 0;  // barrier"))
+      << project.error;
+  EXPECT_THAT(patch.what, HasSubstr("waits for the end of `reader.stop()`"));
+}
+
 TEST_F(RepairPatches, A_future_is_waited_for) {
   project.source("future_test.cc", R"(#include <cassert>
 #include <future>
@@ -475,6 +554,74 @@ BOOST_AUTO_TEST_CASE(counts) {
                       "+  BOOST_REQUIRE(EventuallyTrue([&] { return count.load() == 1; }));"}),
     [](const auto& info) { return info.param.name; });
 
+TEST_F(RepairPatches, A_main_that_returns_what_it_finds_is_asked_like_an_assertion) {
+  project.write("late.h", late_header);
+  project.source("plain_test.cc", R"(#include <atomic>
+#include <cstdlib>
+#include <thread>
+#include "late.h"
+
+static std::atomic<int> count{0};
+
+int main() {
+  std::thread sender([] {
+    be_late();
+    ++count;
+  });
+  sender.detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+  const int seen = count.load();
+  looked = true;
+  if (seen == 1) return EXIT_SUCCESS;
+  return EXIT_FAILURE;
+}
+)");
+  project.sleeps();
+  project.request.framework = Framework::command;
+  const RepairPatch patch = project.patch(RepairIdiom::poll);
+  EXPECT_THAT(patch.diff,
+              HasSubstr("+  EventuallyTrue([&] { return count.load() == 1; });  // sleep\n"))
+      << project.error;
+}
+
+TEST_F(RepairPatches, What_was_read_before_the_assertion_is_read_again) {
+  project.write("late.h", late_header);
+  project.source("mail_test.cc", R"(#include <cassert>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+#include "late.h"
+
+static std::atomic<int> count{0};
+static std::vector<int> mails() {
+  std::vector<int> all;
+  for (int i = 0; i < count; ++i) all.push_back(i);
+  return all;
+}
+
+int main() {
+  std::thread sender([] {
+    be_late();
+    ++count;  // critical
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+  const auto seen = mails();  // barrier
+  assert(seen.size() == 1);   // fails
+  sender.join();
+}
+)");
+  project.hand_over(1, "main::{lambda()#1}::operator()");
+  project.fails();
+  project.sleeps();
+  const RepairPatch patch = project.patch(RepairIdiom::poll);
+  EXPECT_THAT(patch.diff,
+              HasSubstr("+  EventuallyTrue([&] { return mails().size() == 1; });  // sleep\n"
+                        "   const auto seen = mails();"))
+      << project.error;
+}
+
 // One source for all of them: it is parsed once.
 class PollCondition : public testing::Test {
  protected:
@@ -484,7 +631,9 @@ class PollCondition : public testing::Test {
 #include <chrono>
 #include <future>
 #include <map>
+#include <sstream>
 #include <string>
+#include <sys/socket.h>
 #include <thread>
 #include <vector>
 static std::vector<int> values;
@@ -497,6 +646,24 @@ static int sum() { int all = 0; for (int each : values) all += each; return all;
 static int counted() { return ++total; }
 int unknown_size();
 static std::future<int> later;
+struct Reply { int code; std::string text; };
+static int shared_socket = 0;
+static std::string written() {
+  std::ostringstream content;
+  content << 1 << std::string("a");
+  return content.str();
+}
+static Reply reply() { Reply all{}; all.code = 1; all.text.append("a"); return all; }
+static int greeting() {
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  char byte = 0;
+  ::recv(socket, &byte, 1, 0);
+  return byte;
+}
+static int received() { char byte = 0; ::recv(shared_socket, &byte, 1, 0); return byte; }
+static void fill(Reply& reply) { reply.code = 1; }
+static Reply parameter;
+static int filled() { fill(parameter); return 1; }
 int main() {
   values.push_back(1);  // critical
   assert(values.size() == 1 && values[0] == 1);  // elements // barrier
@@ -509,6 +676,11 @@ int main() {
   assert(later.get() == 1);                      // future
   assert(table[1] == 1);                         // table
   assert(word == "a");                           // address
+  assert(reply().code == 1);                     // reply
+  assert(greeting() == 1);                       // greeting
+  assert(written() == "1a");                     // written
+  assert(received() == 1);                       // received
+  assert(filled() == 1);                         // filled
   assert(std::string(std::move(text)) == "");    // move
 }
 )");
@@ -532,7 +704,8 @@ int main() {
 PatchedProject* PollCondition::project = nullptr;
 
 TEST_F(PollCondition, What_only_looks_is_asked_again) {
-  for (const char* mark : {"elements", "sum", "word"}) EXPECT_EQ(refusal(mark), "");
+  for (const char* mark : {"elements", "sum", "word", "reply", "greeting", "written"})
+    EXPECT_EQ(refusal(mark), "");
 }
 
 TEST_F(PollCondition, What_cannot_be_seen_is_offered_with_a_caution) {
@@ -548,6 +721,34 @@ TEST_F(PollCondition, What_changes_something_is_not) {
   EXPECT_THAT(refusal("table"), HasSubstr("may change something"));
   EXPECT_THAT(refusal("address"), HasSubstr("addresses of texts"));
   EXPECT_THAT(refusal("move"), HasSubstr("move"));
+  EXPECT_THAT(refusal("received"), HasSubstr("it calls recv()"));
+  EXPECT_THAT(refusal("filled"), HasSubstr("changes a variable"));
+}
+
+TEST_F(RepairPatches, A_bound_that_the_assertion_does_not_name_is_found_in_its_file) {
+  project.source("loop_test.cc", R"(#include <cassert>
+#include <chrono>
+#include <thread>
+static const auto patience = std::chrono::milliseconds(60);
+static const auto step = std::chrono::milliseconds(5);
+int main() {
+  const auto began = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(step);
+  const bool in_time = std::chrono::steady_clock::now() - began < patience;
+  assert(in_time);  // fails
+}
+)");
+  project.fails();
+  NewBound bound;
+  bound.place = project.at("fails");
+  bound.least_old = std::chrono::milliseconds(58);
+  bound.most_old = std::chrono::milliseconds(63);
+  bound.new_value = std::chrono::milliseconds(1100);
+  project.request.bound = bound;
+  const RepairPatch patch = project.patch(RepairIdiom::bound);
+  EXPECT_EQ(patch.what, "loop_test.cc:4 allows 1.10 s instead of 60.0 ms");
+  EXPECT_THAT(patch.diff,
+              HasSubstr("+static const auto patience = std::chrono::milliseconds(1100);"));
 }
 
 TEST_F(RepairPatches, A_bound_of_an_exact_timing_test_is_changed) {

@@ -66,6 +66,9 @@ struct Assertion {
 // The one that fails at a line. An error: its condition cannot be asked for by itself.
 Result<Assertion> assertion_at(const PatchPlace& place);
 
+// In place of one, in a program that tells by its exit code: what main wants before it returns.
+Result<Assertion> check_of_main(const std::shared_ptr<SourceUnit>& unit);
+
 // Why an expression cannot be evaluated again and again; empty: it can. `doubt` is what must be
 // taken on trust.
 std::string side_effect_of(CXCursor expression, std::string& doubt);

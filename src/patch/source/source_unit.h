@@ -63,6 +63,7 @@ inline constexpr int deepest_syntax = 2000;
   USE(getUnqualifiedType)                        \
   USE(isConstQualifiedType)                      \
   USE(CXXMethod_isConst)                         \
+  USE(Cursor_getStorageClass)                    \
   USE(CXXMethod_isStatic)                        \
   USE(equalCursors)                              \
   USE(getNullCursor)                             \

@@ -8,6 +8,7 @@
 
 #include "trace/happens_before.h"
 #include "trace/names.h"
+#include "trace/time_values.h"
 #include "trace/translation.h"
 #include "util/paths.h"
 
@@ -171,6 +172,18 @@ class LatePointSearch {
     return times;
   }
 
+  // An instruction: the line that it belongs to is a step that has begun.
+  static bool is_within_line(const SiteName& site) { return site.line == 0 && site.api.empty(); }
+
+  static void add_lines_around(LateThread& late) {
+    std::vector<size_t> behind;
+    for (const size_t steps : late.behind) {
+      if (steps > 0) behind.push_back(steps - 1);
+      behind.push_back(steps);
+    }
+    late.behind = std::move(behind);
+  }
+
   static std::string counted_steps(const CriticalSearch& search) {
     const size_t steps = search.steps.size() - std::min(search.steps.size(), search.from);
     return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
@@ -202,6 +215,7 @@ class LatePointSearch {
     search.late = plan.interventions[late.interventions.front()];
     search.late.duration = std::max(late.by, least_lateness);
     search.whole_class = search.late.threads == Intervention::Threads::in_class;
+    if (is_within_line(search.late.site)) add_lines_around(late);
     search.steps = steps_of(passing_, thread, lines_, search.whole_class);
     if (search.whole_class) find_in_class(search, late);
     std::optional<CriticalPoint> found;
@@ -246,7 +260,7 @@ class LatePointSearch {
         found_.weaker.push_back(*found);
       }
     }
-    if (search.steps.size() <= search.from) return;
+    if (search.steps.empty() || (found && search.steps.size() <= search.from)) return;
     CriticalPoint end;  // whatever the thread still does
     end.step = search.steps.back();
     end.late = search.late;
@@ -484,7 +498,7 @@ std::optional<GuessedWait> guessed_wait(const Trace& failing, const ThreadStep& 
     const TracedCall& call = failing.calls[step.call];
     const TracedSite& site = failing.sites[call.site];
     if (step.at > barrier.at || !may_wait(site) || !takes_time(site) || call.value < 0) continue;
-    const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(call.value));
+    const Duration asked = meant_time(call.value);
     if (!is_sleep(site) && !call.timed_out) continue;  // it got what it waited for
     if (longest && longest->asked > asked) continue;
     longest = GuessedWait{place_of(step), asked, is_sleep(site)};

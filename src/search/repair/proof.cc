@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "search/balance/balance_runs.h"
 #include "search/repair/proof_side.h"
@@ -29,7 +30,7 @@ constexpr int vain_runs = 5;             // without a delay that happened
 constexpr Duration least_bought = 50ms;  // of run time
 constexpr Duration longest_search = 30s;
 // As long as nobody waits: whether a check can fail at all.
-constexpr Duration beyond_patience[] = {12s, 40s};
+constexpr Duration beyond_patience[] = {3s, 12s, 40s};
 
 std::string counted_runs(int runs) {
   return fmt::format("{} run{}", runs, runs == 1 ? "" : "s");
@@ -85,12 +86,12 @@ class ProofRunning {
 
   // A hang is told long before the test's own time-out.
   Duration limit(const SideRuns& side, const Trial& trial) const {
-    if (side.longest == Duration{}) return options_.timeout;
     Duration added{};
     for (const Intervention& what : trial.plan.interventions)
       if (!changes_time(what)) added += what.duration;
+    if (side.longest == Duration{}) return options_.timeout + 4 * added;
     const int share = 1 + trial.conditions.competitors + (trial.conditions.one_core ? 1 : 0);
-    return std::min(options_.timeout, (10 * side.longest + 5s) * share + 4 * added);
+    return std::min(options_.timeout, (10 * side.longest + 5s) * share) + 4 * added;
   }
 
   using Enough = std::function<bool()>;
@@ -143,10 +144,10 @@ class Prover : ProofRunning {
   Result<Proof> operator()() {
     using Step = void (Prover::*)();
     constexpr std::pair<Step, double> steps[] = {
-        {&Prover::under_plan, 0.3}, {&Prover::later, 0.25},       {&Prover::plain, 0.3},
-        {&Prover::check, 0.2},      {&Prover::bought, 0.3},       {&Prover::schedules, 0.5},
-        {&Prover::loads, 0.4},      {&Prover::search_again, 0.5}, {&Prover::whole_binary, 0.9},
-        {&Prover::teeth, 1}};
+        {&Prover::under_plan, 0.3},  {&Prover::later, 0.25}, {&Prover::plain, 0.3},
+        {&Prover::check, 0.2},       {&Prover::teeth, 0.9},  {&Prover::bought, 0.3},
+        {&Prover::schedules, 0.5},   {&Prover::loads, 0.4},  {&Prover::search_again, 0.5},
+        {&Prover::whole_binary, 0.9}};
     for (const auto& [step, share] : steps) {
       if (is_over()) break;
       until_ = spent_ + std::chrono::duration_cast<Duration>((options_.budget - spent_) * share);
@@ -178,8 +179,10 @@ class Prover : ProofRunning {
                                  : "under the plan";
     runs.note = lateness > Duration{} ? format_duration(lateness) + " late" : "";
     count_others_ = doses_.is_near(lateness);
+    const Duration whole = std::exchange(until_, spent_ + left() / 2);  // as much for the others
     make(before_, recorded_trial(before_, lateness), most, Purpose::replay, runs.before,
          runs.other_failures_before, [&] { return runs.before.hits >= enough_before; });
+    until_ = whole;
     const int vain = make(after_, recorded_trial(after_, lateness), most, Purpose::replay,
                           runs.after, runs.other_failures_after, [&] { return is_over(); });
     count_others_ = true;
@@ -489,18 +492,25 @@ class Prover : ProofRunning {
     if (options_.changed_check.empty()) return;
     after_.runner.teller().say("whether the changed check can still fail");
     seen_.has_teeth = false;
+    if (doses_.of_plan() > Duration{} && why_no_plan().empty() && fails_beyond(beyond_patience[0]))
+      return;
+    const Duration began = after_.runner.elapsed();
     SampledSchedules sampled(after_.runner, quiet_plan(),
-                             schedule_options(beyond_patience[1], 200));
+                             schedule_options(beyond_patience[2], 200));
     sampled([&](const ExperimentResult& result) {
       seen_.has_teeth = seen_.has_teeth || is_failed_check(result.outcome);
       return seen_.has_teeth;
     });
+    spent_ += after_.runner.elapsed() - began;
     if (doses_.of_plan() == Duration{} || !why_no_plan().empty()) return;
-    for (const Duration lateness : beyond_patience) {
-      if (seen_.has_teeth) return;
-      const auto result = run(after_, recorded_trial(after_, lateness), Purpose::look);
-      seen_.has_teeth = result && is_failed_check(result->outcome);
-    }
+    for (const Duration lateness : {beyond_patience[1], beyond_patience[2]})
+      if (seen_.has_teeth || fails_beyond(lateness)) return;
+  }
+
+  bool fails_beyond(Duration lateness) {
+    const auto result = run(after_, recorded_trial(after_, lateness), Purpose::look);
+    seen_.has_teeth = result && is_failed_check(result->outcome);
+    return seen_.has_teeth;
   }
 
   static bool is_failed_check(const Outcome& outcome) {

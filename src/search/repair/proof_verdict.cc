@@ -19,6 +19,19 @@ constexpr double allowed_error = 0.05;
 constexpr double much_slower = 3;
 constexpr Duration much_longer = 1s;
 
+constexpr const char* waits_in_vain =
+    "with the patch it still fails under schedules, after more time than lateness explains: it may "
+    "wait for what does not come";
+
+// Failures that came after too long a time say nothing by themselves: but they may be a new wait
+// that ran out, and as many as there were before are no accident.
+bool still_fails_late(const Proof& proof, int beyond_bound) {
+  const ProofRuns* runs = proof.find(ProofRuns::Kind::schedules);
+  if (beyond_bound == 0 || runs == nullptr || runs->before.hits == 0) return false;
+  const Count doubtful{runs->after.hits + beyond_bound, runs->after.runs + beyond_bound};
+  return fisher_more_often(runs->before, doubtful) > allowed_error;
+}
+
 bool came_before(const Proof& proof) {
   return std::ranges::any_of(proof.runs,
                              [](const ProofRuns& runs) { return runs.before.hits > 0; });
@@ -51,11 +64,11 @@ Judgement judged(const Proof& proof, const ProofEvidence& seen, const SideRuns& 
   if (proof.interrupted) return {ProofVerdict::not_shown, "it was stopped"};
   if (!came_before(proof))
     return {ProofVerdict::not_shown, "the failure did not come without the patch either"};
+  if (still_fails_late(proof, seen.beyond_bound)) return {ProofVerdict::not_shown, waits_in_vain};
   if (!is_shown(proof, seen.beyond_bound))
     return {ProofVerdict::not_shown,
             seen.beyond_bound > 0
-                ? "with the patch it still fails under schedules, after more time than lateness "
-                  "explains: it may wait for what does not come"
+                ? waits_in_vain
                 : "the failure came too seldom without the patch for its absence to say something"};
   if (!seen.changed_check.empty() && !seen.has_teeth)
     return {ProofVerdict::not_shown,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "search/repair/exact_timing.h"
 #include "search/reproduce/shrink.h"
@@ -20,9 +21,14 @@ using End = RepairRuns::End;
 
 constexpr Duration shortest_bound = 1s, longest_bound = 10s;
 constexpr int runs_of_stop_gap = 5;
-constexpr int quick_runs = 3;         // of an order, before it is verified
-constexpr int noisy_quick_runs = 6;   // where half of the runs would pass anyway
-constexpr int most_visits_tried = 3;  // of one place
+constexpr int quick_runs = 3;             // of an order, before it is verified
+constexpr int noisy_quick_runs = 6;       // where half of the runs would pass anyway
+constexpr int most_visits_tried = 3;      // of one place
+constexpr int most_completions = 2;       // of orders that help against one lateness of several
+constexpr size_t most_places_late = 8;    // of another thread
+constexpr Duration late_in_turn = 100ms;  // of another thread than the plan's, at least
+
+const std::function<void(const EnforcedRepair&)> tell_nobody;
 
 class RepairSearch {
  public:
@@ -40,6 +46,7 @@ class RepairSearch {
     if (recorded_(report_) && report_.deadlock.empty()) {
       search();
       if (!is_done() && !is_other_side_) ask_for_timing();
+      if (report_.repairs.empty() && !is_other_side_) find_wait();
       if (!is_done() && !is_other_side_ && !report_.exact_timing) find_stop_gap();
     }
     return finished();
@@ -67,7 +74,7 @@ class RepairSearch {
       if (!is_done()) try_barriers({critical});
   }
 
-  bool is_done() const { return !report_.repairs.empty() || runs_.is_over(); }
+  bool is_done() const { return !report_.repairs.empty() || !partial_.empty() || runs_.is_over(); }
 
   void set_bound() {
     Duration late{};
@@ -156,9 +163,113 @@ class RepairSearch {
       return drop(order, why);
     runs_.say("it passes: verifying that");
     const Verification::Verdict verdict = verify(order);
-    if (!verdict.objection.empty()) return drop(order, verdict.objection);
-    if (!verdict.is_complete) return false;
+    if (!verdict.objection.empty()) drop(order, verdict.objection);
+    if (verdict.is_partial) return complete(order);
+    if (!verdict.objection.empty() || !verdict.is_complete) return false;
+    // Schedules would have told.
+    const bool is_partial =
+        !verdict.runs.why_no_schedules.empty() && !is_other_side_ && fails_with(order);
+    if (is_partial && complete(order)) return true;
+    if (is_partial)
+      report_.notes.push_back(
+          "with this order the failure still comes when another thread is late, which no other "
+          "order was found for");
     keep(order, verdict.runs);
+    return true;
+  }
+
+  // ---- When one order is not enough ----
+
+  using Order = std::vector<HandOverPoints>;
+
+  // It helps when the plan's thread is late, and the same failure comes when another one is: that
+  // takes an order of its own. Whether both together are kept.
+  bool complete(const Order& order) {
+    if (is_one_of_several_) partial_ = order;
+    if (is_other_side_ || ++completions_ > most_completions) return false;
+    for (const Trial& late : others_late(order)) {
+      if (runs_.is_over()) return false;
+      if (!fails_in_spite_of(order, late) || !runs_.fails_every_time(late)) continue;
+      const Order second = order_against(late);
+      if (!second.empty() && try_both(order, second, late)) return true;
+    }
+    return false;
+  }
+
+  // Who is waited for, at what it does after that; who waits, before it, and at what it does until
+  // then.
+  std::vector<Trial> others_late(const Order& order) const {
+    std::vector<Trial> trials;
+    for (const HandOverPoints& points : order) {
+      const ThreadStep &critical = points.critical.step, &barrier = points.barrier;
+      trials.push_back(late_at(barrier));
+      add_late(trials, critical.thread.text, [&](const ThreadStep& step) {
+        return step.at > critical.at && step.site != critical.site;
+      });
+      add_late(trials, barrier.thread.text,
+               [&](const ThreadStep& step) { return step.site != barrier.site; });
+    }
+    return trials;
+  }
+
+  // At the first places that are accepted.
+  template <class Accepts>
+  void add_late(std::vector<Trial>& trials, const std::string& thread, Accepts accepts) const {
+    std::set<SiteName> tried;
+    for (const ThreadStep& step : steps_of(passing(), thread_named(passing(), thread), lines()))
+      if (tried.size() < most_places_late && accepts(step) && tried.insert(step.site).second)
+        trials.push_back(late_at(step));
+  }
+
+  Trial late_at(const ThreadStep& step) const {
+    Intervention delay;
+    delay.duration = std::max(2 * lateness(), late_in_turn);
+    Trial trial = runs_.test().passing;
+    trial.plan.interventions = {late_before(delay, step)};
+    // Before it, a thread has the lock that the others need.
+    const bool is_condition = std::ranges::any_of(passing().sites, [&](const TracedSite& site) {
+      return site.name == step.site && site.group == "condition";
+    });
+    if (is_condition) trial.plan.interventions[0].position = Intervention::Position::after;
+    trial.plan.agent = true;
+    trial.why = step.thread.text + " late instead";
+    return trial;
+  }
+
+  bool fails_with(const Order& order) {
+    return std::ranges::any_of(others_late(order), [&](const Trial& late) {
+      return fails_in_spite_of(order, late) && fails_in_spite_of(order, late);
+    });
+  }
+
+  bool fails_in_spite_of(const Order& order, Trial late) {
+    late.plan = with_order(late.plan, order, limits_.bound);
+    return runs_.run(late).end == End::failed;
+  }
+
+  Order order_against(const Trial& late) {
+    const Trial before = std::exchange(runs_.test().failing, late);
+    runs_.say("the same failure comes when others are late: looking for what else has to wait");
+    RepairSearch other(runs_, options_, tell_nobody);
+    other.is_other_side_ = other.is_one_of_several_ = true;
+    (void)other();
+    runs_.test().failing = before;
+    return other.partial_.empty() ? other.kept_ : other.partial_;
+  }
+
+  bool try_both(const Order& first, const Order& second, const Trial& late) {
+    Order both = first;
+    both.insert(both.end(), second.begin(), second.end());
+    Verification verify(runs_, limits_);
+    const Trial before = std::exchange(runs_.test().failing, late);
+    const std::string why = verify.quick_objection(both, quick_tries());
+    runs_.test().failing = before;
+    if (runs_.is_over()) return false;
+    if (!why.empty()) return drop(both, why);
+    const Verification::Verdict verdict = verify(both);
+    if (!verdict.objection.empty()) return drop(both, verdict.objection);
+    if (!verdict.is_complete) return false;
+    keep(both, verdict.runs);
     return true;
   }
 
@@ -206,6 +317,7 @@ class RepairSearch {
     plan.agent = true;
     EnforcedRepair repair{hand_overs_of(order), with_order(plan, order, longest_bound), runs, true};
     report_.wait = guessed_wait(failing(), order.front().barrier, lines());
+    kept_ = order;
     if (tell_found_) tell_found_(repair);
     report_.repairs.push_back(std::move(repair));
   }
@@ -292,6 +404,15 @@ class RepairSearch {
     return true;
   }
 
+  // All that keeps the order now, whatever it is.
+  void find_wait() {
+    const auto barriers = barrier_candidates(failing(), lines(), {late_names(), {}});
+    if (barriers.empty()) return;
+    ThreadStep end = barriers.front();
+    end.at = Duration::max();
+    report_.wait = guessed_wait(failing(), end, lines());
+  }
+
   // The dual of a hand-over: the reading side waits for a time, and hopes.
   void find_stop_gap() {
     const auto barriers =
@@ -330,7 +451,10 @@ class RepairSearch {
   const RepairOptions& options_;
   VerificationLimits limits_;
   const std::function<void(const EnforcedRepair&)>& tell_found_;
-  bool is_other_side_ = false;
+  bool is_other_side_ = false;      // of another search, which says the rest
+  bool is_one_of_several_ = false;  // half of a repair is enough
+  int completions_ = 0;
+  Order partial_, kept_;  // that helps against one of several; that is a repair
   RepairReport report_;
   std::vector<LateThread> late_;
   RecordedRuns recorded_;

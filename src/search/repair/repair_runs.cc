@@ -8,6 +8,7 @@ namespace {
 
 constexpr int most_tries_to_record = 10;
 constexpr int most_refusals = 20;
+constexpr int runs_to_believe = 3;  // that all fail
 
 }  // namespace
 
@@ -32,6 +33,12 @@ RepairRuns::End RepairRuns::most_of(const Trial& trial) {
   const Run second = run(trial);
   if (second.end == first.end || second.end == End::over) return second.end;
   return run(trial).end;
+}
+
+bool RepairRuns::fails_every_time(const Trial& trial) {
+  int failed = 0;
+  while (failed < runs_to_believe && run(trial).end == End::failed) ++failed;
+  return failed == runs_to_believe;
 }
 
 std::optional<ExperimentResult> RepairRuns::record(Trial trial, RepairLines* lines, End wanted) {
@@ -70,24 +77,33 @@ namespace {
 
 constexpr Duration short_enough = std::chrono::milliseconds(200);
 constexpr int shorter_by = 4;
-constexpr int runs_of_delays = 3;  // that must all fail in place of others
 
-// The same threads late at the same places, whatever the others do.
-Plan as_delays(const Plan& plan, Duration late) {
-  Plan delays = plan;
-  delays.interventions.clear();
+// The threads that are held, late at the same places instead. One of them is often enough, and says
+// more: two that are equally late may meet again.
+std::vector<Plan> as_delays(const Plan& plan, Duration late) {
+  Plan all = plan;
+  all.interventions.clear();
+  std::vector<Intervention> delays;
   for (Intervention one : plan.interventions) {
     if (one.action == Action::watch) continue;
-    if (one.action == Action::hold) {
-      one.action = Action::delay;
-      one.duration = late;
-    }
+    const bool is_hold = one.action == Action::hold;
     one.until.reset();
     one.anchor.reset();
     one.count = 1;
-    delays.interventions.push_back(one);
+    if (is_hold) {
+      one.action = Action::delay;
+      one.duration = late;
+      delays.push_back(one);
+    }
+    all.interventions.push_back(std::move(one));
   }
-  return delays;
+  std::vector<Plan> plans;
+  for (size_t i = 0; i < delays.size() && delays.size() > 1; ++i) {
+    plans.push_back(plan);
+    plans.back().interventions = {delays[i]};
+  }
+  plans.push_back(std::move(all));
+  return plans;
 }
 
 }  // namespace
@@ -100,23 +116,18 @@ bool has_holds(const Plan& plan) {
 // An order that makes the test fail would fight with one that repairs it; lateness does not.
 void RecordedRuns::replace_order(RepairReport& report) {
   if (!has_holds(runs_.test().failing.plan)) return;
-  for (const Duration late : {100ms, 500ms}) {
-    Trial trial = runs_.test().failing;
-    trial.plan = as_delays(trial.plan, late);
-    trial.why = "late by " + format_duration(late) + " instead of held";
-    if (!fails_every_time(trial)) continue;
-    runs_.test().failing = trial;
-    return;
-  }
+  for (const Duration late : {100ms, 500ms})
+    for (Plan& delays : as_delays(runs_.test().failing.plan, late)) {
+      Trial trial = runs_.test().failing;
+      trial.plan = std::move(delays);
+      trial.why = "late by " + format_duration(late) + " instead of held";
+      if (!runs_.fails_every_time(trial)) continue;
+      runs_.test().failing = trial;
+      return;
+    }
   report.notes.push_back(
       "the failure takes an order of threads that no delay gives: the repair was tried against "
       "that order, which then cannot be kept");
-}
-
-bool RecordedRuns::fails_every_time(const Trial& trial) {
-  int failed = 0;
-  while (failed < runs_of_delays && runs_.run(trial).end == End::failed) ++failed;
-  return failed == runs_of_delays;
 }
 
 // Hundreds of runs follow, each as late as this.
@@ -125,7 +136,7 @@ void RecordedRuns::shorten_delays() {
     Trial trial = runs_.test().failing;
     trial.plan = with_longest_delay(trial.plan, longest_delay(trial.plan) / shorter_by);
     trial.why = "less late";
-    if (!fails_every_time(trial)) return;
+    if (!runs_.fails_every_time(trial)) return;
     runs_.test().failing = trial;
   }
 }

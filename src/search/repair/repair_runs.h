@@ -56,6 +56,7 @@ class RepairRuns {
   Run run(const Trial& trial, Purpose purpose = Purpose::candidate);
   // Most of up to three runs, where one says little because the test is noisy.
   End most_of(const Trial& trial);
+  bool fails_every_time(const Trial& trial);  // a few
   // The first one that ends so, with its calls and stacks recorded and lines watched.
   std::optional<ExperimentResult> record(Trial trial, RepairLines* lines, End wanted);
 
@@ -85,7 +86,6 @@ class RecordedRuns {
 
  private:
   void replace_order(RepairReport& report);
-  bool fails_every_time(const Trial& trial);
   void shorten_delays();
   bool missing(const std::string& what, RepairReport& report);
 

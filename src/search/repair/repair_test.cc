@@ -230,6 +230,31 @@ TEST(Repair, Of_several_late_threads_has_a_hand_over_for_each) {
   EXPECT_EQ(to_string(report.repairs[0].hand_overs[1].critical.site), "work.cc:31");
 }
 
+TEST(Repair, Takes_two_orders_where_either_thread_may_be_late) {
+  Program program;  // asked in time, and answered in time
+  simulated::Script& worker = program.thread();
+  worker.enter("work")
+      .sleep("work.cc:20", 20ms)
+      .line("work.cc:21")
+      .change([](auto& state) { state["answered"] = state["asked"]; })
+      .line("work.cc:22");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .line("work.cc:11")
+      .set("asked")
+      .sleep("work.cc:12", 60ms)
+      .check("work.cc:13", is_set("answered"))
+      .join("work.cc:14", worker);
+  Search search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1)) << told(report);
+  ASSERT_THAT(report.repairs[0].hand_overs, SizeIs(2)) << told(report);
+  EXPECT_EQ(report.repairs[0].hand_overs[0].barrier.site.line, 13);
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs[1].critical.site), "work.cc:11");
+  EXPECT_EQ(report.repairs[0].hand_overs[1].barrier.site.line, 21);
+}
+
 TEST(Repair, Of_a_test_that_fails_by_itself_is_found_by_holding_alone) {
   Program program;
   simulated::Script& worker = program.thread();

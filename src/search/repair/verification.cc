@@ -14,6 +14,7 @@ using namespace std::chrono_literals;
 using End = RepairRuns::End;
 
 constexpr Duration lateness_in_schedules = 100ms;
+constexpr int least_share = 4;     // of the schedules, where time is short
 constexpr Duration no_wait = 1ms;  // the probe itself takes some time
 constexpr double slower_by = 1.2;  // times the median
 constexpr double slower_by_ms = 10;
@@ -161,6 +162,7 @@ void Verification::run_schedules(const std::vector<HandOverPoints>& order, Verdi
   const auto take = [&](const ScheduleRun& run) {
     const bool is_same = run.failed() && runs_.test().is_same(run.result.outcome);
     verdict.runs.schedules.add(is_same);
+    verdict.is_partial = is_same;
     if (is_same)
       verdict.objection = "it still fails under a schedule: " + to_string(run.schedule);
     else if (run.failed() && is_new(run))
@@ -183,8 +185,10 @@ Verification::Verdict Verification::operator()(const std::vector<HandOverPoints>
   run_under_plan(order, verdict);
   if (verdict.objection.empty() && !runs_.is_over()) run_plain(order, verdict);
   if (verdict.objection.empty() && !runs_.is_over()) run_schedules(order, verdict);
+  const bool has_schedules = !verdict.runs.why_no_schedules.empty() ||
+                             verdict.runs.schedules.runs >= limits_.schedules / least_share;
   verdict.is_complete = verdict.runs.under_plan.runs == limits_.runs_under_plan &&
-                        verdict.runs.plain.runs == limits_.plain_runs;
+                        verdict.runs.plain.runs == limits_.plain_runs && has_schedules;
   return verdict;
 }
 

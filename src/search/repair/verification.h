@@ -31,6 +31,7 @@ class Verification {
     EnforcedRuns runs;
     std::string objection;     // empty: it is a repair
     bool is_complete = false;  // else there was no time for all
+    bool is_partial = false;   // it only fails, as recorded, when others are late
   };
   Verdict operator()(const std::vector<HandOverPoints>& order);
 
