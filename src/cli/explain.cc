@@ -263,6 +263,10 @@ class Explaining {
     options_.other_way = shown_.other_way;
     options_.experiments.insert(options_.experiments.end(), shown_.tried.begin(),
                                 shown_.tried.end());
+    if (shown_.late_there) {
+      if (!recorded_plan_) recorded_plan_ = repro_.plan;
+      repro_.plan = *shown_.late_there;
+    }
     if (recorded_plan_ && shown_.passing && shown_.failing) {
       passing_ = observed(*shown_.passing);
       failing_ = observed(*shown_.failing);

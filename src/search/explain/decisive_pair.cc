@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "trace/happens_before.h"
 #include "trace/names.h"
@@ -85,33 +86,78 @@ class PairExperiments {
     }
     if (!found_.critical) return;
     find_barrier();
-    if (found_.barrier) count_both_ways();
+    if (!found_.barrier && be_late_there()) find_barrier();
+    if (found_.barrier)
+      count_both_ways();
+    else
+      note("no place was found whose waiting for it makes the test pass");
   }
 
-  void find_critical_of(const LateThread& late) {
-    const uint32_t thread = thread_like(passing(), late.name);
-    if (thread == no_index || late.interventions.empty()) return;
+  // In a loop the plan may be late at a visit before the last one that matters.
+  bool be_late_there() {
+    Trial there = runs_.test().failing;
+    there.plan.interventions = other_delays_;
+    there.plan.interventions.push_back(found_.critical->late);
+    if (runs_.is_over()) return false;
+    auto failing = runs_.record(there, &*lines_, End::failed);
+    if (!failing) return false;
+    found_.late_there = there.plan;
+    found_.failing = std::move(failing);
+    runs_.test().failing = std::move(there);
+    return true;
+  }
+
+  void find_critical_of(LateThread late) {
     const Plan& plan = runs_.test().failing.plan;
-    CriticalSearch search;
-    search.late = plan.interventions[late.interventions.front()];
-    search.late.duration = std::max(late.by, least_lateness);
-    search.whole_class = search.late.threads == Intervention::Threads::in_class;
-    search.steps = steps_of(passing(), thread, *lines_, search.whole_class);
+    CriticalSearch search = search_for(plan, passing(), *lines_, late);
+    if (search.steps.empty()) return;
     for (size_t i = 0; i < plan.interventions.size(); ++i)
       if (!std::ranges::count(late.interventions, i))
         search.others.push_back(plan.interventions[i]);
     other_delays_ = search.others;
+    const std::vector<ThreadStep> steps = search.steps;
     std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
     times.erase(std::ranges::unique(times).begin(), times.end());
-    for (size_t i = 0; i < times.size() && i < 2 && !found_.critical; ++i) {
-      search.from = times[i];
-      found_.critical = find_critical(runs_, search);
-    }
+    for (size_t i = 0; i < times.size() && i < 2 && !found_.critical; ++i)
+      find_critical_from(times[i], steps, search);
     if (found_.critical)
       found_.tried.push_back(fmt::format("{} late before {} fails, late after it passes", late.name,
                                          short_name(found_.critical->step)));
     else
       note(fmt::format("no step of {} was found from which on it may be late", late.name));
+  }
+
+  // Who is late with a lock keeps others waiting for it, so that nothing goes wrong: between such
+  // steps, the last one that fails cannot be found by halving.
+  void find_critical_from(size_t from, const std::vector<ThreadStep>& steps,
+                          CriticalSearch search) {
+    search.steps = steps_without_lock(passing(), steps);
+    const auto first = std::ranges::find_if(
+        search.steps, [&](const ThreadStep& step) { return number_of(step, steps) >= from; });
+    search.from = static_cast<size_t>(first - search.steps.begin());
+    found_.critical = find_critical(runs_, search);
+    search.steps = steps;
+    search.from = from;
+    if (found_.critical) return narrow_critical(steps, search);
+    found_.critical = find_critical(runs_, search);
+  }
+
+  // Where others do not need the lock, lateness shows how far it matters.
+  void narrow_critical(const std::vector<ThreadStep>& steps, CriticalSearch& search) {
+    const CriticalPoint& found = *found_.critical;
+    search.from = number_of(found.step, steps) + 1;
+    const size_t end = found.next ? number_of(*found.next, steps) : steps.size();
+    if (search.from >= end) return;
+    search.steps.resize(end);
+    auto narrower = find_critical(runs_, search);
+    if (!narrower) return;
+    if (!narrower->next) narrower->next = found.next;
+    found_.critical = std::move(narrower);
+  }
+
+  static size_t number_of(const ThreadStep& step, const std::vector<ThreadStep>& steps) {
+    return static_cast<size_t>(std::ranges::find(steps, step.call, &ThreadStep::call) -
+                               steps.begin());
   }
 
   // ---- The barrier point ----
@@ -153,7 +199,6 @@ class PairExperiments {
       if (runs_.is_over()) break;
       if (find_barrier_in(thread)) return;
     }
-    note("no place was found whose waiting for it makes the test pass");
   }
 
   void set_bound() {
@@ -161,7 +206,7 @@ class PairExperiments {
                         options_.shortest_bound, longest_bound);
   }
 
-  enum class Waiting { helps, is_too_late, is_impossible };
+  enum class Waiting { helps, is_too_late, is_impossible, did_not_begin };
 
   // The later a thread waits the less it helps: from a place on it is too late. What is so early
   // that the other one could not come first is of no use either.
@@ -170,23 +215,31 @@ class PairExperiments {
     const Duration from = late_from(), to = failure ? failure->at : Duration::max();
     const std::vector<ThreadStep> all = steps_of(failing(), thread, *lines_);
     std::vector<ThreadStep> steps = steps_without_lock(failing(), all);
-    std::erase_if(steps, [&](const ThreadStep& step) { return step.at < from || step.at > to; });
-    size_t low = 0, high = steps.size();
-    std::optional<size_t> best;
-    while (low < high && !runs_.is_over()) {
-      const size_t middle = low + (high - low) / 2;
-      const Waiting waiting = wait_at(steps[middle]);
-      if (waiting == Waiting::helps) best = middle;
-      if (waiting == Waiting::is_too_late)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    if (!best) return false;
-    found_.barrier = steps[*best];
-    const auto here = std::ranges::find(all, found_.barrier->call, &ThreadStep::call);
+    std::erase_if(steps, [&](const ThreadStep& step) {
+      return step.at < from || step.at > to || step.woken_from;
+    });
+    const std::optional<ThreadStep> last = last_that_helps(steps);
+    if (!last) return false;
+    found_.barrier = last;
+    const auto here = std::ranges::find(all, last->call, &ThreadStep::call);
     if (here + 1 != all.end()) behind_barrier_ = *(here + 1);
     return true;
+  }
+
+  // Where the two cannot come in this order, one of them is too early or too late: later steps are
+  // looked at first.
+  std::optional<ThreadStep> last_that_helps(std::span<const ThreadStep> steps) {
+    std::optional<ThreadStep> best;
+    while (!steps.empty() && !runs_.is_over()) {
+      const size_t middle = steps.size() / 2;
+      const auto later = steps.subspan(middle + 1), earlier = steps.first(middle);
+      const Waiting waiting = wait_at(steps[middle]);
+      if (waiting == Waiting::helps) best = steps[middle];
+      if (waiting == Waiting::is_impossible || waiting == Waiting::did_not_begin)
+        if (auto found = last_that_helps(later)) return found;
+      steps = waiting == Waiting::helps ? later : earlier;
+    }
+    return best;
   }
 
   Plan with_wait(const Plan& plan, const ThreadStep& barrier) const {
@@ -201,6 +254,7 @@ class PairExperiments {
     const RepairRuns::Run run = runs_.run(trial);
     if (run.end == End::passed) return Waiting::helps;
     const HoldsSeen held = holds_in(trial.plan, own, run.result);
+    if (held.fired == 0) return Waiting::did_not_begin;
     return held.impossible + held.let_go > 0 ? Waiting::is_impossible : Waiting::is_too_late;
   }
 
@@ -276,22 +330,6 @@ class PairExperiments {
 };
 
 }  // namespace
-
-std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<ThreadStep> steps) {
-  std::set<uint64_t> held;
-  std::vector<ThreadStep> free;
-  for (ThreadStep& step : steps) {
-    const TracedCall& call = trace.calls[step.call];
-    const TracedSite& site = trace.sites[call.site];
-    if (held.empty()) free.push_back(step);
-    if (!is_lock(site)) continue;
-    if (is_unlock(site))
-      held.erase(call.object);
-    else if (call.result == 0 && !call.timed_out && !call.unfinished)
-      held.insert(call.object);
-  }
-  return free;
-}
 
 DecisivePair find_decisive_pair(RepairRuns& runs, const DecisivePairOptions& options) {
   return PairExperiments(runs, options)();

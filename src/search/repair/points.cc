@@ -55,6 +55,11 @@ Intervention late_before(const Intervention& how, const ThreadStep& step) {
     late.threads = Intervention::Threads::named;
     late.thread = step.thread;
   }
+  if (step.woken_from) {
+    late.site = step.woken_from->site;
+    late.position = Intervention::Position::after;
+    late.nth = step.woken_from->visit;
+  }
   return late;
 }
 
@@ -176,34 +181,9 @@ class LatePointSearch {
     return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
   }
 
-  // Which thread of a class comes there differs from run to run.
-  void find_in_class(CriticalSearch& search, LateThread& late) const {
-    const std::string wanted = to_string(search.late.site);
-    for (uint32_t i = 0; i < passing_.threads.size(); ++i) {
-      if (thread_class_of(passing_.threads[i].name.text) != thread_class_of(late.name)) continue;
-      auto steps = steps_of(passing_, i, lines_, true);
-      const auto there = std::ranges::find_if(steps, [&](const ThreadStep& step) {
-        return to_string(step.site) == wanted &&
-               (search.late.visits != Intervention::Visits::only_nth ||
-                step.visit == search.late.nth);
-      });
-      if (there == steps.end()) continue;
-      late.behind = {static_cast<size_t>(there - steps.begin())};
-      search.steps = std::move(steps);
-      return;
-    }
-  }
-
   void find_critical_of(LateThread late) {
-    const uint32_t thread = thread_like(passing_, late.name);
-    if (thread == no_index || late.interventions.empty()) return;
-    const Plan& plan = runs_.test().failing.plan;
-    CriticalSearch search;
-    search.late = plan.interventions[late.interventions.front()];
-    search.late.duration = std::max(late.by, least_lateness);
-    search.whole_class = search.late.threads == Intervention::Threads::in_class;
-    search.steps = steps_of(passing_, thread, lines_, search.whole_class);
-    if (search.whole_class) find_in_class(search, late);
+    CriticalSearch search = search_for(runs_.test().failing.plan, passing_, lines_, late);
+    if (search.steps.empty()) return;
     std::optional<CriticalPoint> found;
     // Whoever is enough alone is looked at alone: with others late it fails at any of its steps.
     for (const bool alone : {true, false}) {
@@ -266,6 +246,42 @@ class LatePointSearch {
 };
 
 }  // namespace
+
+namespace {
+
+// Which thread of a class comes there differs from run to run.
+void find_in_class(CriticalSearch& search, const Trace& passing, const RepairLines& lines,
+                   LateThread& late) {
+  const std::string wanted = to_string(search.late.site);
+  for (uint32_t i = 0; i < passing.threads.size(); ++i) {
+    if (thread_class_of(passing.threads[i].name.text) != thread_class_of(late.name)) continue;
+    auto steps = steps_of(passing, i, lines, true);
+    const auto there = std::ranges::find_if(steps, [&](const ThreadStep& step) {
+      return to_string(step.site) == wanted &&
+             (search.late.visits != Intervention::Visits::only_nth ||
+              step.visit == search.late.nth);
+    });
+    if (there == steps.end()) continue;
+    late.behind = {static_cast<size_t>(there - steps.begin())};
+    search.steps = std::move(steps);
+    return;
+  }
+}
+
+}  // namespace
+
+CriticalSearch search_for(const Plan& plan, const Trace& passing, const RepairLines& lines,
+                          LateThread& late) {
+  CriticalSearch search;
+  const uint32_t thread = thread_like(passing, late.name);
+  if (thread == no_index || late.interventions.empty()) return search;
+  search.late = plan.interventions[late.interventions.front()];
+  search.late.duration = std::max(late.by, least_lateness);
+  search.whole_class = search.late.threads == Intervention::Threads::in_class;
+  search.steps = steps_of(passing, thread, lines, search.whole_class);
+  if (search.whole_class) find_in_class(search, passing, lines, late);
+  return search;
+}
 
 LatePoints find_late_points(RepairRuns& runs, const Trace& passing, const RepairLines& lines,
                             const std::vector<LateThread>& late) {
