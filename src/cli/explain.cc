@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "app/agent_command.h"
 #include "app/listeners.h"
@@ -275,6 +276,8 @@ class Explaining {
     options_.shown =
         ShownPair{shown_.critical->step.call, std::nullopt, shown_.kept, shown_.reversed};
     if (shown_.barrier) options_.shown->barrier = shown_.barrier->call;
+    for (const auto& named : {shown_.own_way, shown_.hand_over})
+      if (named) std::tie(options_.shown->critical, options_.shown->barrier) = *named;
     passing_ = observed(*shown_.passing);
     failing_ = observed(*shown_.failing);
   }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "search/repair/points.h"
@@ -16,6 +17,9 @@ struct DecisivePair {
   std::optional<CriticalPoint> critical;
   std::optional<Plan> late_there;  // under which `failing` was recorded instead of the test's own
   std::optional<ThreadStep> barrier;
+  // By their calls in the passing and in the failing run: what a thread comes to that only its own
+  // time overtakes; and what hands over, where both points are the taking of a lock for that.
+  std::optional<std::pair<size_t, size_t>> own_way, hand_over;
   // The first line that the failing thread comes to before it fails, and never when the test
   // passes.
   std::optional<CodeSpot> other_way;

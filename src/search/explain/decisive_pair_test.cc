@@ -144,6 +144,46 @@ TEST(DecisivePair, A_thread_that_holds_a_lock_is_made_to_wait_where_it_took_it) 
       sites, testing::ElementsAre("a.cc:1:nanosleep", "a.cc:2:pthread_mutex_lock", "a.cc:5:write"));
 }
 
+// A waiter that does not look, and a signal for which nobody may wait yet.
+Program signalling_test() {
+  Program program;
+  Script& waiter = program.thread();
+  waiter.enter("wait")
+      .line("work.cc:20")
+      .lock("work.cc:21", "mutex")
+      .wait_for("work.cc:22", "bell", 300ms)
+      .set("heard")
+      .unlock("work.cc:24", "mutex")
+      .line("work.cc:25");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", waiter)
+      .sleep("work.cc:11", 50ms)
+      .lock("work.cc:12", "mutex")
+      .line("work.cc:13")
+      .signal("work.cc:14", "bell")
+      .unlock("work.cc:15", "mutex")
+      .sleep("work.cc:16", 50ms)
+      .line("work.cc:17")
+      .check("work.cc:18", simulated::is_set("heard"));
+  return program;
+}
+
+TEST(DecisivePair, Under_a_lock_is_what_is_waited_for_and_signalled) {
+  const Program program = signalling_test();
+  PairSearch search(program, {late_thread("work.cc:21:pthread_mutex_lock", "work.cc:10#1", 80ms)},
+                    18);
+  const DecisivePair found = search();
+  ASSERT_TRUE(found.critical);
+  EXPECT_EQ(to_string(found.critical->step.site), "work.cc:21:pthread_mutex_lock");
+  ASSERT_TRUE(found.hand_over);
+  const auto site_of = [](const ExperimentResult& run, size_t call) {
+    return to_string(run.trace->sites[run.trace->calls[call].site].name);
+  };
+  EXPECT_EQ(site_of(*found.passing, found.hand_over->first), "work.cc:22:pthread_cond_clockwait");
+  EXPECT_EQ(site_of(*found.failing, found.hand_over->second), "work.cc:14:pthread_cond_signal");
+}
+
 TEST(Steps, After_a_wait_a_thread_is_late_without_its_lock) {
   TraceBuilder builder;
   builder.thread("main")
