@@ -132,6 +132,7 @@ class Explaining {
       return {};
     }
     one_ = std::move(*one);
+    options_.wrappers = one_->wrappers();
     history_.open(command_.one, *one_, command_line_of("explain", words));
     if (auto made = run_without_plan(); !made || one_->stop_signal() != 0) return made;
     if (!relocation_.is_complete()) {

@@ -48,8 +48,10 @@ CodeSpot place_on(const TracedStack& stack, const SiteName& site, const Wrappers
   if (!own) return {};
   if (!site.api.empty() || frames.empty()) return {own->file, own->line, own->function};
   // At a line, whatever was inlined there happens. Its frame may not begin with it yet.
-  const bool is_there = std::ranges::any_of(
-      frames, [&](const Frame* frame) { return is_at(*frame, site) || site.line <= 0; });
+  const bool is_there =
+      site.line <= 0 || std::ranges::any_of(own_frames(stack), [&](const Frame* frame) {
+        return is_at(*frame, site);
+      });
   const int line = is_there ? frames.front()->line : site.line;
   return {frames.front()->file, line, frames.front()->function};
 }

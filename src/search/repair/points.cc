@@ -72,16 +72,23 @@ class Boundary {
   // Being late before the first step must fail, or the steps are not those that matter.
   std::optional<CriticalPoint> operator()() {
     if (search_.from >= search_.steps.size() || !fails(search_.from)) return std::nullopt;
-    size_t last = search_.from, end = search_.steps.size();
-    while (end - last > 1 && !runs_.is_over()) {
-      const size_t middle = last + (end - last) / 2;
-      (fails(middle) ? last : end) = middle;
-    }
+    size_t last = last_that_fails(1);
+    // By chance a run may fail that would not have failed.
+    if (!is_sure(last) && last > search_.from) last = last_that_fails(runs_to_be_sure);
     if (!is_sure(last)) return std::nullopt;
     return point(last);
   }
 
  private:
+  size_t last_that_fails(int times) {
+    size_t last = search_.from, end = search_.steps.size();
+    while (end - last > 1 && !runs_.is_over()) {
+      const size_t middle = last + (end - last) / 2;
+      (fails(middle, times) ? last : end) = middle;
+    }
+    return last;
+  }
+
   Trial late_at(size_t number) const {
     Trial trial = runs_.test().failing;
     trial.plan.interventions = search_.others;
@@ -93,11 +100,13 @@ class Boundary {
 
   bool fails(size_t number) { return runs_.most_of(late_at(number)) == RepairRuns::End::failed; }
 
-  bool is_sure(size_t number) {
-    for (int i = 0; i < runs_to_be_sure; ++i)
+  bool fails(size_t number, int times) {
+    for (int i = 0; i < times; ++i)
       if (!fails(number)) return false;
-    return !runs_.is_over();
+    return true;
   }
+
+  bool is_sure(size_t number) { return fails(number, runs_to_be_sure) && !runs_.is_over(); }
 
   CriticalPoint point(size_t number) const {
     CriticalPoint found;
