@@ -268,6 +268,7 @@ class Explaining {
     if (shown_.late_there) {
       if (!recorded_plan_) recorded_plan_ = repro_.plan;
       repro_.plan = *shown_.late_there;
+      options_.is_place_chosen = true;
     }
     if (recorded_plan_ && shown_.passing && shown_.failing) {
       passing_ = observed(*shown_.passing);
