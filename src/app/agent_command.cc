@@ -123,6 +123,7 @@ Result<void> OneTest::select(const OneTestOptions& options, const Words& words,
       config.code.rules(options.code_root.empty() ? project_.root : options.code_root);
   functions_ = options.functions;
   functions_.insert(functions_.end(), config.code.functions.begin(), config.code.functions.end());
+  wrappers_ = config.code.wrappers;
   auto executor = LocalExecutor::create(local, interrupts_);
   if (!executor) return executor.error();
   executor_ = std::move(*executor);

@@ -102,6 +102,8 @@ class OneTest {
   Duration timeout() const { return limits_.of(*test_); }
   // Whose entries are sites too.
   const std::vector<std::string>& functions() const { return functions_; }
+  // That only lead to a timing API, as the project says.
+  const std::vector<std::string>& wrappers() const { return wrappers_; }
   const std::vector<std::shared_ptr<const Test>>& all_tests() const { return all_; }
   const ProjectCodeRules& project_code() const { return project_code_; }
   // One run, with its fixtures set up. When somebody asked to stop it is an error, and
@@ -128,7 +130,7 @@ class OneTest {
   TimeLimits limits_;
   std::unique_ptr<FixtureRuns> fixtures_;  // of the chosen test
   std::unique_ptr<TrialRunner> runner_;    // of the chosen test
-  std::vector<std::string> functions_;
+  std::vector<std::string> functions_, wrappers_;
   ProjectCodeRules project_code_;
 };
 

@@ -140,13 +140,15 @@ void inherit(Settings& settings, const Settings& from) {
 }
 
 void read_code(TableReader& reader, CodeSettings& code) {
-  std::optional<std::vector<std::string>> project, system, functions;
+  std::optional<std::vector<std::string>> project, system, functions, wrappers;
   reader.read("project", project);
   reader.read("system", system);
   reader.read("functions", functions);
+  reader.read("wrappers", wrappers);
   code.project = std::move(project).value_or(std::vector<std::string>{});
   code.system = std::move(system).value_or(std::vector<std::string>{});
   code.functions = std::move(functions).value_or(std::vector<std::string>{});
+  code.wrappers = std::move(wrappers).value_or(std::vector<std::string>{});
 }
 
 void read_history(TableReader& reader, HistorySettings& history) {

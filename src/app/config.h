@@ -42,6 +42,7 @@ struct CodeSettings {
   std::vector<std::string> project;    // folders and globs of project code
   std::vector<std::string> system;     // and of what is not
   std::vector<std::string> functions;  // whose entries are sites too
+  std::vector<std::string> wrappers;   // that `explain` sees through, besides those it recognises
 
   ProjectCodeRules rules(const std::string& root) const { return {root, project, system}; }
 };

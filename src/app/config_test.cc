@@ -106,5 +106,11 @@ TEST(Config, Says_what_a_CI_build_does) {
   EXPECT_FALSE(parse_config("ci = 2\n", "config.toml", "default"));
 }
 
+TEST(Config, Names_functions_that_only_lead_to_a_timing_API) {
+  const auto config = parse("[code]\nwrappers = [\"Event::wait\"]\n");
+  ASSERT_TRUE(config) << to_string(config.error());
+  EXPECT_THAT(config->code.wrappers, testing::ElementsAre("Event::wait"));
+}
+
 }  // namespace
 }  // namespace unflake

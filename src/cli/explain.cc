@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "app/agent_command.h"
 #include "app/listeners.h"
@@ -118,6 +119,7 @@ class Explaining {
       return {};
     }
     one_ = std::move(*one);
+    options_.wrappers = one_->wrappers();
     history_.open(command_.one, *one_, command_line_of("explain", words));
     if (auto made = run_without_plan(); !made || one_->stop_signal() != 0) return made;
     if (!relocation_.is_complete()) {
@@ -250,6 +252,11 @@ class Explaining {
     options_.other_way = shown_.other_way;
     options_.experiments.insert(options_.experiments.end(), shown_.tried.begin(),
                                 shown_.tried.end());
+    if (shown_.late_there) {
+      if (!recorded_plan_) recorded_plan_ = repro_.plan;
+      repro_.plan = *shown_.late_there;
+      options_.is_place_chosen = true;
+    }
     if (recorded_plan_ && shown_.passing && shown_.failing) {
       passing_ = observed(*shown_.passing);
       failing_ = observed(*shown_.failing);
@@ -258,6 +265,8 @@ class Explaining {
     options_.shown =
         ShownPair{shown_.critical->step.call, std::nullopt, shown_.kept, shown_.reversed};
     if (shown_.barrier) options_.shown->barrier = shown_.barrier->call;
+    for (const auto& named : {shown_.own_way, shown_.hand_over})
+      if (named) std::tie(options_.shown->critical, options_.shown->barrier) = *named;
     passing_ = observed(*shown_.passing);
     failing_ = observed(*shown_.failing);
   }

@@ -42,8 +42,8 @@ class Explainer {
     find_pair();
     found_.unseen = why_unseen();
     if (!found_.unseen.empty()) return without_cause();
-    Clues clues{&repro_, passing_, failing_,          order_ ? &*order_ : nullptr,
-                pair_,   &found_,  options_.other_way};
+    Clues clues{&repro_, passing_, failing_,           order_ ? &*order_ : nullptr,
+                pair_,   &found_,  options_.other_way, options_.is_place_chosen};
     found_.causes = root_causes_of(clues);
     add_notes();
     return std::move(found_);

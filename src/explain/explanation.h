@@ -118,6 +118,8 @@ struct ExplainOptions {
   std::vector<std::string> wrappers;     // functions that only lead to a timing API, by name
   // Where the failing thread came before it failed, and never when the test passes.
   std::optional<CodeSpot> other_way{};
+  // Experiments have chosen where the plan is late: that it is a line says nothing.
+  bool is_place_chosen = false;
 };
 
 // Either run may be missing. Under a plan that makes the test pass it is the passing run that was

@@ -543,6 +543,27 @@ TEST(Explanation, Of_a_delay_at_a_line_has_its_critical_point_there) {
   EXPECT_EQ(found.pair->first.place.line, 18);
 }
 
+// A test sleeps instead of waiting, and experiments found the line before which lateness matters.
+TEST(Explanation, Of_a_delay_at_a_line_that_experiments_chose_says_nothing_of_the_cause) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "ring.cc:18", 5, 5)
+      .call("main", "ring_test.cc:40:nanosleep", 2, 12)
+      .asks_for(10)
+      .call("main", "ring_test.cc:46:pthread_mutex_lock", 12, 12.1, 0xa);
+  failing.call(worker, "ring.cc:18", 5, 5)
+      .delay(worker, "ring.cc:18", 5, 105)
+      .call("main", "ring_test.cc:40:nanosleep", 2, 12)
+      .asks_for(10)
+      .call("main", "ring_test.cc:46:pthread_mutex_lock", 12, 12.1, 0xa)
+      .fails("main", "ring_test.cc", 48, 13);
+  const ObservedRun good{passing.trace(), {}, {}}, bad{failing.trace(), {}, {}};
+  const Repro repro = repro_at("ring.cc:18", worker);
+  ExplainOptions options;
+  EXPECT_EQ(best(explain(repro, &good, &bad, options)), RootCauseKind::ordering);
+  options.is_place_chosen = true;
+  EXPECT_EQ(best(explain(repro, &good, &bad, options)), RootCauseKind::async_wait);
+}
+
 // As locks wait that a program has made of futexes.
 TEST(Explanation, Of_threads_that_wait_for_different_things_for_ever_is_a_deadlock) {
   TraceBuilder passing = two_threads(), failing = two_threads();

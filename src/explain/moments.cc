@@ -40,6 +40,22 @@ CodeSpot place_of(const Trace& trace, const TracedFailure& failure) {
   return place;
 }
 
+// The call's own stack is the most reliable source for its file.
+CodeSpot place_on(const TracedStack& stack, const SiteName& site, const Wrappers& wrappers,
+                  const std::vector<const Frame*>& frames) {
+  const Frame* own = frame_at(stack, site);
+  if (!frames.empty() && (!own || wrappers.contains(*own))) own = frames.front();
+  if (!own) return {};
+  if (!site.api.empty() || frames.empty()) return {own->file, own->line, own->function};
+  // At a line, whatever was inlined there happens. Its frame may not begin with it yet.
+  const bool is_there =
+      site.line <= 0 || std::ranges::any_of(own_frames(stack), [&](const Frame* frame) {
+        return is_at(*frame, site);
+      });
+  const int line = is_there ? frames.front()->line : site.line;
+  return {frames.front()->file, line, frames.front()->function};
+}
+
 // Where the call happens, seen from outside of wrappers, and the project's next line further up.
 void name_places(Moment& moment, const CallOrder& order, const Trace& trace,
                  const TracedCall& call) {
@@ -48,14 +64,14 @@ void name_places(Moment& moment, const CallOrder& order, const Trace& trace,
   if (call.stack >= trace.stacks.size()) return;
   const TracedStack& stack = trace.stacks[call.stack];
   const auto frames = frames_above(stack, order.wrappers);
-  // The call's own stack is the most reliable source for its file.
-  const Frame* own = frame_at(stack, site);
-  if (!frames.empty() && (!own || order.wrappers.contains(*own))) own = frames.front();
-  if (!own) return;
-  moment.place = {own->file, own->line, own->function};
-  bool passed = false;
+  const CodeSpot place = place_on(stack, site, order.wrappers, frames);
+  if (place.line <= 0) return;
+  moment.place = place;
+  bool passed = std::ranges::none_of(frames, [&](const Frame* frame) {
+    return frame->file == place.file && frame->line == place.line;
+  });
   for (const Frame* frame : frames) {
-    const bool is_here = frame->file == own->file && frame->line == own->line;
+    const bool is_here = frame->file == place.file && frame->line == place.line;
     if (passed && !is_here) {
       moment.caller = CodeSpot{frame->file, frame->line, frame->function};
       return;

@@ -84,6 +84,7 @@ namespace {
 
 // A delay at a call would have been found first.
 std::optional<CodeSpot> delay_at_line(const Clues& clues) {
+  if (clues.is_place_chosen) return std::nullopt;
   for (const Intervention& one : clues.repro->plan.interventions) {
     if (one.action != Intervention::Action::delay || !one.site.api.empty()) continue;
     const auto& late = clues.found->late;

@@ -104,9 +104,11 @@ std::vector<RootCause> root_causes_of(const Clues& clues) {
 
 namespace {
 
-// The destructors of the standard library are mostly those of locks and pointers.
+// The destructors of the standard library are mostly those of locks and pointers, and what a lambda
+// has taken with it goes when it was called.
 bool is_clean_up(std::string_view function) {
-  return (function.find("::~") != std::string_view::npos && !function.starts_with("std::")) ||
+  return (function.find("::~") != std::string_view::npos && !function.starts_with("std::") &&
+          function.find("::~<lambda") == std::string_view::npos) ||
          function.find("__run_exit_handlers") != std::string_view::npos ||
          function.find("__cxa_finalize") != std::string_view::npos;
 }

@@ -18,6 +18,7 @@ struct Clues {
   std::optional<PointPair> pair;
   const Explanation* found = nullptr;   // what is known besides the causes
   std::optional<CodeSpot> other_way{};  // of the failing thread, before it failed
+  bool is_place_chosen = false;         // where the plan is late
 
   const Point* first() const { return pair ? &order->points[pair->first] : nullptr; }
   const Point* second() const { return pair ? &order->points[pair->second] : nullptr; }

@@ -61,6 +61,10 @@ bool can_wake(const TracedSite& site) {
   return api_traits(site) & protocol::api_wakes;
 }
 
+bool waits_for_signal(const TracedSite& site) {
+  return may_wait(site) && group_traits(site) & protocol::group_forgets;
+}
+
 bool makes_thread(const TracedSite& site) {
   return edge_of(site) == Edge::creates;
 }

@@ -21,6 +21,7 @@ uint16_t group_traits(const TracedSite& site);
 bool may_wait(const TracedSite& site);
 bool takes_time(const TracedSite& site);
 bool can_wake(const TracedSite& site);
+bool waits_for_signal(const TracedSite& site);  // and gives its lock back until then
 
 bool closes(const TracedSite& site);  // a descriptor
 bool joins(const TracedSite& site);   // waits for the end of a thread

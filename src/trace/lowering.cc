@@ -264,7 +264,11 @@ class Lowerer {
     const auto count = static_cast<uint32_t>(members.size());
     if (is_exit(site)) return add_exit(site, exit_api, first, count);
     if (site == end_of_thread()) return add_exit(site, thread_end_api, first, count);
-    return site.api.empty() ? add_probed_site(site, first, count) : add_call(site, first, count);
+    if (!site.api.empty()) return add_call(site, first, count);
+    const bool is_watched = std::ranges::all_of(members, [&](size_t member) {
+      return plan_.interventions[member].action == Intervention::Action::watch;
+    });
+    return add_probed_site(site, first, count, is_watched);
   }
 
   Result<Rule> rule_for(const Intervention& what) {
@@ -332,7 +336,10 @@ class Lowerer {
     return {};
   }
 
-  Result<void> add_probed_site(const SiteName& name, uint32_t first_rule, uint32_t rule_count) {
+  // Where only a watch wants to be, another line that begins there as well may have the place: one
+  // of its copies is enough.
+  Result<void> add_probed_site(const SiteName& name, uint32_t first_rule, uint32_t rule_count,
+                               bool is_watched = false) {
     std::vector<std::string> similar;
     size_t found = 0;
     std::string_view why_not;
@@ -341,7 +348,8 @@ class Lowerer {
       const auto image = asked_for ? code_.image(*images_[i]) : nullptr;
       if (!image) continue;
       const std::vector<uint64_t> addresses = addresses_of(*image, name, similar);
-      const ProbePlan planned = plan_probes(*image, addresses, {i, 0});
+      ProbePlan planned = plan_probes(*image, addresses, {i, 0});
+      if (is_watched) leave_free(planned.probes);
       for (const Probe& probe : planned.probes)
         if (auto added = add_probe(probe, name, first_rule, rule_count); !added)
           return added.error();
@@ -353,6 +361,16 @@ class Lowerer {
       return usage_error(fmt::format("no probe can be put there: {}", why_not), to_string(name),
                          "name a line or a function near it");
     return unknown_site(name, similar);
+  }
+
+  bool is_taken(const Probe& probe) const {
+    return std::ranges::count(lowered_.probes, probe.address, &Probe::address) > 0;
+  }
+
+  void leave_free(std::vector<Probe>& probes) const {
+    const auto free =
+        std::ranges::remove_if(probes, [&](const Probe& one) { return is_taken(one); });
+    if (free.begin() != probes.begin()) probes.erase(free.begin(), free.end());
   }
 
   Result<void> add_probe(Probe probe, const SiteName& name, uint32_t first_rule,

@@ -164,6 +164,26 @@ TEST_F(LoweringTest, Behind_an_instruction_is_before_the_next_one) {
   EXPECT_EQ(plan->rules[plan->rule_of[0]].position, protocol::Position::before);
 }
 
+// The second line was inlined where the first one begins, and is somewhere else, too.
+TEST_F(LoweringTest, A_watch_gives_way_where_another_line_begins_as_well) {
+  image_->files_ = {"/src/queue.cc"};
+  image_->set(0x100, {{"Queue::pop", "/src/queue.cc", 52, 0x100, false}});
+  image_->set(0x200, {{"Queue::push", "/src/queue.cc", 52, 0x200, false}});
+  image_->lines_ = {{0x100, 0, 51}, {0x100, 0, 52}, {0x101, 0, 51}, {0x201, 0, 52}};
+  memory_.sites.files().add(image_->files_);
+  SiteName first = entry_site(""), second = first;
+  first.file = second.file = "queue.cc";
+  first.line = 51;
+  second.line = 52;
+  plan_.interventions = {delay_at(first), delay_at(second)};
+  EXPECT_FALSE(lowered());
+  plan_.interventions[1].action = Intervention::Action::watch;
+  const auto plan = lowered();
+  ASSERT_TRUE(plan) << to_string(plan.error());
+  ASSERT_EQ(plan->probes.size(), 2u);
+  EXPECT_NE(plan->probes[0].site, plan->probes[1].site);
+}
+
 TEST_F(LoweringTest, Behind_a_return_is_anywhere) {
   plan_.interventions = {delay_at(instruction("Queue::pop", 4))};
   plan_.interventions[0].position = Intervention::Position::after;

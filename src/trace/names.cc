@@ -359,7 +359,9 @@ Wrappers::Wrappers(const std::vector<const Trace*>& seen, const std::vector<std:
 
 bool Wrappers::contains(const Frame& frame) const {
   return functions_.contains({frame.function, frame.file}) ||
-         (!named_.empty() && named_.contains(frame.function));
+         std::ranges::any_of(named_, [&](const std::string& name) {
+           return frame.function == name || frame.function.ends_with("::" + name);
+         });
 }
 
 std::vector<const Frame*> frames_above(const TracedStack& stack, const Wrappers& wrappers) {

@@ -15,7 +15,7 @@
 namespace unflake {
 namespace {
 
-constexpr size_t most_copies_of_line = 4;  // that are looked at
+constexpr size_t most_copies_of_line = 8;  // that are looked at
 
 namespace fs = std::filesystem;
 
@@ -67,27 +67,59 @@ class ProgramCode {
     const Image* code = find(image);
     std::vector<CodeLine> found;
     if (!code) return found;
-    std::set<uint32_t> numbers;  // of the file
-    for (uint32_t i = 0; i < code->files().size(); ++i)
-      if (is_end_of(code->files()[i], file)) numbers.insert(i);
-    std::map<int, std::vector<uint64_t>> addresses;
+    std::map<int, std::vector<uint64_t>> copies;
+    std::map<uint64_t, std::vector<LineRow>> beginning;  // lines of the project, by address
     for (const LineRow& row : code->lines())
-      if (numbers.contains(row.file) && row.line > 0)
-        if (auto& known = addresses[row.line]; known.size() < most_copies_of_line)
+      if (row.line > 0 && is_end_of(code->files()[row.file], file))
+        if (auto& known = copies[row.line]; known.size() < most_copies_of_line) {
           known.push_back(row.address);
-    for (const auto& [line, copies] : addresses) {
-      const std::vector<Frame> frames = code->frames_at(copies.front());
+          beginning[row.address];
+        }
+    for (const LineRow& row : code->lines())
+      if (const auto there = beginning.find(row.address);
+          there != beginning.end() && policy_.is_project_file(code->files()[row.file]))
+        there->second.push_back(row);
+    for (const auto& [line, addresses] : copies)
+      if (auto one = code_line(*code, file, line, addresses, beginning))
+        found.push_back(std::move(*one));
+    return found;
+  }
+
+  using Beginning = std::map<uint64_t, std::vector<LineRow>>;
+  using Frames = std::vector<Frame>::const_iterator;
+
+  static std::optional<CodeLine> code_line(const Image& code, const std::string& file, int line,
+                                           const std::vector<uint64_t>& addresses,
+                                           const Beginning& beginning) {
+    std::optional<CodeLine> found;
+    bool is_hidden = true;
+    for (const uint64_t address : addresses) {
+      const std::vector<Frame> frames = code.frames_at(address);
       if (frames.empty()) continue;
       // What was inlined there may begin with the line.
-      const auto own = std::ranges::find_if(frames, [&](const Frame& frame) {
+      Frames own = std::ranges::find_if(frames, [&](const Frame& frame) {
         return frame.line == line && is_end_of(frame.file, file);
       });
-      found.push_back({line, own == frames.end() ? frames.front().function : own->function});
-      for (const uint64_t address : copies)
-        for (const Frame& frame : code->frames_at(address))
-          found.back().inlined_into.insert(frame.function);
+      const bool is_led_to = own != frames.end();
+      if (!is_led_to) own = frames.begin();
+      if (!found) found = CodeLine{line, own->function};
+      for (const Frame& frame : frames) found->inlined_into.insert(frame.function);
+      // The line of a function's name begins where its first statement does.
+      const auto by = hiding(code, beginning.at(address), is_led_to ? own + 1 : own, frames.end());
+      is_hidden = is_hidden && by != frames.end();
+      if (by != frames.end()) found->hidden_in.insert(by->function);
     }
+    if (found && !is_hidden) found->hidden_in.clear();
     return found;
+  }
+
+  static Frames hiding(const Image& code, const std::vector<LineRow>& rows, Frames from,
+                       Frames end) {
+    return std::find_if(from, end, [&](const Frame& frame) {
+      return std::ranges::any_of(rows, [&](const LineRow& row) {
+        return frame.line == row.line && frame.file == code.files()[row.file];
+      });
+    });
   }
 
   std::optional<CodeSpot> instruction(const SiteName& site) {

@@ -25,6 +25,9 @@ struct CodeLine {
   int line = 0;
   std::string function;
   std::set<std::string> inlined_into{};  // functions; some of them where there are many
+  // Where every copy of this line shares its first instruction with one that leads to it, the
+  // functions of those: of a call that was inlined, the line of the call.
+  std::set<std::string> hidden_in{};
 };
 
 // What can be asked about the current program. An image is named as in SiteName.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 #include "trace/happens_before.h"
 #include "trace/names.h"
@@ -37,17 +38,34 @@ class PairExperiments {
   bool record_runs() {
     auto failing = runs_.record(runs_.test().failing, nullptr, End::failed);
     if (!failing) return give_up("the test did not fail as recorded with its calls recorded");
-    auto passing = runs_.record(runs_.test().passing, nullptr, End::passed);
+    const Trial usual = with_places_watched(runs_.test().passing);
+    auto passing = runs_.record(usual, nullptr, End::passed);
     if (!passing) return give_up("the test did not pass with its calls recorded");
     lines_.emplace(std::vector<const Trace*>{failing->trace.get(), passing->trace.get()},
                    runs_.test().lines);
     found_.failing = runs_.record(runs_.test().failing, &*lines_, End::failed);
-    found_.passing = runs_.record(runs_.test().passing, &*lines_, End::passed);
+    found_.passing = runs_.record(usual, &*lines_, End::passed);
     if (found_.failing && found_.passing) return true;
     lines_.emplace(std::vector<const Trace*>{}, runs_.test().lines);
     found_.failing = std::move(failing);
     found_.passing = std::move(passing);
     return true;
+  }
+
+  // A line or an instruction at which the plan is late is a step where somebody watches it.
+  Trial with_places_watched(Trial trial) const {
+    std::set<SiteName> known;
+    for (Intervention one : runs_.test().failing.plan.interventions) {
+      if (!one.site.api.empty() || !known.insert(one.site).second) continue;
+      one.action = Intervention::Action::watch;
+      one.position = Intervention::Position::before;
+      one.threads = Intervention::Threads::any;
+      one.visits = Intervention::Visits::every;
+      one.until.reset();
+      one.anchor.reset();
+      trial.plan.interventions.push_back(std::move(one));
+    }
+    return trial;
   }
 
   // What there was no time for has shown nothing.
@@ -85,33 +103,89 @@ class PairExperiments {
     }
     if (!found_.critical) return;
     find_barrier();
-    if (found_.barrier) count_both_ways();
+    if (!found_.barrier && be_late_there()) find_barrier();
+    if (found_.barrier) {
+      count_both_ways();
+      name_hand_over();
+    } else if (!find_own_way()) {
+      note("no place was found whose waiting for it makes the test pass");
+    }
   }
 
-  void find_critical_of(const LateThread& late) {
-    const uint32_t thread = thread_like(passing(), late.name);
-    if (thread == no_index || late.interventions.empty()) return;
+  // In a loop the plan may be late at a visit before the last one that matters.
+  bool be_late_there() {
+    Trial there = runs_.test().failing;
+    there.plan.interventions = other_delays_;
+    there.plan.interventions.push_back(found_.critical->late);
+    if (runs_.is_over()) return false;
+    auto failing = runs_.record(there, &*lines_, End::failed);
+    if (!failing) return false;
+    found_.late_there = there.plan;
+    found_.failing = std::move(failing);
+    runs_.test().failing = std::move(there);
+    return true;
+  }
+
+  void find_critical_of(LateThread late) {
     const Plan& plan = runs_.test().failing.plan;
-    CriticalSearch search;
-    search.late = plan.interventions[late.interventions.front()];
-    search.late.duration = std::max(late.by, least_lateness);
-    search.whole_class = search.late.threads == Intervention::Threads::in_class;
-    search.steps = steps_of(passing(), thread, *lines_, search.whole_class);
+    CriticalSearch search = search_for(plan, passing(), *lines_, late);
+    if (search.steps.empty()) return;
     for (size_t i = 0; i < plan.interventions.size(); ++i)
       if (!std::ranges::count(late.interventions, i))
         search.others.push_back(plan.interventions[i]);
     other_delays_ = search.others;
+    const std::vector<ThreadStep> steps = search.steps;
     std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
     times.erase(std::ranges::unique(times).begin(), times.end());
-    for (size_t i = 0; i < times.size() && i < 2 && !found_.critical; ++i) {
-      search.from = times[i];
-      found_.critical = find_critical(runs_, search);
-    }
+    for (size_t i = 0; i < times.size() && i < 2 && !found_.critical; ++i)
+      find_critical_from(times[i], steps, search);
     if (found_.critical)
       found_.tried.push_back(fmt::format("{} late before {} fails, late after it passes", late.name,
                                          short_name(found_.critical->step)));
     else
       note(fmt::format("no step of {} was found from which on it may be late", late.name));
+  }
+
+  // Who is late with a lock keeps others waiting for it, so that nothing goes wrong: between such
+  // steps, the last one that fails cannot be found by halving.
+  void find_critical_from(size_t from, const std::vector<ThreadStep>& steps,
+                          CriticalSearch search) {
+    search.steps = steps_without_lock(passing(), steps);
+    std::erase_if(search.steps, [&](const ThreadStep& step) {
+      return step.woken_from && step.woken_from->site != search.late.site;
+    });
+    const auto first = std::ranges::find_if(
+        search.steps, [&](const ThreadStep& step) { return number_of(step, steps) >= from; });
+    // A plan that is late with a lock wants others to wait for it.
+    if (first != search.steps.end() && number_of(*first, steps) == from) {
+      search.from = static_cast<size_t>(first - search.steps.begin());
+      found_.critical = find_critical(runs_, search);
+    }
+    search.steps = steps;
+    search.from = from;
+    if (!found_.critical) return (void)(found_.critical = find_critical(runs_, search));
+    narrow_critical(steps, search);
+    // Once a thread has a lock, whoever needs it comes later by itself.
+    const size_t next = number_of(found_.critical->step, steps) + 1;
+    if (next < steps.size()) found_.critical->next = steps[next];
+  }
+
+  // Where others do not need the lock, lateness shows how far it matters.
+  void narrow_critical(const std::vector<ThreadStep>& steps, CriticalSearch& search) {
+    const CriticalPoint& found = *found_.critical;
+    search.from = number_of(found.step, steps) + 1;
+    const size_t end = found.next ? number_of(*found.next, steps) : steps.size();
+    if (search.from >= end) return;
+    search.steps.resize(end);
+    auto narrower = find_critical(runs_, search);
+    if (!narrower) return;
+    if (!narrower->next) narrower->next = found.next;
+    found_.critical = std::move(narrower);
+  }
+
+  static size_t number_of(const ThreadStep& step, const std::vector<ThreadStep>& steps) {
+    return static_cast<size_t>(std::ranges::find(steps, step.call, &ThreadStep::call) -
+                               steps.begin());
   }
 
   // ---- The barrier point ----
@@ -153,7 +227,6 @@ class PairExperiments {
       if (runs_.is_over()) break;
       if (find_barrier_in(thread)) return;
     }
-    note("no place was found whose waiting for it makes the test pass");
   }
 
   void set_bound() {
@@ -161,32 +234,46 @@ class PairExperiments {
                         options_.shortest_bound, longest_bound);
   }
 
-  enum class Waiting { helps, is_too_late, is_impossible };
+  enum class Waiting { helps, is_too_late, is_impossible, did_not_begin };
+
+  // Visits are counted as whoever is held counts them.
+  bool is_same_pool(uint32_t thread) const {
+    return found_.critical->whole_class && thread_class_of(found_.critical->step.thread.text) ==
+                                               thread_class_of(failing().threads[thread].name.text);
+  }
 
   // The later a thread waits the less it helps: from a place on it is too late. What is so early
   // that the other one could not come first is of no use either.
   bool find_barrier_in(uint32_t thread) {
     const TracedFailure* failure = main_failure(failing());
     const Duration from = late_from(), to = failure ? failure->at : Duration::max();
-    const std::vector<ThreadStep> all = steps_of(failing(), thread, *lines_);
+    const std::vector<ThreadStep> all = steps_of(failing(), thread, *lines_, is_same_pool(thread));
     std::vector<ThreadStep> steps = steps_without_lock(failing(), all);
-    std::erase_if(steps, [&](const ThreadStep& step) { return step.at < from || step.at > to; });
-    size_t low = 0, high = steps.size();
-    std::optional<size_t> best;
-    while (low < high && !runs_.is_over()) {
-      const size_t middle = low + (high - low) / 2;
-      const Waiting waiting = wait_at(steps[middle]);
-      if (waiting == Waiting::helps) best = middle;
-      if (waiting == Waiting::is_too_late)
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    if (!best) return false;
-    found_.barrier = steps[*best];
-    const auto here = std::ranges::find(all, found_.barrier->call, &ThreadStep::call);
+    std::erase_if(steps, [&](const ThreadStep& step) {
+      return step.at < from || step.at > to || step.woken_from;
+    });
+    const std::optional<ThreadStep> last = last_that_helps(steps);
+    if (!last) return false;
+    found_.barrier = last;
+    const auto here = std::ranges::find(all, last->call, &ThreadStep::call);
     if (here + 1 != all.end()) behind_barrier_ = *(here + 1);
     return true;
+  }
+
+  // Where the two cannot come in this order, one of them is too early or too late: later steps are
+  // looked at first.
+  std::optional<ThreadStep> last_that_helps(std::span<const ThreadStep> steps) {
+    std::optional<ThreadStep> best;
+    while (!steps.empty() && !runs_.is_over()) {
+      const size_t middle = steps.size() / 2;
+      const auto later = steps.subspan(middle + 1), earlier = steps.first(middle);
+      const Waiting waiting = wait_at(steps[middle]);
+      if (waiting == Waiting::helps) best = steps[middle];
+      if (waiting == Waiting::is_impossible || waiting == Waiting::did_not_begin)
+        if (auto found = last_that_helps(later)) return found;
+      steps = waiting == Waiting::helps ? later : earlier;
+    }
+    return best;
   }
 
   Plan with_wait(const Plan& plan, const ThreadStep& barrier) const {
@@ -201,12 +288,86 @@ class PairExperiments {
     const RepairRuns::Run run = runs_.run(trial);
     if (run.end == End::passed) return Waiting::helps;
     const HoldsSeen held = holds_in(trial.plan, own, run.result);
+    if (held.fired == 0) return Waiting::did_not_begin;
     return held.impossible + held.let_go > 0 ? Waiting::is_impossible : Waiting::is_too_late;
   }
 
   Trial late_trial() const {
     Trial trial = runs_.test().failing;
     return trial;
+  }
+
+  // ---- One thread alone ----
+
+  // A thread that nobody overtakes but its own time: it comes to something else than when it is in
+  // time. The new lines that it comes to in either run tell what.
+  bool find_own_way() {
+    const TracedFailure* failure = main_failure(failing());
+    const uint32_t thread = failure ? failure->thread : 0;
+    if (thread >= failing().threads.size() || !is_late(failing().threads[thread].name.text))
+      return false;
+    const auto usual = steps_of(passing(), found_step_thread(), *lines_);
+    auto other = steps_of(failing(), thread, *lines_);
+    const Duration end = failure ? failure->at : Duration::max();
+    std::erase_if(other, [&](const ThreadStep& step) { return step.at > end; });
+    const auto first = first_new(usual, other, found_.critical->step.at);
+    const auto second = first_new(other, usual, late_from());
+    if (!first || !second) return false;
+    found_.own_way = {first->call, second->call};
+    found_.tried.push_back(
+        fmt::format("the same thread comes to {} when it is in time, and to {} "
+                    "when it is late",
+                    short_name(*first), short_name(*second)));
+    return true;
+  }
+
+  uint32_t found_step_thread() const { return passing().calls[found_.critical->step.call].thread; }
+
+  static std::optional<ThreadStep> first_new(const std::vector<ThreadStep>& steps,
+                                             const std::vector<ThreadStep>& others, Duration from) {
+    std::set<SiteName> known;
+    for (const ThreadStep& step : others) known.insert(step.site);
+    for (const ThreadStep& step : steps)
+      if (step.is_line() && step.at >= from && !known.contains(step.site)) return step;
+    return std::nullopt;
+  }
+
+  // ---- Under a lock ----
+
+  // Where both take a lock for it, what one of them waits for there and the other one signals is
+  // what it is about.
+  void name_hand_over() {
+    const auto own = section_of(passing(), found_.critical->step);
+    const auto others = section_of(failing(), *found_.barrier);
+    for (const size_t one : own)
+      for (const size_t other : others)
+        if (is_hand_over(passing().calls[one], failing().calls[other]))
+          return (void)(found_.hand_over = {one, other});
+  }
+
+  // The calls from where a thread takes a lock until it gives it back.
+  static std::vector<size_t> section_of(const Trace& trace, const ThreadStep& lock) {
+    std::vector<size_t> calls;
+    const TracedCall& taken = trace.calls[lock.call];
+    if (!is_lock(trace.sites[taken.site])) return calls;
+    for (size_t i = lock.call + 1; i < trace.calls.size(); ++i) {
+      const TracedCall& call = trace.calls[i];
+      if (call.thread != taken.thread || call.is_intervention) continue;
+      if (is_unlock(trace.sites[call.site]) && call.object == taken.object) break;
+      calls.push_back(i);
+    }
+    return calls;
+  }
+
+  // Addresses differ from run to run: what the other one signals is looked up in the passing one.
+  bool is_hand_over(const TracedCall& one, const TracedCall& other) const {
+    const TracedSite &own = passing().sites[one.site], &its = failing().sites[other.site];
+    if (own.group != its.group || is_lock(own)) return false;
+    if (!(waits_for_signal(own) && can_wake(its)) && !(can_wake(own) && waits_for_signal(its)))
+      return false;
+    return std::ranges::any_of(passing().calls, [&](const TracedCall& call) {
+      return call.object == one.object && passing().sites[call.site].name == its.name;
+    });
   }
 
   // ---- Both directions ----
@@ -276,22 +437,6 @@ class PairExperiments {
 };
 
 }  // namespace
-
-std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<ThreadStep> steps) {
-  std::set<uint64_t> held;
-  std::vector<ThreadStep> free;
-  for (ThreadStep& step : steps) {
-    const TracedCall& call = trace.calls[step.call];
-    const TracedSite& site = trace.sites[call.site];
-    if (held.empty()) free.push_back(step);
-    if (!is_lock(site)) continue;
-    if (is_unlock(site))
-      held.erase(call.object);
-    else if (call.result == 0 && !call.timed_out && !call.unfinished)
-      held.insert(call.object);
-  }
-  return free;
-}
 
 DecisivePair find_decisive_pair(RepairRuns& runs, const DecisivePairOptions& options) {
   return PairExperiments(runs, options)();

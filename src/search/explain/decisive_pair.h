@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "search/repair/points.h"
@@ -14,7 +15,11 @@ namespace unflake {
 struct DecisivePair {
   std::optional<ExperimentResult> passing, failing;  // with lines watched where that was possible
   std::optional<CriticalPoint> critical;
+  std::optional<Plan> late_there;  // under which `failing` was recorded instead of the test's own
   std::optional<ThreadStep> barrier;
+  // By their calls in the passing and in the failing run: what a thread comes to that only its own
+  // time overtakes; and what hands over, where both points are the taking of a lock for that.
+  std::optional<std::pair<size_t, size_t>> own_way, hand_over;
   // The first line that the failing thread comes to before it fails, and never when the test
   // passes.
   std::optional<CodeSpot> other_way;
@@ -31,9 +36,5 @@ struct DecisivePairOptions {
 };
 
 DecisivePair find_decisive_pair(RepairRuns& runs, const DecisivePairOptions& options = {});
-
-// Of a thread, the steps before which it could be made to wait while it holds no lock: whoever it
-// would wait for may need that lock. A step under a lock is represented by the one that took it.
-std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<ThreadStep> steps);
 
 }  // namespace unflake

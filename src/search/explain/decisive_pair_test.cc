@@ -72,6 +72,46 @@ TEST(DecisivePair, Is_reversed_with_every_thread_that_has_to_be_late) {
   EXPECT_EQ(found.reversed, (Count{3, 3}));
 }
 
+// The worker puts three things under a lock, which the test takes to look.
+Program locking_test() {
+  Program program;
+  Script& worker = program.thread();
+  worker.enter("work");
+  for (const char* thing : {"one", "two", "three"})
+    worker.line("work.cc:20")
+        .lock("work.cc:21", "mutex")
+        .line("work.cc:22")
+        .set(thing)
+        .line("work.cc:23")
+        .unlock("work.cc:24", "mutex");
+  worker.line("work.cc:25");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", worker)
+      .sleep("work.cc:11", 50ms)
+      .lock("work.cc:12", "mutex")
+      .line("work.cc:13")
+      .check("work.cc:14", simulated::is_set("three"))
+      .unlock("work.cc:15", "mutex");
+  return program;
+}
+
+// Who is late with the lock keeps the test waiting, so that steps that fail and steps that pass
+// take turns.
+TEST(DecisivePair, Is_found_among_steps_without_a_lock) {
+  const Program program = locking_test();
+  PairSearch search(program, {late_thread("work.cc:21:pthread_mutex_lock", "work.cc:10#1", 200ms)},
+                    14);
+  const DecisivePair found = search();
+  ASSERT_TRUE(found.critical);
+  EXPECT_EQ(to_string(found.critical->step.site), "work.cc:21:pthread_mutex_lock");
+  EXPECT_EQ(found.critical->step.visit, 3U);
+  ASSERT_TRUE(found.barrier);
+  EXPECT_EQ(to_string(found.barrier->site), "work.cc:12:pthread_mutex_lock");
+  EXPECT_EQ(found.kept, (Count{3, 3}));
+  EXPECT_EQ(found.reversed, (Count{3, 3}));
+}
+
 TEST(DecisivePair, Is_not_looked_for_when_nobody_is_late) {
   const Program program = sleeping_test();
   PairSearch search(program, {}, 13);
@@ -102,6 +142,83 @@ TEST(DecisivePair, A_thread_that_holds_a_lock_is_made_to_wait_where_it_took_it) 
     sites.push_back(to_string(step.site));
   EXPECT_THAT(
       sites, testing::ElementsAre("a.cc:1:nanosleep", "a.cc:2:pthread_mutex_lock", "a.cc:5:write"));
+}
+
+// A waiter that does not look, and a signal for which nobody may wait yet.
+Program signalling_test() {
+  Program program;
+  Script& waiter = program.thread();
+  waiter.enter("wait")
+      .line("work.cc:20")
+      .lock("work.cc:21", "mutex")
+      .wait_for("work.cc:22", "bell", 300ms)
+      .set("heard")
+      .unlock("work.cc:24", "mutex")
+      .line("work.cc:25");
+  program.main()
+      .enter("test")
+      .create("work.cc:10", waiter)
+      .sleep("work.cc:11", 50ms)
+      .lock("work.cc:12", "mutex")
+      .line("work.cc:13")
+      .signal("work.cc:14", "bell")
+      .unlock("work.cc:15", "mutex")
+      .sleep("work.cc:16", 50ms)
+      .line("work.cc:17")
+      .check("work.cc:18", simulated::is_set("heard"));
+  return program;
+}
+
+TEST(DecisivePair, Under_a_lock_is_what_is_waited_for_and_signalled) {
+  const Program program = signalling_test();
+  PairSearch search(program, {late_thread("work.cc:21:pthread_mutex_lock", "work.cc:10#1", 80ms)},
+                    18);
+  const DecisivePair found = search();
+  ASSERT_TRUE(found.critical);
+  EXPECT_EQ(to_string(found.critical->step.site), "work.cc:21:pthread_mutex_lock");
+  ASSERT_TRUE(found.hand_over);
+  const auto site_of = [](const ExperimentResult& run, size_t call) {
+    return to_string(run.trace->sites[run.trace->calls[call].site].name);
+  };
+  EXPECT_EQ(site_of(*found.passing, found.hand_over->first), "work.cc:22:pthread_cond_clockwait");
+  EXPECT_EQ(site_of(*found.failing, found.hand_over->second), "work.cc:14:pthread_cond_signal");
+}
+
+TEST(Steps, After_a_wait_a_thread_is_late_without_its_lock) {
+  TraceBuilder builder;
+  builder.thread("main")
+      .call("main", "a.cc:1:pthread_mutex_lock", 0, 1, 0xa)
+      .call("main", "a.cc:2:pthread_cond_wait", 2, 3, 0xb)
+      .call("main", "a.cc:3:write", 4, 4.1)
+      .call("main", "a.cc:4:write", 5, 5.1)
+      .call("main", "a.cc:5:pthread_mutex_unlock", 6, 6.1, 0xa);
+  const Trace trace = builder.trace();
+  const auto steps = steps_without_lock(trace, steps_of(trace, 0, RepairLines({&trace}, nullptr)));
+  ASSERT_EQ(steps.size(), 2U);
+  ASSERT_TRUE(steps[1].woken_from);
+  EXPECT_EQ(to_string(steps[1].site), "a.cc:3:write");
+  const Intervention late = late_before({}, steps[1]);
+  EXPECT_EQ(to_string(late.site), "a.cc:2:pthread_cond_wait");
+  EXPECT_EQ(late.position, Intervention::Position::after);
+}
+
+TEST(Steps, Go_on_in_the_program_that_took_the_place_of_another) {
+  TraceBuilder builder;
+  builder.thread("main")
+      .thread("a.cc:1#1", "main")
+      .call("main", "a.cc:1:fork", 0, 1)
+      .call("a.cc:1#1", "a.cc:2:execve", 2, 3)
+      .process()
+      .thread("server!main")
+      .call("server!main", "server!b.cc:1:listen", 4, 5);
+  Trace trace = builder.trace();
+  trace.threads[2].tid = trace.threads[1].tid;
+  trace.processes[1].pid = trace.processes[0].pid;
+  std::vector<std::string> sites;
+  for (const ThreadStep& step : steps_of(trace, 1, RepairLines({&trace}, nullptr)))
+    sites.push_back(short_name(step));
+  EXPECT_THAT(sites,
+              testing::ElementsAre("a.cc:2:execve@a.cc:1#1", "server!b.cc:1:listen@server!main"));
 }
 
 }  // namespace

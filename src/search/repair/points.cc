@@ -56,6 +56,11 @@ Intervention late_before(const Intervention& how, const ThreadStep& step) {
     late.threads = Intervention::Threads::named;
     late.thread = step.thread;
   }
+  if (step.woken_from) {
+    late.site = step.woken_from->site;
+    late.position = Intervention::Position::after;
+    late.nth = step.woken_from->visit;
+  }
   return late;
 }
 
@@ -68,16 +73,23 @@ class Boundary {
   // Being late before the first step must fail, or the steps are not those that matter.
   std::optional<CriticalPoint> operator()() {
     if (search_.from >= search_.steps.size() || !fails(search_.from)) return std::nullopt;
-    size_t last = search_.from, end = search_.steps.size();
-    while (end - last > 1 && !runs_.is_over()) {
-      const size_t middle = last + (end - last) / 2;
-      (fails(middle) ? last : end) = middle;
-    }
+    size_t last = last_that_fails(1);
+    // By chance a run may fail that would not have failed.
+    if (!is_sure(last) && last > search_.from) last = last_that_fails(runs_to_be_sure);
     if (!is_sure(last)) return std::nullopt;
     return point(last);
   }
 
  private:
+  size_t last_that_fails(int times) {
+    size_t last = search_.from, end = search_.steps.size();
+    while (end - last > 1 && !runs_.is_over()) {
+      const size_t middle = last + (end - last) / 2;
+      (fails(middle, times) ? last : end) = middle;
+    }
+    return last;
+  }
+
   Trial late_at(size_t number) const {
     Trial trial = runs_.test().failing;
     trial.plan.interventions = search_.others;
@@ -89,11 +101,13 @@ class Boundary {
 
   bool fails(size_t number) { return runs_.most_of(late_at(number)) == RepairRuns::End::failed; }
 
-  bool is_sure(size_t number) {
-    for (int i = 0; i < runs_to_be_sure; ++i)
+  bool fails(size_t number, int times) {
+    for (int i = 0; i < times; ++i)
       if (!fails(number)) return false;
-    return !runs_.is_over();
+    return true;
   }
+
+  bool is_sure(size_t number) { return fails(number, runs_to_be_sure) && !runs_.is_over(); }
 
   CriticalPoint point(size_t number) const {
     CriticalPoint found;
@@ -189,35 +203,10 @@ class LatePointSearch {
     return fmt::format("{} step{}", steps, steps == 1 ? "" : "s");
   }
 
-  // Which thread of a class comes there differs from run to run.
-  void find_in_class(CriticalSearch& search, LateThread& late) const {
-    const std::string wanted = to_string(search.late.site);
-    for (uint32_t i = 0; i < passing_.threads.size(); ++i) {
-      if (thread_class_of(passing_.threads[i].name.text) != thread_class_of(late.name)) continue;
-      auto steps = steps_of(passing_, i, lines_, true);
-      const auto there = std::ranges::find_if(steps, [&](const ThreadStep& step) {
-        return to_string(step.site) == wanted &&
-               (search.late.visits != Intervention::Visits::only_nth ||
-                step.visit == search.late.nth);
-      });
-      if (there == steps.end()) continue;
-      late.behind = {static_cast<size_t>(there - steps.begin())};
-      search.steps = std::move(steps);
-      return;
-    }
-  }
-
   void find_critical_of(LateThread late) {
-    const uint32_t thread = thread_like(passing_, late.name);
-    if (thread == no_index || late.interventions.empty()) return;
-    const Plan& plan = runs_.test().failing.plan;
-    CriticalSearch search;
-    search.late = plan.interventions[late.interventions.front()];
-    search.late.duration = std::max(late.by, least_lateness);
-    search.whole_class = search.late.threads == Intervention::Threads::in_class;
-    if (is_within_line(search.late.site)) add_lines_around(late);
-    search.steps = steps_of(passing_, thread, lines_, search.whole_class);
-    if (search.whole_class) find_in_class(search, late);
+    CriticalSearch search = search_for(runs_.test().failing.plan, passing_, lines_, late);
+    if (search.steps.empty()) return;
+    if (!search.whole_class && is_within_line(search.late.site)) add_lines_around(late);
     std::optional<CriticalPoint> found;
     // Whoever is enough alone is looked at alone: with others late it fails at any of its steps.
     for (const bool alone : {true, false}) {
@@ -280,6 +269,42 @@ class LatePointSearch {
 };
 
 }  // namespace
+
+namespace {
+
+// Which thread of a class comes there differs from run to run.
+void find_in_class(CriticalSearch& search, const Trace& passing, const RepairLines& lines,
+                   LateThread& late) {
+  const std::string wanted = to_string(search.late.site);
+  for (uint32_t i = 0; i < passing.threads.size(); ++i) {
+    if (thread_class_of(passing.threads[i].name.text) != thread_class_of(late.name)) continue;
+    auto steps = steps_of(passing, i, lines, true);
+    const auto there = std::ranges::find_if(steps, [&](const ThreadStep& step) {
+      return to_string(step.site) == wanted &&
+             (search.late.visits != Intervention::Visits::only_nth ||
+              step.visit == search.late.nth);
+    });
+    if (there == steps.end()) continue;
+    late.behind = {static_cast<size_t>(there - steps.begin())};
+    search.steps = std::move(steps);
+    return;
+  }
+}
+
+}  // namespace
+
+CriticalSearch search_for(const Plan& plan, const Trace& passing, const RepairLines& lines,
+                          LateThread& late) {
+  CriticalSearch search;
+  const uint32_t thread = thread_like(passing, late.name);
+  if (thread == no_index || late.interventions.empty()) return search;
+  search.late = plan.interventions[late.interventions.front()];
+  search.late.duration = std::max(late.by, least_lateness);
+  search.whole_class = search.late.threads == Intervention::Threads::in_class;
+  search.steps = steps_of(passing, thread, lines, search.whole_class);
+  if (search.whole_class) find_in_class(search, passing, lines, late);
+  return search;
+}
 
 LatePoints find_late_points(RepairRuns& runs, const Trace& passing, const RepairLines& lines,
                             const std::vector<LateThread>& late) {

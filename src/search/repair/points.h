@@ -43,6 +43,12 @@ struct CriticalSearch {
 };
 std::optional<CriticalPoint> find_critical(RepairRuns& runs, const CriticalSearch& search);
 
+// What a thread of a plan came to in a passing run, and how it is to be late there. Which thread of
+// a pool comes to the place differs from run to run: `late.behind` is made to fit. No steps: no
+// thread like it was seen.
+CriticalSearch search_for(const Plan& plan, const Trace& passing, const RepairLines& lines,
+                          LateThread& late);
+
 // Of threads that a plan makes late: the last things that must not come late.
 struct LatePoints {
   std::vector<CriticalPoint> criticals;

@@ -102,6 +102,7 @@ void RepairLines::add_file(const std::string& image, const std::string& file, co
     const auto is_executed = [&](const std::string& name) { return executed_.contains(name); };
     if (!functions.contains(line.function) && std::ranges::none_of(line.inlined_into, is_executed))
       continue;
+    if (std::ranges::any_of(line.hidden_in, is_executed)) continue;
     SiteName site;
     site.image = image;
     site.file = file;
@@ -129,13 +130,19 @@ void RepairLines::watch_in(Plan& plan) const {
 }
 
 bool RepairLines::leave_out(const std::string& complaint) {
-  return std::erase_if(lines_, [&](const auto& line) {
-           const std::string name = to_string(line.first);
-           const size_t at = complaint.find(name);
-           if (at == std::string::npos) return false;
-           const size_t end = at + name.size();
-           return end == complaint.size() || complaint[end] < '0' || complaint[end] > '9';
-         }) > 0;
+  auto first = lines_.end();
+  size_t first_at = std::string::npos;
+  for (auto line = lines_.begin(); line != lines_.end(); ++line) {
+    const std::string name = to_string(line->first);
+    const size_t at = complaint.find(name), end = at + name.size();
+    if (at >= first_at) continue;
+    if (end < complaint.size() && complaint[end] >= '0' && complaint[end] <= '9') continue;
+    first = line;
+    first_at = at;
+  }
+  if (first == lines_.end()) return false;
+  lines_.erase(first);
+  return true;
 }
 
 const std::string& RepairLines::function_at(const SiteName& line) const {
@@ -173,6 +180,47 @@ uint32_t thread_like(const Trace& trace, const std::string& name) {
   return no_index;
 }
 
+namespace {
+
+// A program that is executed in place of another has threads of its own, and the first one goes on.
+uint32_t thread_after(const Trace& trace, uint32_t thread) {
+  const uint32_t own = trace.threads[thread].process;
+  if (own >= trace.processes.size()) return no_index;
+  for (uint32_t i = thread + 1; i < trace.threads.size(); ++i) {
+    const uint32_t process = trace.threads[i].process;
+    if (process != own && process < trace.processes.size() && trace.threads[i].parent == no_index &&
+        trace.threads[i].tid == trace.threads[thread].tid &&
+        trace.processes[process].pid == trace.processes[own].pid)
+      return i;
+  }
+  return no_index;
+}
+
+ThreadStep step_of(const Trace& trace, size_t number, const RepairLines& lines) {
+  const TracedCall& call = trace.calls[number];
+  const TracedThread& self = trace.threads[call.thread];
+  const SiteName& site = trace.sites[call.site].name;
+  ThreadStep step;
+  step.site = site;
+  step.thread = self.name;
+  step.executable = executable_of(trace, self);
+  step.spot = place_of(trace, site);
+  step.at = call.enter;
+  step.call = number;
+  step.process = self.process;
+  const Frame* frame =
+      call.stack < trace.stacks.size() ? frame_at(trace.stacks[call.stack], site) : nullptr;
+  if (frame) step.spot = {frame->file, frame->line, frame->function};
+  if (step.spot.file == site.file) step.spot.file = lines.path_of(site);
+  // A line may be of several functions, such as one that starts a thread with a lambda: the stack
+  // knows better.
+  const std::string& function = lines.function_at(site);
+  if (!function.empty() && (!frame || frame->function.empty())) step.spot.function = function;
+  return step;
+}
+
+}  // namespace
+
 std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const RepairLines& lines,
                                  bool whole_class) {
   std::vector<ThreadStep> steps;
@@ -190,24 +238,34 @@ std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const Repa
   std::ranges::stable_sort(order, {}, [&](size_t i) { return trace.calls[i].enter; });
   std::map<uint32_t, uint64_t> visits;
   for (const size_t i : order) {
-    const TracedCall& call = trace.calls[i];
-    const uint64_t visit = ++visits[call.site];
-    if (call.thread != thread) continue;
-    const SiteName& site = trace.sites[call.site].name;
-    ThreadStep step{
-        site, self.name,   executable_of(trace, self), place_of(trace, site), visit, call.enter,
-        i,    self.process};
-    const Frame* frame =
-        call.stack < trace.stacks.size() ? frame_at(trace.stacks[call.stack], site) : nullptr;
-    if (frame) step.spot = {frame->file, frame->line, frame->function};
-    if (step.spot.file == site.file) step.spot.file = lines.path_of(site);
-    // A line may be of several functions, such as one that starts a thread with a lambda: the stack
-    // knows better.
-    const std::string& function = lines.function_at(site);
-    if (!function.empty() && (!frame || frame->function.empty())) step.spot.function = function;
-    steps.push_back(std::move(step));
+    const uint64_t visit = ++visits[trace.calls[i].site];
+    if (trace.calls[i].thread != thread) continue;
+    steps.push_back(step_of(trace, i, lines));
+    steps.back().visit = visit;
   }
+  if (const uint32_t next = thread_after(trace, thread); next != no_index)
+    for (ThreadStep& step : steps_of(trace, next, lines, false)) steps.push_back(std::move(step));
   return steps;
+}
+
+std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<ThreadStep> steps) {
+  std::set<uint64_t> held;
+  std::vector<ThreadStep> free;
+  const ThreadStep* waited = nullptr;  // just before
+  for (ThreadStep& step : steps) {
+    const TracedCall& call = trace.calls[step.call];
+    const TracedSite& site = trace.sites[call.site];
+    if (waited != nullptr && !held.empty())
+      step.woken_from = ThreadStep::Wait{waited->site, waited->visit};
+    if (held.empty() || step.woken_from) free.push_back(step);
+    waited = waits_for_signal(site) ? &step : nullptr;
+    if (!is_lock(site)) continue;
+    if (is_unlock(site))
+      held.erase(call.object);
+    else if (call.result == 0 && !call.timed_out && !call.unfinished)
+      held.insert(call.object);
+  }
+  return free;
 }
 
 RepairPlace place_of(const ThreadStep& step) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,6 +24,13 @@ struct ThreadStep {
   Duration at{};
   size_t call = 0;       // of the trace
   uint32_t process = 0;  // of the trace: the test's own is the first
+  // A wait that gave the lock back and took it again just before this: a thread that is late when
+  // it returns keeps nobody from the lock.
+  struct Wait {
+    SiteName site;
+    uint64_t visit = 1;
+  };
+  std::optional<Wait> woken_from{};
 
   bool is_line() const { return site.api.empty(); }
 };
@@ -44,7 +52,8 @@ class RepairLines {
 
   // A watch at each of them, but for those that the plan names in another way.
   void watch_in(Plan& plan) const;
-  // A line that cannot be watched is left out from now on. False: none of them is named.
+  // A line that cannot be watched is left out from now on; of two that are one instruction, the one
+  // that is named first. False: none of them is named.
   bool leave_out(const std::string& complaint);
 
   const std::string& function_at(const SiteName& line) const;
@@ -63,10 +72,15 @@ class RepairLines {
   std::map<std::pair<std::string, std::string>, std::string> paths_;  // by image and short name
 };
 
-// All steps of a thread, by when it came there. With `whole_class`, visits are counted for all
-// threads that were started where it was.
+// All steps of a thread, by when it came there, and of the program that took its place. With
+// `whole_class`, visits are counted for all threads that were started where it was.
 std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const RepairLines& lines,
                                  bool whole_class = false);
+
+// Of these steps of a thread, those before which it could be late or made to wait while it holds no
+// lock: whoever it would wait for may need that lock. A step under a lock is represented by the one
+// that took it, or by the end of a wait that gave it back meanwhile.
+std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<ThreadStep> steps);
 
 // The thread of this name; no_index: none.
 uint32_t thread_named(const Trace& trace, const std::string& name);
