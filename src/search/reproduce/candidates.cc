@@ -413,8 +413,9 @@ void arrange(std::vector<Candidate>& candidates, Order order, uint64_t seed) {
 }
 
 bool is_left_to_chance(const Intervention& delay, const Trace& trace) {
-  if (delay.position == Intervention::Position::start) return false;
   const std::string pool = thread_class_of(delay.thread.text);
+  const bool is_main = pool == delay.thread.text;  // of whatever process
+  if (is_main || delay.position == Intervention::Position::start) return false;
   const auto threads = std::ranges::count_if(trace.threads, [&](const TracedThread& thread) {
     return thread_class_of(thread.name.text) == pool;
   });

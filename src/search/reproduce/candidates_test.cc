@@ -380,5 +380,14 @@ TEST(Chance, Decides_which_thread_of_a_pool_comes_somewhere_but_not_which_one_be
   EXPECT_EQ(for_its_class(delay).size(), 1u);
 }
 
+TEST(Chance, Has_no_part_in_the_main_threads_of_several_processes) {
+  const Trace trace = TraceBuilder().thread("main").process().thread("main").trace();
+  Intervention delay;
+  delay.site = *parse_site("export.cc:20:unlink");
+  delay.thread.text = "main";
+  delay.threads = Intervention::Threads::named;
+  EXPECT_FALSE(is_left_to_chance(delay, trace));
+}
+
 }  // namespace
 }  // namespace unflake

@@ -74,12 +74,16 @@ Count controlled_runs(Hunt& hunt, const Found& found) {
   return came;
 }
 
+// Something else has shown that it has its say.
+bool is_unsteady(const Hunt& hunt, const Found& found) {
+  return hunt.profile().failures() > 0 || found.without_plan.hits > 0 ||
+         found.with_plan.misses() > 0;
+}
+
 // Five runs in a row do not tell a plan that always works from one that works nine times of ten.
-void leave_nothing_to_chance(Hunt& hunt, Found& found) {
+void leave_nothing_to_chance(Hunt& hunt, Found& found, bool was_unsteady) {
   if (hunt.goal().is_inverted()) return;
-  const bool fails_by_itself = found.without_plan.hits > 0;
-  if (found.with_plan.misses() == 0 &&
-      (fails_by_itself || is_left_to_chance(hunt, found.trial.plan)))
+  if (found.with_plan.misses() == 0 && (was_unsteady || is_left_to_chance(hunt, found.trial.plan)))
     found.with_plan += more_free_runs(hunt, found);
   if (found.with_plan.misses() == 0) return;
   const Count controlled = controlled_runs(hunt, found);
@@ -92,11 +96,12 @@ void refine(Hunt& hunt, Found& found, Duration time) {
       "leaving out what the failure does not need, then the smallest delay that is enough");
   const Duration now = hunt.runner().elapsed(), ends = now + time;
   if (found.trial.plan.schedule) return take_stall(found);
+  const bool was_unsteady = is_unsteady(hunt, found);
   // Orders were made few where every run can be repeated; five runs in a row would prove less.
   if (longest_delay(found.trial.plan) > Duration::zero())
     shrink(hunt, found, now + (ends - now) / 2);
   measure_slack(hunt, found, ends);
-  leave_nothing_to_chance(hunt, found);
+  leave_nothing_to_chance(hunt, found, was_unsteady);
 }
 
 }  // namespace
