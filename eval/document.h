@@ -7,8 +7,11 @@
 
 namespace unflake::eval {
 
-// Where another program writes its section.
+// Where other programs write their sections.
 constexpr const char* repeatability_heading = "## The same schedule again";
+constexpr const char* factors_heading = "## Causes in the surroundings";
+constexpr const char* bisect_heading = "## Commits that made tests flaky";
+constexpr const char* suite_heading = "## Flaky tests among sound ones";
 
 // docs/EVALUATION.md: what was measured, against the targets, then program by program. `appended`
 // are further sections.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "document.h"
 #include "markdown.h"
 #include "subprocess.h"
 #include "support/temp_folder.h"
@@ -19,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* bisect_heading = "## Commits that made tests flaky";
 constexpr size_t commits = 64;
 constexpr int reruns_per_commit = 100;
 constexpr Duration longest_search = std::chrono::minutes(10);

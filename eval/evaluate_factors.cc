@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "document.h"
 #include "markdown.h"
 #include "scores.h"
 #include "subprocess.h"
@@ -18,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* factors_heading = "## Causes in the surroundings";
 constexpr double wanted_share = 0.95;
 constexpr size_t wanted_causes = 20;
 constexpr Duration longest_search = std::chrono::minutes(10);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 
+#include "document.h"
 #include "figures.h"
 #include "markdown.h"
 #include "stats/rates.h"
@@ -25,7 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* suite_heading = "## Flaky tests among sound ones";
 constexpr double least_recall = 0.95;
 constexpr double least_saving = 10;
 constexpr size_t sound_for_each = 10;

@@ -240,6 +240,7 @@ void Bisecting::hunt(OneTest& one, CommitLook& look) {
   options.budget = std::min(longest_hunt, budget_.left() / 3);
   options.timeout = one.timeout();
   options.profile_runs = 2;
+  options.runs_under_orders = 30;
   options.any_is_enough = true;
   options.measure_lateness = machine_lateness;
   Hunt hunt(one.executor(), one.shared_test(), options, one.events());

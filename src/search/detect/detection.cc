@@ -291,6 +291,7 @@ bool Detection::perturb(size_t number, Duration time, Duration patience) {
   options.patience = patience;
   options.timeout = std::min(tests_[number].timeout, budget_.left());
   options.profile_runs = 2;
+  options.runs_under_orders = 30;
   options.known_signatures = tests_[number].known_signatures;
   if (!known_[number].result.signature.empty())
     options.known_signatures.insert(known_[number].result.signature);

@@ -53,6 +53,7 @@ struct HuntOptions {
   Duration time_offset{std::chrono::seconds(2)};  // what a run may take beyond what is expected
   std::optional<Duration> initial_delay;          // FlakeRake's initial sleep, 5 s in the paper
   int profile_runs = 5;
+  int runs_under_orders = 300;  // that all fail before an order is kept in place of a schedule
   DelayLimits delays;
   Order order = Order::turns;
   size_t most_candidates = 0;  // of guided, as FlakeEcho's k; 0: all

@@ -16,7 +16,6 @@ constexpr int share_of_first_search = 6;
 constexpr Duration longest_first_search = 5s, least_first_search = 200ms;
 constexpr uint64_t most_for_reduction = 300;  // runs; a sentence is not worth seconds
 constexpr size_t most_late_visits = 4;        // that are tried as delays
-constexpr int runs_under_orders = 300;
 constexpr Duration longest_look_at_orders = 1s;
 
 ExploreOptions options_for(const Hunt& hunt) {
@@ -57,7 +56,7 @@ bool always_comes(Hunt& hunt, Trial trial) {
   trial.is_one_of_many = true;
   const Duration until = hunt.runner().elapsed() + longest_look_at_orders;
   const Duration timeout = hunt.times().limit_for(trial);
-  for (int i = 0; i < runs_under_orders && hunt.runner().elapsed() < until; ++i) {
+  for (int i = 0; i < hunt.options().runs_under_orders && hunt.runner().elapsed() < until; ++i) {
     const auto made =
         hunt.runner().run(trial, TrialEnded::Purpose::confirm, {timeout, hunt.runner().left()});
     if (!made || !made->hit || !made->fired) return false;
