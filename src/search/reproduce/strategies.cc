@@ -44,9 +44,10 @@ constexpr Duration longest_look_at_chance = std::chrono::seconds(3);
 constexpr int runs_under_control = 5;
 
 bool is_left_to_chance(const Hunt& hunt, const Plan& plan) {
-  return std::ranges::any_of(plan.interventions, [&](const Intervention& delay) {
-    return unflake::is_left_to_chance(delay, *hunt.profile().model()->trace);
-  });
+  const ExperimentResult* model = hunt.profile().model();
+  return model != nullptr && std::ranges::any_of(plan.interventions, [&](const Intervention& one) {
+           return unflake::is_left_to_chance(one, *model->trace);
+         });
 }
 
 bool is_again(const Hunt& hunt, const Found& found, const ExperimentResult& result) {
