@@ -206,10 +206,30 @@ Found qt_assertion(LineReader& in) {
   return failure;
 }
 
+// Assertion failed in test/file.c on line 12: `a == b` (1 == 2)
+Found assertion_on_line(LineReader& in) {
+  const auto parts = split_at(in.line(), "Assertion failed in ");
+  const auto file_and_line = parts ? split_at(parts->after, " on line ") : std::nullopt;
+  if (!file_and_line) return std::nullopt;
+  const std::string_view number = leading_digits(file_and_line->after);
+  const std::string place_text = std::string(file_and_line->before) + ":" + std::string(number);
+  const auto place = source_line_at_end(place_text);
+  if (!place) return std::nullopt;
+  Failure failure = assertion(place->file, place->line);
+  std::string_view what = file_and_line->after.substr(number.size());
+  consume(what, ": ");
+  const size_t end = what.starts_with('`') ? what.find('`', 1) : std::string_view::npos;
+  failure.expression = end == std::string_view::npos ? trim(what) : what.substr(1, end - 1);
+  Message message;
+  if (end != std::string_view::npos) message.show(what.substr(end + 1));
+  failure.message = std::move(message).text();
+  return failure;
+}
+
 // One way in which a library says that it gives up.
-constexpr std::array last_words{c_assertion,        musl_assertion,   libstdcxx_debug,
-                                uncaught_exception, libcxx_exception, library_complaint,
-                                glog_fatal,         chromium_fatal,   qt_assertion};
+constexpr std::array last_words{
+    c_assertion,       musl_assertion, libstdcxx_debug, uncaught_exception, libcxx_exception,
+    library_complaint, glog_fatal,     chromium_fatal,  qt_assertion,       assertion_on_line};
 
 Found abort_at(LineReader& in) {
   for (const auto& recognise : last_words)

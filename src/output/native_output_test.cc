@@ -25,6 +25,13 @@ TEST(NativeOutput, Reads_assert) {
                      "void ns::S::push(int, const char*)", "x > 0 && \"x must be positive\"", ""}));
 }
 
+TEST(NativeOutput, Reads_assertions_that_spell_their_line) {
+  const Failure failure =
+      only_abort("# Assertion failed in test/test-udp.c on line 143: `called == 2` (3 == 2)\n");
+  EXPECT_EQ(failure, (Failure{FailureKind::assertion, "test/test-udp.c", 143, "", "called == 2",
+                              "  (3 == 2)"}));
+}
+
 TEST(NativeOutput, Reads_assertions_of_the_standard_library) {
   const Failure failure = only_abort(
       "/usr/include/c++/12/bits/stl_vector.h:1123: std::vector<_Tp, _Alloc>::reference "

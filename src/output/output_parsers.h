@@ -83,6 +83,10 @@ bool looks_like_log(std::string_view line);
 // The line of a program's output that best says why it failed; empty when there is none.
 std::string_view most_telling_line(const std::vector<std::string>& texts);
 
+// The first check that a program without a known framework reports as failed, with its place in the
+// sources: "FAIL test/dns.c:12: assert(a == b): 1 vs 2".
+std::optional<Failure> plain_check_in(const std::vector<std::string>& texts);
+
 // One line of a stack as a sanitizer or Valgrind prints it.
 struct StackFrame {
   std::string function;  // "server+0x1f" where only the address is known

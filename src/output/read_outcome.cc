@@ -187,7 +187,13 @@ bool is_progress(std::string_view line) {
          });
 }
 
+bool has_own_checks(const Test& test) {
+  return test.framework == Framework::command || test.framework == Framework::ctest;
+}
+
 Failure exit_failure(const Reading& reading) {
+  if (has_own_checks(reading.test))
+    if (auto check = plain_check_in(reading.texts)) return bounded(std::move(*check));
   std::string_view words = most_telling_line(reading.texts);
   if (reading.broke_off && is_progress(words)) words = early_exit;
   return bounded(
