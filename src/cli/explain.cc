@@ -16,6 +16,7 @@
 #include "repro/relocation.h"
 #include "search/explain/decisive_pair.h"
 #include "search/explain/free_lateness.h"
+#include "search/reproduce/candidates.h"
 #include "search/reproduce/shrink.h"
 #include "trace/program_code.h"
 #include "util/files.h"
@@ -60,7 +61,8 @@ class StringSink : public Sink {
   std::string text;
 };
 
-ObservedRun observed(const ExperimentResult& result) {
+ObservedRun observed(ExperimentResult result) {
+  add_printed_failure(result);
   ObservedRun run;
   if (result.trace) run.trace = *result.trace;
   run.outcome = result.outcome;

@@ -154,7 +154,8 @@ struct TracedIntervention {
 };
 
 struct TracedFailure {
-  std::string kind;  // "assertion", "assert", "abort", "exception", "thrown before", "signal"
+  std::string
+      kind;  // "assertion", "assert", "abort", "exception", "thrown before", "signal", "printed"
   uint32_t thread = no_index;
   int signal = 0;
   Duration at{};

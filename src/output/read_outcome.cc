@@ -192,12 +192,19 @@ bool has_own_checks(const Test& test) {
 }
 
 Failure exit_failure(const Reading& reading) {
-  if (has_own_checks(reading.test))
-    if (auto check = plain_check_in(reading.texts)) return bounded(std::move(*check));
   std::string_view words = most_telling_line(reading.texts);
   if (reading.broke_off && is_progress(words)) words = early_exit;
   return bounded(
       make_failure(FailureKind::exit_status, exit_text(reading.process.code), shorten(words, 500)));
+}
+
+// The status stays what it was known by before its check was read.
+std::vector<Failure> failures_of_exit(const Reading& reading) {
+  std::vector<Failure> failures;
+  if (has_own_checks(reading.test))
+    if (auto check = plain_check_in(reading.texts)) failures.push_back(bounded(std::move(*check)));
+  failures.push_back(exit_failure(reading));
+  return failures;
 }
 
 Outcome failing(const Reading& reading, OutcomeKind kind, std::vector<Failure> failures) {
@@ -335,7 +342,7 @@ Outcome exit_outcome(const Reading& reading, std::optional<Failure> forced) {
     const bool says_why = reading.process.code != 0 && !failures.empty();
     failures.insert(says_why ? failures.end() : failures.begin(), bounded(std::move(*forced)));
   }
-  if (failures.empty()) failures.push_back(exit_failure(reading));
+  if (failures.empty()) append(failures, failures_of_exit(reading));
   const OutcomeKind kind = kind_of_exit(reading, failures.front());
   return failing(reading, kind, std::move(failures));
 }

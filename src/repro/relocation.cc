@@ -391,6 +391,10 @@ bool is_same_failure(const Repro& repro, const Outcome& outcome, const CodeView&
   if (outcome.signature == repro.signature) return true;
   if (outcome.failures.empty()) return false;
   const Failure &was = repro.failure, &is = outcome.failures.front();
+  // What was recorded as a status may be read as a check by now.
+  if (was.kind == FailureKind::exit_status &&
+      signature_of(outcome.failures.back()) == repro.signature)
+    return true;
   if (is.kind != was.kind || base_name(is.file) != base_name(was.file)) return false;
   if (is.line > 0 && was.line > 0 && !repro.failing_line.text.empty()) {
     const SiteContext now = context_at(code, "", is.file, is.line, is.function);

@@ -26,15 +26,24 @@ class PairExperiments {
       : runs_(runs), options_(options) {}
 
   DecisivePair operator()() {
-    if (record_runs()) {
-      found_.other_way = other_way();
-      search();
+    const bool controlled = runs_.go_under_control();
+    look();
+    if (controlled && !found_.critical && !runs_.is_over()) {
+      runs_.leave_control();
+      found_ = {};
+      look();
     }
     found_.runs = runs_.runner().runs();
     return std::move(found_);
   }
 
  private:
+  void look() {
+    if (!record_runs()) return;
+    found_.other_way = other_way();
+    search();
+  }
+
   bool record_runs() {
     auto failing = runs_.record(runs_.test().failing, nullptr, End::failed);
     if (!failing) return give_up("the test did not fail as recorded with its calls recorded");
@@ -397,7 +406,7 @@ class PairExperiments {
   }
 
   void count(const Trial& trial, End wanted, Count& count) {
-    const RepairRuns::Run run = runs_.run(trial);
+    const RepairRuns::Run run = runs_.run(trial, RepairRuns::Purpose::confirm);
     if (!run.ended() || run.end == End::refused) return;
     ++count.runs;
     count.hits += run.end == wanted;

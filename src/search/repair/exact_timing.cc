@@ -132,7 +132,7 @@ class ExactTimingSearch {
       trial.conditions = conditions;
       trial.why = "how long it takes";
       for (int i = 0; i < measuring_runs; ++i) {
-        const RepairRuns::Run run = runs_.run(trial, RepairRuns::Purpose::look);
+        const RepairRuns::Run run = runs_.run(trial, RepairRuns::Purpose::baseline);
         if (!run.ended()) return;
         const auto time = run.result.trace ? measured_in(*run.result.trace) : std::nullopt;
         if (time) times.push_back(static_cast<double>(time->count()));

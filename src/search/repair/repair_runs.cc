@@ -3,16 +3,68 @@
 #include <algorithm>
 #include <map>
 
+#include "search/reproduce/candidates.h"
+
 namespace unflake {
 namespace {
 
 constexpr int most_tries_to_record = 10;
 constexpr int most_refusals = 20;
 constexpr int runs_to_believe = 3;  // that all fail
+constexpr int runs_to_compare = 2;
+
+// To its end.
+bool was_controlled(const ExperimentResult& result) {
+  return result.trace && result.trace->controlled &&
+         result.trace->controlled->not_repeatable.empty();
+}
 
 }  // namespace
 
+bool RepairRuns::may_be_controlled(const Trial& trial, Purpose purpose) const {
+  const bool is_told = purpose == Purpose::confirm || purpose == Purpose::baseline;
+  return !is_told && !trial.plan.schedule && trial.conditions == Conditions{};
+}
+
+bool RepairRuns::go_under_control() {
+  if (is_under_control_) return true;
+  if (!test_.passing.plan.interventions.empty()) return false;
+  for (const Trial* trial : {&test_.passing, &test_.failing})
+    if (!may_be_controlled(*trial, Purpose::look)) return false;
+  is_under_control_ =
+      is_repeatable(test_.passing, End::passed) && is_repeatable(test_.failing, End::failed);
+  return is_under_control_;
+}
+
+bool RepairRuns::is_repeatable(const Trial& trial, End wanted) {
+  Trial controlled = trial;
+  controlled.plan.agent = true;
+  controlled.plan.schedule = Schedule{};
+  controlled.why = trial.why + ", under control";
+  std::optional<uint64_t> digest;
+  for (int i = 0; i < runs_to_compare; ++i) {
+    const Run seen = make(controlled, Purpose::look);
+    if (seen.end != wanted || !was_controlled(seen.result)) return false;
+    const uint64_t own = seen.result.trace->controlled->digest;
+    if (digest && digest != own) return false;
+    digest = own;
+  }
+  return true;
+}
+
 RepairRuns::Run RepairRuns::run(const Trial& trial, Purpose purpose) {
+  if (is_under_control_ && may_be_controlled(trial, purpose)) {
+    Trial controlled = trial;
+    controlled.plan.agent = true;
+    controlled.plan.schedule = Schedule{};
+    Run seen = make(controlled, purpose);
+    if (!seen.ended() || seen.end == End::refused || was_controlled(seen.result)) return seen;
+    is_under_control_ = false;
+  }
+  return make(trial, purpose);
+}
+
+RepairRuns::Run RepairRuns::make(const Trial& trial, Purpose purpose) {
   if (is_over()) return {};
   auto seen = runner_.run(trial, purpose, {test_.timeout, runner_.left()});
   if (!seen) return {};
@@ -29,7 +81,8 @@ RepairRuns::Run RepairRuns::run(const Trial& trial, Purpose purpose) {
 
 RepairRuns::End RepairRuns::most_of(const Trial& trial) {
   const Run first = run(trial);
-  if (!test_.is_noisy() || first.end == End::over || first.end == End::refused) return first.end;
+  if (!test_.is_noisy() || is_under_control_ || first.end == End::over || first.end == End::refused)
+    return first.end;
   const Run second = run(trial);
   if (second.end == first.end || second.end == End::over) return second.end;
   return run(trial).end;
@@ -49,7 +102,10 @@ std::optional<ExperimentResult> RepairRuns::record(Trial trial, RepairLines* lin
     Trial watched = trial;
     if (lines != nullptr) lines->watch_in(watched.plan);
     Run seen = run(watched, Purpose::look);
-    if (seen.end == wanted && seen.result.trace) return std::move(seen.result);
+    if (seen.end == wanted && seen.result.trace) {
+      add_printed_failure(seen.result);
+      return std::move(seen.result);
+    }
     if (seen.end != End::refused) continue;
     if (lines == nullptr || ++refusals > most_refusals) return std::nullopt;
     if (!lines->leave_out(seen.result.process.error)) return std::nullopt;

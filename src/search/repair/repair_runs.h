@@ -53,6 +53,13 @@ class RepairRuns {
   TrialRunner& runner() { return runner_; }
   bool is_over() const { return runner_.has_ended() || runner_.left() <= Duration{}; }
 
+  // Makes the runs of the search under control from now on, where being late takes no time, if the
+  // test does there what it does on free cores and goes the same way each time. Runs whose numbers
+  // are told (`confirm`, `baseline`) and those on a scarce machine stay free.
+  bool go_under_control();
+  bool is_under_control() const { return is_under_control_; }
+  void leave_control() { is_under_control_ = false; }
+
   Run run(const Trial& trial, Purpose purpose = Purpose::candidate);
   // Most of up to three runs, where one says little because the test is noisy.
   End most_of(const Trial& trial);
@@ -63,8 +70,13 @@ class RepairRuns {
   void say(const std::string& text) { runner_.teller().say(text); }
 
  private:
+  bool may_be_controlled(const Trial& trial, Purpose purpose) const;
+  bool is_repeatable(const Trial& trial, End wanted);
+  Run make(const Trial& trial, Purpose purpose);
+
   TrialRunner& runner_;
   FailingTest test_;
+  bool is_under_control_ = false;
 };
 
 // A passing and a failing run of the test, with its lines watched: what a search for a repair looks

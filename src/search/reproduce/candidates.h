@@ -24,6 +24,10 @@ FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
 // With what the hunt is after, and the stack of that failure if a profiling run showed it.
 FailurePoint find_failure_point(const Trace& trace, const Hunt& hunt);
 
+// A program with a framework of its own tells nobody of a failed check but its output. Its trace
+// learns where the run came to that: by the line of the check, else where the initial thread ended.
+void add_printed_failure(ExperimentResult& result);
+
 // One delay that may flip two calls of a passing run.
 struct Candidate {
   // What being late there would flip, most promising last.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trace/names.h"
 #include "util/paths.h"
 
 namespace unflake {
@@ -105,6 +106,25 @@ FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
     if (const TracedCall* call = most_alike(trace, recorded->stack))
       return {call->thread, call->exit, "the call whose stack is most like the failure's"};
   return {no_index, end_of(trace), "not known, so the whole test counts"};
+}
+
+void add_printed_failure(ExperimentResult& result) {
+  const Outcome& outcome = result.outcome;
+  if (!result.trace || result.trace->threads.empty() || outcome.failures.empty()) return;
+  if (outcome.kind != OutcomeKind::fail || main_failure(*result.trace)) return;
+  Wanted printed;
+  printed.failure = outcome.failures.front();
+  const FailurePoint point = find_failure_point(*result.trace, printed);
+  TracedFailure failure;
+  failure.kind = "printed";
+  failure.thread = point.thread == no_index ? thread_named(*result.trace, "main") : point.thread;
+  failure.at = point.at;
+  failure.file = printed.failure->file;
+  failure.line = printed.failure->line;
+  failure.message = printed.failure->message;
+  auto trace = std::make_shared<Trace>(*result.trace);
+  trace->failures.push_back(std::move(failure));
+  result.trace = std::move(trace);
 }
 
 FailurePoint find_failure_point(const Trace& trace, const Hunt& hunt) {
