@@ -228,6 +228,7 @@ bool foresee_all(Hunt& hunt, const std::vector<Trial>& trials) {
 
 namespace {
 
+constexpr int share_of_first_lateness = 4;
 constexpr Duration longest_comparison = std::chrono::seconds(1);
 constexpr int most_halvings = 6;
 constexpr double close_enough = 1.25;
@@ -334,9 +335,11 @@ void search_lateness(Hunt& hunt) {
       !hunt.foresight().is_possible(hunt.base_plan()))
     return;
   std::vector<Foreseen> hits;
-  Duration until = Duration::max();
+  // What is not reached by then is left to `more-lateness`: schedules show most races sooner.
+  Duration until = hunt.runner().elapsed() + hunt.time_to_search() / share_of_first_lateness;
   for (const Trial& trial : trials_of_delays(hunt, find_failure_point(*model->trace, hunt))) {
     if (hunt.over() || hunt.runner().elapsed() > until) break;
+    ++hunt.coverage().late_trials;
     if (std::ranges::any_of(hits, [&](const Foreseen& hit) { return is_longer(trial, hit.trial); }))
       continue;
     const auto seen = hunt.foresee(trial);
@@ -359,9 +362,9 @@ void search_more_lateness(Hunt& hunt) {
   const ExperimentResult* model = hunt.profile().model();
   if (model == nullptr || !hunt.foresight().is_possible(hunt.base_plan())) return;
   std::vector<Trial> trials = trials_of_lock_cycles(hunt, *model->trace);
-  if (!calls_with_times(*model->trace))
-    for (Trial& trial : trials_of_delays(hunt, find_failure_point(*model->trace, hunt)))
-      trials.push_back(std::move(trial));
+  std::vector<Trial> delays = trials_of_delays(hunt, find_failure_point(*model->trace, hunt));
+  for (size_t i = hunt.coverage().late_trials; i < delays.size(); ++i)
+    trials.push_back(std::move(delays[i]));
   for (Trial& trial : trials_of_pairs(hunt, *model->trace)) trials.push_back(std::move(trial));
   hunt.coverage().was_late_under_control = foresee_all(hunt, trials);
 }

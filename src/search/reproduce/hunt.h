@@ -34,6 +34,7 @@ struct Coverage {
   std::vector<std::string> left_out;          // strategies that there was no time for a run of
   std::optional<ExploreReport> schedules;     // that the test was run under
   std::vector<std::string> not_needed;  // strategies, after what lateness under control showed
+  size_t late_trials = 0;  // of one thread, under control, that `lateness` had time for
   bool was_late_under_control = false;  // everywhere, alone and in pairs
 
   void count(const Trial& trial, const Observation& seen, bool shows_wanted);
