@@ -96,12 +96,33 @@ std::optional<Failure> qt_check(LineReader in) {
   return std::nullopt;
 }
 
+// File: /src/queue.c /   Line: 12 /   Test: size == 2
+std::optional<Failure> spelled_check(LineReader in) {
+  std::string_view file = trim(in.line());
+  if (!consume(file, "File: ") || !is_source(file)) return std::nullopt;
+  in.advance();
+  std::string_view number = in.done() ? "" : trim(in.line());
+  if (!consume(number, "Line: ")) return std::nullopt;
+  const std::string place_text = std::string(file) + ":" + std::string(number);
+  const auto place = source_line_at_end(place_text);
+  if (!place) return std::nullopt;
+  Failure failure;
+  failure.kind = FailureKind::assertion;
+  failure.file = place->file;
+  failure.line = place->line;
+  in.advance();
+  std::string_view check = in.done() ? "" : trim(in.line());
+  if (consume(check, "Test: ")) failure.expression = check;
+  return failure;
+}
+
 }  // namespace
 
 std::optional<Failure> plain_check_in(const std::vector<std::string>& texts) {
   for (const std::string& text : texts)
     for (LineReader in(text); !in.done(); in.advance()) {
       if (auto found = qt_check(in)) return found;
+      if (auto found = spelled_check(in)) return found;
       if (auto found = check_in(in.line())) return found;
     }
   return std::nullopt;

@@ -33,6 +33,13 @@ TEST(PlainChecks, Are_read_from_Qt_Test) {
       "../server.cpp", 41, "Server::stops() 'is_over' returned FALSE. ()");
 }
 
+TEST(PlainChecks, Are_read_where_file_and_line_are_spelled) {
+  const auto found = plain_check_in(
+      {"Failures:\n\n  * Assertion Failed\n  File: /src/queue.c\n  Line: 12\n  Test: size == 2\n"});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found, (Failure{FailureKind::assertion, "/src/queue.c", 12, "", "size == 2", ""}));
+}
+
 TEST(PlainChecks, Are_no_lines_of_logs_and_no_places_without_a_check) {
   EXPECT_FALSE(plain_check_in({"[info] server.cc:12 accept failed, once more\n"}));
   EXPECT_FALSE(plain_check_in({"2024-01-02 10:00:00 server.cc:12 failed\n"}));
