@@ -53,6 +53,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"decltype (a+b) add<int>(int, int)", "add<int>"}, Case{"broken(", "broken"},
         Case{"broken<(", "broken<("}, Case{"", ""}));
 
+TEST(Demangle, Knows_the_body_of_a_coroutine) {
+  EXPECT_EQ(
+      qualified_name(demangle("_ZN3net7connectEPZNS_7connectEiE15_ZN3net7connectEi.Frame.actor")),
+      "net::connect");
+}
+
 TEST(Demangle, Leaves_alone_what_is_not_mangled) {
   EXPECT_EQ(demangle("pthread_create"), "pthread_create");
   EXPECT_EQ(demangle("_Znonsense"), "_Znonsense");
@@ -60,6 +66,12 @@ TEST(Demangle, Leaves_alone_what_is_not_mangled) {
 
 TEST(Demangle, Gives_the_parameters_too) {
   EXPECT_EQ(demangle("_ZN6Server4pushEi"), "Server::push(int)");
+}
+
+TEST(Demangle, Knows_the_body_of_a_coroutine) {
+  EXPECT_EQ(
+      qualified_name(demangle("_ZN3net7connectEPZNS_7connectEiE15_ZN3net7connectEi.Frame.actor")),
+      "net::connect");
 }
 
 TEST(Demangle, Leaves_alone_what_is_absurdly_long) {

@@ -233,8 +233,19 @@ std::string DieNames::name_with_linkage(Dwarf_Die die, int depth) {
   return linkage != nullptr ? qualified_name(demangle(linkage)) : compose(die, depth);
 }
 
+namespace {
+
+// Compilers name the body of a coroutine by what the linker calls it, and give it no other name.
+const char* mangled_name(Dwarf_Die die) {
+  const char* name = ::dwarf_diename(&die);
+  return name != nullptr && std::strncmp(name, "_Z", 2) == 0 ? name : nullptr;
+}
+
+}  // namespace
+
 std::string DieNames::compose(Dwarf_Die die, int depth) {
   const Dwarf_Die declared = declared_die(die);
+  if (const char* mangled = mangled_name(declared)) return qualified_name(demangle(mangled));
   return qualified(scope_name(declared, depth), own_name(declared));
 }
 
