@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "protocol/agent_protocol.h"
 #include "symbols/project_code.h"
@@ -267,6 +269,7 @@ class WrapperSearch {
   WrapperSearch(const std::vector<const Trace*>& seen, Wrappers& found) : found_(found) {
     for (const Trace* trace : seen) {
       ++run_;
+      known_.clear();
       for (const TracedCall& call : trace->calls) add(*trace, call);
     }
   }
@@ -293,6 +296,7 @@ class WrapperSearch {
     if (call.is_intervention || call.stack >= trace.stacks.size() ||
         call.site >= trace.sites.size() || trace.sites[call.site].name.api.empty())
       return;
+    if (!known_.emplace(call.stack, call.site, call.object).second) return;
     calls_.push_back(
         {own_frames(trace.stacks[call.stack]), &trace.sites[call.site], call.object, run_});
   }
@@ -349,6 +353,7 @@ class WrapperSearch {
 
   Wrappers& found_;
   std::vector<Reached> calls_;
+  std::set<std::tuple<uint32_t, uint32_t, uint64_t>> known_;  // of the run: once is enough
   int run_ = 0;
 };
 
@@ -362,6 +367,15 @@ bool Wrappers::contains(const Frame& frame) const {
          std::ranges::any_of(named_, [&](const std::string& name) {
            return frame.function == name || frame.function.ends_with("::" + name);
          });
+}
+
+const Frame* caller_past(const Trace& trace, const TracedCall& call, const Wrappers& wrappers) {
+  if (call.stack >= trace.stacks.size()) return nullptr;
+  const std::vector<const Frame*> own = own_frames(trace.stacks[call.stack]);
+  if (own.empty() || !wrappers.contains(*own.front())) return nullptr;
+  const auto above =
+      std::ranges::find_if(own, [&](const Frame* frame) { return !wrappers.contains(*frame); });
+  return above == own.end() ? nullptr : *above;
 }
 
 std::vector<const Frame*> frames_above(const TracedStack& stack, const Wrappers& wrappers) {
