@@ -10,6 +10,7 @@
 #include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
+#include "output/output_parsers.h"
 #include "report/detect_text.h"
 #include "report/explanation_pages.h"
 #include "report/trace_json.h"
@@ -65,6 +66,8 @@ ObservedRun observed(const ExperimentResult& result) {
   if (result.trace) run.trace = *result.trace;
   run.outcome = result.outcome;
   run.thread_stacks = result.process.thread_stacks;
+  if (result.outcome.kind == OutcomeKind::crash)
+    run.memory = memory_history(result.process.output.text());
   return run;
 }
 
