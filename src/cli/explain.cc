@@ -66,8 +66,7 @@ ObservedRun observed(const ExperimentResult& result) {
   if (result.trace) run.trace = *result.trace;
   run.outcome = result.outcome;
   run.thread_stacks = result.process.thread_stacks;
-  if (result.outcome.kind == OutcomeKind::crash)
-    run.memory = memory_history(result.process.output.text());
+  if (result.outcome.failed()) run.memory = memory_history(whole_output(result.process));
   return run;
 }
 

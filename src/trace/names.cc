@@ -216,17 +216,6 @@ std::string name_of_thread(const Trace& trace, uint32_t thread) {
   return thread < trace.threads.size() ? trace.threads[thread].name.text : "a thread";
 }
 
-// A thread is named after the place that started it.
-std::string started_by(const Trace& trace, uint32_t thread) {
-  if (thread >= trace.threads.size()) return "";
-  const TracedThread& one = trace.threads[thread];
-  if (one.parent >= trace.threads.size()) return "";
-  const std::string& name = one.name.text;
-  const std::string place = name.substr(0, std::min(name.find('#'), name.find('~')));
-  const std::string& parent = trace.threads[one.parent].name.text;
-  return place == name ? parent : fmt::format("{} at {}", parent, place);
-}
-
 const Frame* frame_at(const TracedStack& stack, const SiteName& site) {
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source)
@@ -384,6 +373,33 @@ std::vector<const Frame*> frames_above(const TracedStack& stack, const Wrappers&
       std::ranges::find_if(own, [&](const Frame* frame) { return !wrappers.contains(*frame); });
   if (first != own.end()) own.erase(own.begin(), first);
   return own;
+}
+
+namespace {
+
+// Empty: not through a wrapper.
+std::string caller_of_wrapper_that_started(const Trace& trace, const TracedThread& thread) {
+  if (thread.spawn_stack >= trace.stacks.size()) return "";
+  const TracedStack& stack = trace.stacks[thread.spawn_stack];
+  const Wrappers wrappers({&trace});
+  const std::vector<const Frame*> own = own_frames(stack), above = frames_above(stack, wrappers);
+  if (own.empty() || above.size() == own.size()) return "";
+  return fmt::format("{}:{}", base_name(above.front()->file), above.front()->line);
+}
+
+}  // namespace
+
+// A thread is named after the place that started it.
+std::string started_by(const Trace& trace, uint32_t thread) {
+  if (thread >= trace.threads.size()) return "";
+  const TracedThread& one = trace.threads[thread];
+  if (one.parent >= trace.threads.size()) return "";
+  const std::string& name = one.name.text;
+  const std::string& parent = trace.threads[one.parent].name.text;
+  const std::string place = name.substr(0, std::min(name.find('#'), name.find('~')));
+  if (place == name) return parent;
+  const std::string caller = caller_of_wrapper_that_started(trace, one);
+  return fmt::format("{} at {}", parent, caller.empty() ? place : caller);
 }
 
 }  // namespace unflake

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/trace_builder.h"
+#include "trace/names.h"
 
 namespace unflake {
 namespace {
@@ -64,6 +65,21 @@ TEST(ThreadRoles, Are_empty_where_nothing_is_known) {
   EXPECT_EQ(role_of(trace, 1), "");
   EXPECT_EQ(role_of(trace, 99), "");
   EXPECT_EQ(ThreadRoles(trace).shared_by(1), "a.cc:1");
+}
+
+// As a library that has a function of its own for it.
+TEST(StartedBy, Sees_through_wrappers) {
+  TraceBuilder builder;
+  builder.thread("main").thread("port.c:62#1", "main", 1).thread("port.c:62#2", "main", 1);
+  for (const int line : {20, 30})
+    builder.call("main", "port.c:62:pthread_create", line, line, static_cast<uint64_t>(line))
+        .in("pthread_create", "", 0)
+        .called_at("port_thread_start", "/src/port.c", 62)
+        .called_at(line == 20 ? "start_clerk" : "start_courier", "/src/desk.c", line);
+  Trace trace = builder.trace();
+  trace.threads[1].spawn_stack = trace.calls[0].stack;
+  EXPECT_EQ(started_by(trace, 1), "main at desk.c:20");
+  EXPECT_EQ(started_by(trace, 2), "main at port.c:62");
 }
 
 }  // namespace
