@@ -17,11 +17,15 @@ inline uint64_t site_key(uint64_t address, uint16_t api) {
 }
 
 // Where a key may be in a table, place by place: first in a small part of it, so that a short run
-// touches few pages.
+// touches few pages. Then each key goes its own way through the table, so that none is turned away
+// by neighbours while there is room.
 inline uint32_t place_of(uint64_t hash, uint32_t tries, uint32_t size) {
   constexpr uint32_t part = 128, tries_there = 16;
-  return static_cast<uint32_t>((tries < tries_there ? hash % part : hash) + tries) % size;
+  if (tries < tries_there) return static_cast<uint32_t>(hash % part + tries) % size;
+  const uint64_t step = (hash >> 17) | 1;
+  return static_cast<uint32_t>((mix(hash, size) + tries * step) % size);
 }
+inline constexpr uint32_t most_tries = 256;
 
 inline uint64_t hash_text(const char* text) {
   uint64_t hash = 0xcbf29ce484222325;

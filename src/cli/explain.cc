@@ -10,6 +10,7 @@
 #include "app/proving.h"
 #include "app/repro_file.h"
 #include "cli/commands.h"
+#include "output/output_parsers.h"
 #include "report/detect_text.h"
 #include "report/explanation_pages.h"
 #include "report/trace_json.h"
@@ -67,6 +68,7 @@ ObservedRun observed(ExperimentResult result) {
   if (result.trace) run.trace = *result.trace;
   run.outcome = result.outcome;
   run.thread_stacks = result.process.thread_stacks;
+  if (result.outcome.failed()) run.memory = memory_history(whole_output(result.process));
   return run;
 }
 

@@ -7,6 +7,7 @@
 #include "explain/explanation.h"
 #include "model/trace.h"
 #include "trace/names.h"
+#include "trace/roles.h"
 
 namespace unflake {
 
@@ -85,13 +86,6 @@ Moment moment_of(const CallOrder& order, const Point& point);
 
 // Where the function that fails is on the way to the point: what the test itself does there.
 std::optional<CodeSpot> line_in_failing_function(const CallOrder& order, const Point& point);
-
-// Whether a framework, or whoever wrote the test, calls the body of a test so.
-bool is_test_itself(const std::string& function);
-
-// What a thread is for: "the thread that runs `carry`", "thread 2 of 4 that run `Pool::work`".
-// Empty for the first one of a process, and where no stack shows it.
-std::string role_of(const Trace& trace, uint32_t thread);
 
 // "queue.cc:57", else the function.
 std::string short_place(const CodeSpot& place);

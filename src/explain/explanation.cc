@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "explain/call_order.h"
+#include "explain/hang.h"
 #include "explain/root_cause.h"
 #include "util/paths.h"
 
@@ -40,6 +41,7 @@ class Explainer {
     find_late_threads();
     find_failure();
     find_pair();
+    tell_ending();
     found_.unseen = why_unseen();
     if (!found_.unseen.empty()) return without_cause();
     Clues clues{&repro_, passing_, failing_,           order_ ? &*order_ : nullptr,
@@ -62,6 +64,15 @@ class Explainer {
         return "at the start of the thread that is created by";
     }
     return "";
+  }
+
+  // Of a hang or a crash more can be told than where it was noticed.
+  void tell_ending() {
+    if (!failing_) return;
+    found_.ending = failing_->memory;
+    if (failing_->outcome.kind != OutcomeKind::timeout) return;
+    const Wrappers wrappers({&failing_->trace}, options_.wrappers);
+    found_.ending = describe_hang(failing_->trace, passing_ ? &passing_->trace : nullptr, wrappers);
   }
 
   void find_late_threads() {

@@ -15,6 +15,8 @@ struct ObservedRun {
   Trace trace;
   Outcome outcome;
   std::vector<ThreadAtEnd> thread_stacks;  // when it ran out of time
+  // Who used and who freed what was no longer there, as far as the run's output tells.
+  std::vector<std::string> memory{};
 };
 
 // What one thread does at one moment.
@@ -99,6 +101,7 @@ struct Explanation {
   std::vector<RootCause> causes;         // the best one first; never empty
   std::vector<std::string> notes;        // what the reader must know before believing the rest
   std::vector<std::string> experiments;  // what was tried and what came of it
+  std::vector<std::string> ending;       // of the failing run: who waits for whom, who freed what
   std::string unseen;                    // why nothing can be said about the cause; empty: it can
 };
 

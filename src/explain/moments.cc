@@ -155,53 +155,6 @@ bool has_name(const Trace& trace, const CodeSpot& place) {
   });
 }
 
-bool is_test_itself(const std::string& function) {
-  return function == "main" || function.ends_with("::TestBody") ||
-         function.ends_with("::test_method") || function.starts_with("_DOCTEST_ANON_FUNC_") ||
-         function.starts_with("DOCTEST_ANON_FUNC_") || function.starts_with("C_A_T_C_H_T_E_S_T_") ||
-         function.starts_with("CATCH2_INTERNAL_TEST_");
-}
-
-namespace {
-
-// The project's outermost function that the thread was seen in.
-std::string routine_of(const Trace& trace, uint32_t thread) {
-  for (const TracedCall& call : trace.calls) {
-    if (call.thread != thread || call.stack >= trace.stacks.size()) continue;
-    const auto frames = own_frames(trace.stacks[call.stack]);
-    if (!frames.empty() && !frames.back()->function.empty()) return frames.back()->function;
-  }
-  return "";
-}
-
-// A lambda has no name of its own: it is known by the function that it is in.
-std::string routine_words(std::string function, bool several) {
-  replace_all(function, "(anonymous namespace)::", "");
-  const size_t lambda = std::min(function.find("::{lambda"), function.find("::<lambda"));
-  if (lambda != std::string::npos) {
-    function.resize(lambda);
-    return is_test_itself(function) ? "the test started" : fmt::format("`{}` started", function);
-  }
-  return fmt::format("{} `{}`", several ? "run" : "runs", function);
-}
-
-}  // namespace
-
-std::string role_of(const Trace& trace, uint32_t thread) {
-  if (thread >= trace.threads.size() || trace.threads[thread].parent == no_index) return "";
-  const std::string routine = routine_of(trace, thread);
-  if (routine.empty()) return "";
-  const std::string siblings = thread_class_of(trace.threads[thread].name.text);
-  size_t number = 0, all = 0;
-  for (uint32_t i = 0; i < trace.threads.size(); ++i) {
-    if (thread_class_of(trace.threads[i].name.text) != siblings) continue;
-    ++all;
-    if (i <= thread) ++number;
-  }
-  if (all < 2) return "the thread that " + routine_words(routine, false);
-  return fmt::format("thread {} of {} that {}", number, all, routine_words(routine, true));
-}
-
 Moment moment_of(const CallOrder& order, const Point& point) {
   const OrderedThread& thread = order.threads[point.thread];
   Moment moment;

@@ -164,6 +164,10 @@ Result<SiteName> parse_site(std::string_view text) {
   return site;
 }
 
+std::string told(const ThreadName& thread) {
+  return thread.role.empty() ? thread.text : fmt::format("{} ({})", thread.role, thread.text);
+}
+
 std::string thread_class_of(const std::string& text) {
   return text.substr(0, text.rfind('#'));
 }

@@ -82,8 +82,17 @@ struct ThreadName {
   std::string text;
   uint64_t name = 0;          // as the agent hashes it
   uint64_t thread_class = 0;  // the same without the number
-  bool operator==(const ThreadName&) const = default;
+  // What people call it: "the thread `flusher`", "thread 2 of 4 that run `Pool::work`". It is no
+  // part of the identity, and says less than that where a program has many. Empty: not known.
+  std::string role{};
+
+  bool operator==(const ThreadName& other) const {
+    return text == other.text && name == other.name && thread_class == other.thread_class;
+  }
 };
+
+// For a person: its role, and the text that plans know it by.
+std::string told(const ThreadName& thread);
 
 // The text of a thread's name without its number: what all threads of one class share.
 std::string thread_class_of(const std::string& text);

@@ -98,6 +98,7 @@ struct TracedThread {
   Duration started{};
   Duration ended{};  // zero: it lived as long as its process
   uint64_t calls_dropped = 0;
+  std::string title{};  // that the program gave it, if it did
 };
 
 struct TracedFrame {
@@ -208,6 +209,7 @@ struct Trace {
   std::vector<TracedFailure> failures;
   std::vector<TracedFunction> functions;
   std::vector<Drops> drops;                 // empty: nothing was lost
+  uint64_t calls_left_out = 0;              // on purpose: they only repeat what others show
   std::vector<std::string> problems;        // what was unreadable or impossible, in words
   std::vector<CodeNote> code_notes;         // the same in every run of a program; told once
   std::optional<ControlledRun> controlled;  // when the plan had a schedule

@@ -16,6 +16,11 @@ std::vector<Failure> parse_catch2_failures(std::string_view text);
 std::vector<Failure> parse_doctest_failures(std::string_view text);
 std::vector<Failure> parse_boost_failures(std::string_view text);
 std::vector<Failure> parse_sanitizer_reports(std::string_view text);
+
+// Of the first report about memory that is gone: who used it, who had freed it, who had allocated
+// it, and who had made these threads. A line each; where only the C library noticed, what it said
+// and how to learn more. Empty: the output is about nothing of the kind.
+std::vector<std::string> memory_history(std::string_view text);
 std::vector<Failure> parse_valgrind_reports(std::string_view text);
 std::vector<Failure> parse_native_aborts(std::string_view text);
 

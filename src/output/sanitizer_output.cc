@@ -343,6 +343,82 @@ std::optional<Failure> undefined_behaviour_in(std::string_view line) {
 
 }  // namespace
 
+namespace {
+
+// "freed by thread T1 (flusher) here:" -> "thread T1 (flusher)"
+std::string thread_in(std::string_view caption) {
+  const size_t begin = caption.find("thread T");
+  if (begin == std::string_view::npos) return "a thread";
+  std::string_view name = caption.substr(begin);
+  for (const auto* end : {" here", " created", ":"}) name = name.substr(0, name.find(end));
+  return name == "thread T0" ? "the main thread" : std::string(trim(name));
+}
+
+// What a stack of the report is about; empty: of no interest.
+std::string deed_in(std::string_view caption, size_t number, std::string_view mistake) {
+  if (contains(caption, "freed by")) return "freed";
+  if (contains(caption, "allocated by")) return "allocated";
+  if (number > 0) return "";
+  if (contains(caption, "READ of size")) return "read";
+  if (contains(caption, "WRITE of size")) return "written";
+  return contains(mistake, "free") ? "freed again" : "used";
+}
+
+std::string place_in(const StackFrame& frame) {
+  const std::string place = short_place(frame);
+  return frame.function.empty() || place == frame.function ? place
+                                                           : place + " in " + frame.function;
+}
+
+std::vector<std::string> history_in(LineReader& in, const Title& title, std::string_view line) {
+  std::vector<std::string> told;
+  bool is_about_gone_memory = false;
+  const Report report(in);
+  for (size_t i = 0; i < report.stacks().size(); ++i) {
+    const Stack& stack = report.stacks()[i];
+    const StackFrame* frame = first_own_frame(stack);
+    const std::string deed = deed_in(stack.caption, i, title.what);
+    if (frame == nullptr) continue;
+    if (stack.caption.starts_with("Thread T") && contains(stack.caption, " created by "))
+      told.push_back(fmt::format("{} was created at {}",
+                                 thread_in("t" + std::string(stack.caption.substr(1))),
+                                 place_in(*frame)));
+    if (deed.empty()) continue;
+    is_about_gone_memory |= deed == "freed";
+    const std::string_view by = contains(stack.caption, "thread T") ? stack.caption : line;
+    told.push_back(fmt::format("it was {} by {} at {}", deed, thread_in(by), place_in(*frame)));
+  }
+  return is_about_gone_memory ? told : std::vector<std::string>{};
+}
+
+// What glibc prints before it aborts.
+std::vector<std::string> complaint_of_libc(std::string_view text) {
+  for (const std::string_view complaint :
+       {"double free or corruption", "free(): double free detected", "free(): invalid pointer",
+        "munmap_chunk(): invalid pointer", "corrupted size vs. prev_size",
+        "malloc(): unaligned tcache chunk"})
+    if (contains(text, complaint))
+      return {
+          fmt::format("the C library noticed it (`{}`) and does not know who freed the memory "
+                      "first: a build with -fsanitize=address does",
+                      complaint)};
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> memory_history(std::string_view text) {
+  for (LineReader in(text); !in.done();) {
+    const std::string_view line = in.line();
+    const auto title = title_in(line);
+    in.advance();
+    if (!title) continue;
+    auto told = history_in(in, *title, line);
+    if (!told.empty()) return told;
+  }
+  return complaint_of_libc(text);
+}
+
 std::vector<Failure> parse_sanitizer_reports(std::string_view text) {
   std::vector<Failure> failures;
   if (!contains(text, "Sanitizer") && !contains(text, ": runtime error: ")) return failures;

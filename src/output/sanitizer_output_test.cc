@@ -219,6 +219,64 @@ TEST(ValgrindOutput, Reads_memory_errors_and_leaks) {
             (Failure{FailureKind::valgrind, "server.cc", 10, "make()", "", "definitely lost"}));
 }
 
+constexpr std::string_view use_after_free =
+    R"(==9==ERROR: AddressSanitizer: heap-use-after-free on address 0x60 at pc 0x55 bp 0x7f sp 0x7f
+WRITE of size 4 at 0x602000000010 thread T2
+    #0 0x55ab933b829b in use() /src/session.cc:6
+    #1 0x7f01eb0a71f4 in start_thread nptl/pthread_create.c:442
+
+0x602000000010 is located 0 bytes inside of 4-byte region [0x602000000010,0x602000000014)
+freed by thread T1 (closer) here:
+    #0 0x7f01eb6ba3c8 in operator delete(void*, unsigned long) ../../asan/asan_new_delete.cpp:164
+    #1 0x55ab933b82c1 in drop() /src/session.cc:7
+
+previously allocated by thread T0 here:
+    #0 0x7f01eb6b94c8 in operator new(unsigned long) ../../asan/asan_new_delete.cpp:95
+    #1 0x55ab933b83a1 in main /src/session.cc:9
+
+Thread T2 created by T0 here:
+    #0 0x7f01eb649726 in __interceptor_pthread_create ../../asan/asan_interceptors.cpp:207
+    #1 0x55ab933b842c in main /src/session.cc:13
+
+SUMMARY: AddressSanitizer: heap-use-after-free /src/session.cc:6 in use()
+)";
+
+TEST(MemoryHistory, Tells_who_used_and_who_freed) {
+  EXPECT_EQ(
+      memory_history(use_after_free),
+      (std::vector<std::string>{"it was written by thread T2 at session.cc:6 in use()",
+                                "it was freed by thread T1 (closer) at session.cc:7 in drop()",
+                                "it was allocated by the main thread at session.cc:9 in main",
+                                "thread T2 was created at session.cc:13 in main"}));
+}
+
+TEST(MemoryHistory, Tells_both_who_freed) {
+  const auto told = memory_history(
+      "==9==ERROR: AddressSanitizer: attempting double-free on 0x602000000010 in thread T0:\n"
+      "    #0 0x7f in operator delete(void*, unsigned long) ../../asan/asan_new_delete.cpp:164\n"
+      "    #1 0x55 in finish() /src/session.cc:12\n\n"
+      "freed by thread T1 here:\n"
+      "    #0 0x7f in operator delete(void*, unsigned long) ../../asan/asan_new_delete.cpp:164\n"
+      "    #1 0x55 in drop() /src/session.cc:7\n");
+  EXPECT_EQ(told, (std::vector<std::string>{
+                      "it was freed again by the main thread at session.cc:12 in finish()",
+                      "it was freed by thread T1 at session.cc:7 in drop()"}));
+}
+
+TEST(MemoryHistory, Says_where_nobody_knows) {
+  const auto told = memory_history("free(): double free detected in tcache 2\n");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("-fsanitize=address"), std::string::npos);
+}
+
+TEST(MemoryHistory, Is_empty_for_other_reports) {
+  EXPECT_TRUE(memory_history("").empty());
+  EXPECT_TRUE(memory_history("==9==ERROR: AddressSanitizer: stack-overflow on address 0x7f\n"
+                             "    #0 0x55 in f() /src/a.cc:3\n")
+                  .empty());
+  EXPECT_TRUE(memory_history("freed by thread T1 here:\n    #0 0x55 in f() /src/a.cc:3\n").empty());
+}
+
 TEST(ValgrindOutput, Names_a_race_by_both_sides) {
   const auto reports = parse_valgrind_reports(
       R"(==5163== ---Thread-Announcement------------------------------------------

@@ -117,6 +117,7 @@ enum class TableKind : uint32_t {
   access_states = 30,  // Shared<uint32_t> for each of `accesses`
   turns = 31,          // uint64_t: what agents of this version share, of no use to anybody else
   quiescence = 32,     // one Quiescence
+  titles = 33,         // ThreadTitle, one for each of `threads`
   count
 };
 inline constexpr size_t table_kinds = static_cast<size_t>(TableKind::count);
@@ -310,6 +311,11 @@ struct Thread {
   Shared<uint64_t> events_dropped;
 };
 
+// What the program itself calls a thread (pthread_setname_np, prctl). Empty: nothing.
+struct ThreadTitle {
+  char text[16];  // without a 0 at its end when it is this long
+};
+
 // A call of a timing API from one place, or a probe of the plan.
 struct Site {
   Shared<uint64_t> key;  // 0: free; the address, with `api` mixed in
@@ -391,7 +397,9 @@ struct Chunk {
   Shared<uint32_t> thread;   // its number + 1; 0: free
   Shared<uint32_t> next;     // + 1; 0: last
   Shared<uint64_t> written;  // events ever written here: beyond events_per_chunk it wrapped around
-  uint64_t unused[6];
+  // Of those that were overwritten: left out on purpose, as parts of a burst.
+  Shared<uint64_t> left_out;
+  uint64_t unused[5];
   Event events[events_per_chunk];
 };
 
@@ -488,6 +496,7 @@ struct Header {
 inline constexpr size_t page = 4096;
 static_assert(sizeof(Header) <= page && sizeof(Report) <= page);
 static_assert(sizeof(Probe) == 24 && sizeof(CodeName) == 512);
+static_assert(sizeof(ThreadTitle) == 16);
 static_assert(sizeof(Event) == 48 && sizeof(Tally) == 32 && sizeof(Chunk) == 4096);
 
 // --- The tables, once they are found. ---
@@ -525,6 +534,7 @@ struct Tables {
   Elements<TallyTable> tallies;
   Elements<Chunk> chunks;
   Elements<CodeName> names;
+  Elements<ThreadTitle> titles;  // none: whoever laid out the memory knows of no titles
   Shared<uint64_t>* dropped = nullptr;
 };
 
@@ -544,6 +554,16 @@ bool find_table(char* base, const Header& header, TableKind kind, Elements<T>& f
     return true;
   }
   return false;
+}
+
+// The same for one that need not be there.
+template <class T>
+bool find_if_there(char* base, const Header& header, TableKind kind, Elements<T>& found) {
+  for (uint32_t i = 0; i < header.table_count && i < most_tables; ++i)
+    if (header.tables[i].kind == static_cast<uint32_t>(kind))
+      return find_table(base, header, kind, found);
+  found = {};
+  return true;
 }
 
 // `header` is the memory's own or, for whoever does not trust that, a copy of what was written.
@@ -566,6 +586,7 @@ inline bool find_tables(char* base, const Header& header, Tables& tables) {
          find(Kind::frames, tables.frames) && find(Kind::failures, tables.failures) &&
          find(Kind::rule_states, tables.rule_states) && find(Kind::tallies, tables.tallies) &&
          find(Kind::chunks, tables.chunks) && find(Kind::names, tables.names) &&
+         find_if_there(base, header, Kind::titles, tables.titles) &&
          tables.probe_hits.count == tables.probes.count &&
          tables.rule_states.count == tables.rules.count && tables.sites.count > 0 &&
          tables.stacks.count > 0 && tables.tallies.count > 0;  // they are hashed

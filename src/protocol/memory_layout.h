@@ -9,13 +9,13 @@ namespace unflake::protocol {
 inline constexpr uint32_t max_images = 512;
 inline constexpr uint32_t max_processes = 2048;
 inline constexpr uint32_t max_threads = 8192;
-inline constexpr uint32_t max_sites = 8192;  // hashed, as stacks are
-inline constexpr uint32_t max_past_tallies = 49152;
-inline constexpr uint32_t max_stacks = 8192;
-inline constexpr uint32_t max_frames = 131072;
+inline constexpr uint32_t max_sites = 16384;  // hashed, as stacks are
+inline constexpr uint32_t max_past_tallies = 131072;
+inline constexpr uint32_t max_stacks = 16384;
+inline constexpr uint32_t max_frames = 262144;
 inline constexpr uint32_t max_failures = 8;
 inline constexpr uint32_t max_tables = 320;
-inline constexpr uint32_t max_chunks = 1280;
+inline constexpr uint32_t max_chunks = 4096;
 inline constexpr uint32_t max_names = 8192;
 inline constexpr uint32_t max_rules = 4096;
 
@@ -34,6 +34,7 @@ class MemoryLayout {
     add(TableKind::tallies, sizeof(TallyTable), max_tables);
     add(TableKind::chunks, sizeof(Chunk), max_chunks);
     add(TableKind::names, sizeof(CodeName), max_names);
+    add(TableKind::titles, sizeof(ThreadTitle), max_threads);
   }
 
   constexpr Table add(TableKind kind, size_t element_size, size_t count) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -77,8 +78,12 @@ std::string explanation_html(const ExplanationReport& report);
 // What both drawings of a comparison share, so that they can be laid over each other.
 struct TimelineFrame {
   Duration from{}, to{};
-  std::vector<std::string> lanes;  // names of threads
+  std::vector<std::string> lanes;  // names of threads, or "pool-worker x 298" of many of a kind
+  std::map<std::string, std::string> shared;  // the lane of each of those, by the thread's name
+  std::map<std::string, std::string> roles;   // of a lane, where it is known
   size_t threads_left_out = 0;
+
+  const std::string& lane_of(const std::string& thread) const;
 };
 
 // The whole of both runs; the threads that the explanation names are never left out.

@@ -220,7 +220,7 @@ TEST_F(ExplanationReports, Of_many_calls_the_page_draws_some_and_says_so) {
 
 TEST_F(ExplanationReports, Of_many_threads_the_ones_that_matter_are_drawn) {
   TraceBuilder busy;
-  for (int i = 0; i < 60; ++i) busy.thread("pool.cc:1#" + std::to_string(i));
+  for (int i = 0; i < 60; ++i) busy.thread("pool.cc:" + std::to_string(i) + "#1");
   busy.thread("main").thread(thread_, "main", 1);
   busy.call(thread_, "post.cc:24:pthread_mutex_lock", 5, 5.1, 0xa)
       .call("main", "post.cc:30:pthread_mutex_lock", 12.1, 12.2, 0xa);
@@ -229,6 +229,20 @@ TEST_F(ExplanationReports, Of_many_threads_the_ones_that_matter_are_drawn) {
   EXPECT_EQ(frame.lanes.size(), 24u);
   EXPECT_EQ(frame.threads_left_out, 38u);
   EXPECT_THAT(frame.lanes, testing::IsSupersetOf({std::string("main"), thread_}));
+}
+
+TEST_F(ExplanationReports, Many_threads_of_a_kind_share_a_lane) {
+  TraceBuilder busy;
+  busy.thread("main").thread(thread_, "main", 1);
+  for (int i = 1; i <= 60; ++i) busy.thread(fmt::format("pool.cc:1#{}", i), "main", 2, 3);
+  busy.call(thread_, "post.cc:24:pthread_mutex_lock", 5, 5.1, 0xa)
+      .call("pool.cc:1#7", "post.cc:30:pthread_mutex_lock", 12.1, 12.2, 0xa);
+  passing_.trace = busy.trace();
+  const TimelineFrame frame = whole_frame(report());
+  EXPECT_THAT(frame.lanes, testing::ElementsAre("main", thread_, std::string("pool.cc:1 x 60")));
+  EXPECT_EQ(frame.threads_left_out, 0u);
+  EXPECT_THAT(timeline_svg(report(), WhichRun::passing, frame).svg,
+              HasSubstr("pool.cc:1#7: post.cc:30:pthread_mutex_lock"));
 }
 
 TEST_F(ExplanationReports, Are_the_same_every_time) {

@@ -50,6 +50,7 @@ class ExplanationWording {
     tell_cause();
     if (found_.pair) tell_order(*found_.pair);
     if (found_.wait) tell_wait(*found_.wait);
+    for (const std::string& text : found_.ending) words_.story.push_back(one_line(text + "."));
     for (const Lateness& late : found_.late) tell_lateness(late);
     tell_experiments();
     tell_figures();

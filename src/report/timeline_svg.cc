@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "report/layout.h"
 #include "report/trace_text.h"
 #include "trace/happens_before.h"
+#include "trace/names.h"
+#include "trace/roles.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -33,6 +37,7 @@ class Drawing {
       : report_(report),
         is_passing_(which == WhichRun::passing),
         trace_((is_passing_ ? report.passing : report.failing)->trace),
+        wrappers_({&trace_}),
         frame_(frame) {}
 
   Timeline operator()() {
@@ -64,7 +69,7 @@ class Drawing {
   double height() const { return y_of(frame_.lanes.size()); }
 
   std::optional<size_t> lane_of(const std::string& thread) const {
-    const auto found = std::ranges::find(frame_.lanes, thread);
+    const auto found = std::ranges::find(frame_.lanes, frame_.lane_of(thread));
     if (found == frame_.lanes.end()) return std::nullopt;
     return static_cast<size_t>(found - frame_.lanes.begin());
   }
@@ -96,16 +101,21 @@ class Drawing {
 
   void draw_lane(size_t lane) {
     const std::string& name = frame_.lanes[lane];
+    const auto role = frame_.roles.find(name);
+    const std::string& label = role == frame_.roles.end() ? name : role->second;
     put("<text class=\"lane\" x=\"{:.0f}\" y=\"{:.1f}\"><title>{}</title>{}</text>\n",
         label_width - 8, y_of(lane) + lane_height / 2 + 4, html_text(name),
-        html_text(shorten(name, label_characters)));
+        html_text(shorten(label, label_characters)));
+    std::optional<Duration> from, to;  // of all that share it
     for (const TracedThread& thread : trace_.threads) {
-      if (thread.name.text != name) continue;
+      if (frame_.lane_of(thread.name.text) != name) continue;
       const Duration end = thread.ended == Duration::zero() ? last_seen() : thread.ended;
-      if (end < frame_.from || thread.started > frame_.to) continue;
-      put("<line class=\"life\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n",
-          x_of(thread.started), x_of(end), middle_of(lane));
+      from = std::min(from.value_or(thread.started), thread.started);
+      to = std::max(to.value_or(end), end);
     }
+    if (!from || *to < frame_.from || *from > frame_.to) return;
+    put("<line class=\"life\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>\n",
+        x_of(*from), x_of(*to), middle_of(lane));
   }
 
   Duration last_seen() const {
@@ -142,13 +152,15 @@ class Drawing {
     const double width = std::max(2.0, x_of(call.exit) - left);
     const std::string_view kind = class_of(call, site);
     const double y = y_of(*lane_of(call.thread)) + 5;
+    const bool is_one_of_many = frame_.shared.contains(trace_.threads[call.thread].name.text);
     put("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.0f}\" "
-        "rx=\"2\"><title>{}</title></rect>\n",
-        kind, left, y, width, lane_height - 10, tooltip(call, site));
+        "rx=\"2\"{}><title>{}</title></rect>\n",
+        kind, left, y, width, lane_height - 10, is_one_of_many ? " fill-opacity=\"0.4\"" : "",
+        tooltip(call, site));
     const std::string label = is_hold(call)          ? "waits"
                               : call.is_intervention ? "delay"
                                                      : site.name.api;
-    if (width > 7.0 * static_cast<double>(label.size()) + 6)
+    if (!is_one_of_many && width > 7.0 * static_cast<double>(label.size()) + 6)
       put("<text class=\"call\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + 4, y + 14,
           html_text(label, 60));
   }
@@ -170,7 +182,10 @@ class Drawing {
                         format_duration(call.exit - call.enter));
     if (call.timed_out) text += ", ran out";
     if (call.unfinished) text += ", never ended";
-    return html_text(text + " (" + site.location + ")");
+    const ThreadName& thread = trace_.threads[call.thread].name;
+    if (frame_.shared.contains(thread.text)) text = told(thread) + ": " + text;
+    const Frame* caller = caller_past(trace_, call, wrappers_);
+    return html_text(text + " (" + (caller ? location_of(*caller) : site.location) + ")");
   }
 
   void draw_failures() {
@@ -211,6 +226,7 @@ class Drawing {
   const ExplanationReport& report_;
   const bool is_passing_;
   const Trace& trace_;
+  const Wrappers wrappers_;
   const TimelineFrame& frame_;
   Timeline timeline_;
 };
@@ -246,15 +262,78 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::vector<std::string> all_threads(const ExplanationReport& report) {
-  std::vector<std::string> names;
-  for (const ObservedRun* run : {report.passing, report.failing})
-    if (run)
-      for (const TracedThread& thread : run->trace.threads)
-        if (names.size() < 10 * most_lanes && !contains(names, thread.name.text))
-          names.push_back(thread.name.text);
-  return names;
-}
+constexpr size_t most_of_one_kind = 6;  // that have lanes of their own
+
+// Which threads of both runs there are, in their order, and what they have in common.
+class LaneFinder {
+ public:
+  LaneFinder(const ExplanationReport& report, TimelineFrame& frame)
+      : named_(named_threads(report.explanation)), frame_(frame) {
+    for (const ObservedRun* run : {report.passing, report.failing})
+      if (run) add(run->trace);
+  }
+
+  void operator()() {
+    share_lanes();
+    size_t room = most_lanes;
+    for (const Known& one : all_)
+      if (contains(named_, one.name)) room -= std::min<size_t>(room, 1);
+    for (const Known& one : all_) add_lane(one, room);
+  }
+
+ private:
+  struct Known {
+    std::string name, kind, role;
+  };
+
+  void add(const Trace& trace) {
+    const ThreadRoles roles(trace);
+    for (uint32_t i = 0; i < trace.threads.size(); ++i) {
+      const std::string& name = trace.threads[i].name.text;
+      if (!seen_.insert(name).second) continue;
+      all_.push_back({name, roles.kind_of(i), roles.shared_by(i)});
+      if (!contains(named_, name)) ++members_[roles.kind_of(i)];
+    }
+  }
+
+  void share_lanes() {
+    for (const Known& one : all_) {
+      const size_t members = members_[one.kind];
+      if (members <= most_of_one_kind || contains(named_, one.name)) continue;
+      std::string& lane = shared_by_kind_[one.kind];
+      if (lane.empty()) lane = fmt::format("{} x {}", one.role, members);
+      frame_.shared[one.name] = lane;
+    }
+  }
+
+  void add_lane(const Known& one, size_t& room) {
+    const bool must = contains(named_, one.name);
+    const std::string& lane = frame_.lane_of(one.name);
+    if (contains(frame_.lanes, lane)) return;
+    if (!must && room == 0) {
+      ++frame_.threads_left_out;
+      return;
+    }
+    frame_.lanes.push_back(lane);
+    if (!must) --room;
+    const bool is_alone = lane == one.name && !one.name.starts_with(one.role);
+    if (is_alone) frame_.roles[lane] = one.role + number_in(one);
+  }
+
+  // Of several of a kind.
+  std::string number_in(const Known& one) const {
+    const auto same = std::ranges::count(all_, one.kind, &Known::kind);
+    const size_t number = one.name.rfind('#');
+    return same < 2 || number == std::string::npos ? "" : " " + one.name.substr(number);
+  }
+
+  const std::vector<std::string> named_;
+  TimelineFrame& frame_;
+  std::vector<Known> all_;
+  std::set<std::string> seen_;
+  std::map<std::string, size_t> members_;              // by kind, without those that are named
+  std::map<std::string, std::string> shared_by_kind_;  // their lane
+};
 
 std::vector<Duration> times_of_pair(const ExplanationReport& report) {
   std::vector<Duration> times;
@@ -266,19 +345,15 @@ std::vector<Duration> times_of_pair(const ExplanationReport& report) {
 
 }  // namespace
 
+const std::string& TimelineFrame::lane_of(const std::string& thread) const {
+  const auto found = shared.find(thread);
+  return found == shared.end() ? thread : found->second;
+}
+
 TimelineFrame whole_frame(const ExplanationReport& report) {
   TimelineFrame frame;
   frame.to = std::max({end_of(report.passing), end_of(report.failing), Duration(1)});
-  const std::vector<std::string> named = named_threads(report.explanation);
-  const std::vector<std::string> all = all_threads(report);
-  size_t room = most_lanes;
-  for (const std::string& name : all) room -= std::min<size_t>(room, contains(named, name));
-  for (const std::string& name : all) {
-    const bool must = contains(named, name);
-    if (must || room > 0) frame.lanes.push_back(name);
-    if (!must && room > 0) --room;
-  }
-  frame.threads_left_out = all.size() - frame.lanes.size();
+  LaneFinder(report, frame)();
   return frame;
 }
 

@@ -7,6 +7,7 @@
 #include "model/executed.h"
 #include "report/repair_text.h"
 #include "report/trace_text.h"
+#include "trace/names.h"
 #include "util/json.h"
 #include "util/text.h"
 
@@ -48,6 +49,8 @@ Json threads(const Trace& trace) {
                  {"tid", thread.tid},
                  {"parent", number_or_null(thread.parent)},
                  {"started_us", thread.started.count()}};
+    if (!thread.title.empty()) json["title"] = printable(thread.title);
+    if (!thread.name.role.empty()) json["role"] = printable(thread.name.role);
     if (thread.ended != Duration::zero()) json["ended_us"] = thread.ended.count();
     if (thread.calls_dropped > 0) json["events_dropped"] = thread.calls_dropped;
     all.push_back(std::move(json));
@@ -157,6 +160,7 @@ Json exposures(const std::vector<Exposure>& exposed) {
 Json losses(const Trace& trace) {
   Json json = {{"drops", Json::object()}, {"problems", Json::array()}};
   for (const Drops& drops : trace.drops) json["drops"][drops.what] = drops.count;
+  if (trace.calls_left_out > 0) json["events_left_out"] = trace.calls_left_out;
   for (const std::string& problem : trace.problems) json["problems"].push_back(printable(problem));
   json["code_notes"] = code_notes_json(trace.code_notes);
   return json;
@@ -255,6 +259,12 @@ Json causes(const std::vector<RootCause>& all) {
   return list;
 }
 
+Json safe_texts(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(printable(text));
+  return list;
+}
+
 Json late(const std::vector<Lateness>& all) {
   Json list = Json::array();
   for (const Lateness& one : all)
@@ -292,6 +302,7 @@ std::string explanation_json(const ExplanationReport& report) {
       {"wait", found.wait ? wait(*found.wait) : Json(nullptr)},
       {"failure", found.failure ? moment(*found.failure) : Json(nullptr)},
       {"experiments", words.experiments},
+      {"ending", safe_texts(found.ending)},
       {"late", late(found.late)},
       {"story", words.story},
       {"figures", words.figures},
@@ -338,7 +349,11 @@ class SpanList {
 class Writer {
  public:
   Writer(const Trace& trace, SpanList& list, std::string prefix = "", int first_pid = 0)
-      : trace_(trace), list_(list), prefix_(std::move(prefix)), first_pid_(first_pid) {}
+      : trace_(trace),
+        wrappers_({&trace}),
+        list_(list),
+        prefix_(std::move(prefix)),
+        first_pid_(first_pid) {}
 
   void operator()() {
     write_names();
@@ -349,6 +364,7 @@ class Writer {
   Json losses() const {
     Json json = {{"format", 1}, {"drops", Json::object()}, {"problems", Json::array()}};
     for (const Drops& drops : trace_.drops) json["drops"][drops.what] = drops.count;
+    if (trace_.calls_left_out > 0) json["events_left_out"] = trace_.calls_left_out;
     for (const std::string& problem : trace_.problems)
       json["problems"].push_back(printable(problem));
     return json;
@@ -376,7 +392,7 @@ class Writer {
     for (uint32_t i = 0; i < trace_.threads.size(); ++i) {
       Json name = {{"ph", "M"}, {"name", "thread_name"}};
       add_row(name, i);
-      name["args"] = {{"name", printable(trace_.threads[i].name.text)}};
+      name["args"] = {{"name", printable(told(trace_.threads[i].name))}};
       list_.write(name);
       Json order = {{"ph", "M"}, {"name", "thread_sort_index"}};
       add_row(order, i);
@@ -411,6 +427,8 @@ class Writer {
     Json args;
     if (site) args["site"] = printable(to_string(site->name));
     if (site) args["location"] = printable(site->location);
+    if (const Frame* caller = caller_past(trace_, call, wrappers_))
+      args["for"] = printable(location_of(*caller));
     args["object"] = fmt::format("{:#x}", call.object);
     if (call.value >= 0) args["value"] = call.value;
     args["result"] = call.result;
@@ -439,6 +457,7 @@ class Writer {
   }
 
   const Trace& trace_;
+  const Wrappers wrappers_;
   SpanList& list_;
   const std::string prefix_;
   const int first_pid_;

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "report/layout.h"
+#include "trace/names.h"
+#include "trace/roles.h"
 #include "util/paths.h"
 #include "util/result.h"
 #include "util/text.h"
@@ -188,29 +190,80 @@ std::string processes_text(const Trace& trace, const Style& style) {
   return heading(style, fmt::format("{} processes", trace.processes.size())) + table.text();
 }
 
-std::string lifetime_of(const TracedThread& thread) {
-  return thread.ended == Duration::zero()
-             ? "to the end"
-             : format_duration(std::max(Duration{}, thread.ended - thread.started));
-}
+constexpr size_t most_of_one_kind = 8;  // that are shown one by one
+
+// One thread, or many of a kind.
+struct ThreadRow {
+  uint32_t first = no_index;
+  size_t count = 0;
+  Duration started = Duration::max(), lived{};
+  bool lives_to_the_end = false;
+  uint64_t visits = 0, calls = 0;
+};
+
+class ThreadRows {
+ public:
+  explicit ThreadRows(const Trace& trace) : trace_(trace), roles_(trace) {
+    for (const TracedVisits& entry : trace.visits) visits_[entry.thread] += entry.visits;
+    for (const TracedCall& call : trace.calls) ++calls_[call.thread];
+    std::map<std::string, size_t> members, row_of;
+    for (uint32_t i = 0; i < trace.threads.size(); ++i) ++members[roles_.kind_of(i)];
+    for (uint32_t i = 0; i < trace.threads.size(); ++i) {
+      const std::string& kind = roles_.kind_of(i);
+      const auto [known, is_new] = row_of.try_emplace(kind, rows_.size());
+      const bool is_alone = members[kind] <= most_of_one_kind;
+      if (is_new || is_alone) rows_.emplace_back();
+      add(is_new || !is_alone ? rows_[known->second] : rows_.back(), i);
+    }
+  }
+
+  const std::vector<ThreadRow>& rows() const { return rows_; }
+
+  std::vector<std::string> cells(const ThreadRow& row) {
+    const TracedThread& thread = trace_.threads[row.first];
+    const bool has_parent = thread.parent < trace_.threads.size();
+    const std::string role = roles_.shared_by(row.first);
+    return {row.count == 1 ? thread.name.text
+                           : fmt::format("{} and {} more", thread.name.text, row.count - 1),
+            has_parent && role != thread_class_of(thread.name.text) ? one_line(role) : "-",
+            has_parent ? thread_name(trace_, thread.parent) : "-",
+            format_duration(row.started),
+            row.lives_to_the_end ? "to the end" : format_duration(row.lived),
+            std::to_string(row.visits),
+            std::to_string(row.calls)};
+  }
+
+ private:
+  void add(ThreadRow& row, uint32_t number) {
+    const TracedThread& thread = trace_.threads[number];
+    if (row.count++ == 0) row.first = number;
+    row.started = std::min(row.started, thread.started);
+    row.lived = std::max(row.lived, thread.ended - thread.started);
+    row.lives_to_the_end = row.lives_to_the_end || thread.ended == Duration::zero();
+    row.visits += visits_[number];
+    row.calls += calls_[number];
+  }
+
+  const Trace& trace_;
+  const ThreadRoles roles_;
+  std::map<uint32_t, uint64_t> visits_, calls_;
+  std::vector<ThreadRow> rows_;
+};
 
 std::string threads_text(const Trace& trace, const Style& style, size_t most) {
-  std::map<uint32_t, uint64_t> visits, calls;
-  for (const TracedVisits& entry : trace.visits) visits[entry.thread] += entry.visits;
-  for (const TracedCall& call : trace.calls) ++calls[call.thread];
-  Table table({"THREAD", "STARTED BY", "AFTER", "LIVED", "CALLS", "EVENTS"});
-  for (uint32_t i = 0; i < std::min(most, trace.threads.size()); ++i) {
-    const TracedThread& thread = trace.threads[i];
-    const bool has_parent = thread.parent < trace.threads.size();
-    table.add({thread.name.text, has_parent ? thread_name(trace, thread.parent) : "-",
-               format_duration(thread.started), lifetime_of(thread), std::to_string(visits[i]),
-               std::to_string(calls[i])});
+  Table table({"THREAD", "ROLE", "STARTED BY", "AFTER", "LIVED", "CALLS", "EVENTS"});
+  ThreadRows rows(trace);
+  size_t left_out = 0;
+  for (size_t i = 0; i < rows.rows().size(); ++i) {
+    if (i < most)
+      table.add(rows.cells(rows.rows()[i]));
+    else
+      left_out += rows.rows()[i].count;
   }
   std::string text =
       heading(style, counted(static_cast<long long>(trace.threads.size()), "thread")) +
       table.text();
-  if (trace.threads.size() > most)
-    text += fmt::format("  and {} more\n", trace.threads.size() - most);
+  if (left_out > 0) text += fmt::format("  and {} more\n", left_out);
   return text;
 }
 
@@ -218,7 +271,8 @@ std::string threads_text(const Trace& trace, const Style& style, size_t most) {
 struct SiteUse {
   uint64_t visits = 0;
   Duration waited{};
-  std::vector<std::string> threads;
+  std::vector<uint32_t> threads;
+  std::vector<std::string> callers;  // for whom a wrapper made the calls
 };
 
 std::map<uint32_t, SiteUse> uses_of(const Trace& trace) {
@@ -227,17 +281,50 @@ std::map<uint32_t, SiteUse> uses_of(const Trace& trace) {
     SiteUse& use = uses[entry.site];
     use.visits += entry.visits;
     use.waited += entry.waited;
-    use.threads.push_back(thread_name(trace, entry.thread));
+    use.threads.push_back(entry.thread);
+  }
+  const Wrappers wrappers({&trace});
+  std::set<std::pair<uint32_t, uint32_t>> seen;  // of stacks at sites
+  for (const TracedCall& call : trace.calls) {
+    if (call.is_intervention || !seen.emplace(call.site, call.stack).second) continue;
+    const Frame* caller = caller_past(trace, call, wrappers);
+    if (caller == nullptr) continue;
+    std::vector<std::string>& callers = uses[call.site].callers;
+    const std::string place = location_of(*caller);
+    if (std::ranges::find(callers, place) == callers.end()) callers.push_back(place);
   }
   return uses;
 }
 
-std::string some_of(const std::vector<std::string>& names) {
+// "base/sync.cc:20 in Mutex::lock, for net/loop.cc:57 in Loop::run and 2 more"
+std::string location_text(const TracedSite& site, const SiteUse& use) {
+  if (use.callers.empty()) return site.location;
+  std::string text = fmt::format("{}, for {}", site.location, use.callers.front());
+  if (use.callers.size() > 1) text += fmt::format(" and {} more", use.callers.size() - 1);
+  return text;
+}
+
+// "main, pool.cc:31#1 and 297 more of its kind"
+std::string some_of(const Trace& trace, const std::vector<uint32_t>& threads) {
   constexpr size_t most = 3;
-  const std::vector<std::string> first(
-      names.begin(), names.begin() + static_cast<ptrdiff_t>(std::min(most, names.size())));
-  std::string text = join(first, ", ");
-  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  std::vector<std::string> names;
+  std::map<std::string, size_t> of_kind;
+  for (const uint32_t thread : threads) {
+    const std::string& name = thread_name(trace, thread);
+    const std::string kind = threads.size() > most ? thread_class_of(name) : name;
+    if (++of_kind[kind] == 1) names.push_back(name);
+  }
+  std::vector<std::string> told;
+  size_t left_out = 0;
+  for (const std::string& name : names) {
+    const size_t others = of_kind[threads.size() > most ? thread_class_of(name) : name] - 1;
+    if (told.size() == most)
+      left_out += others + 1;
+    else
+      told.push_back(others == 0 ? name : fmt::format("{} and {} of its kind", name, others));
+  }
+  std::string text = join(told, ", ");
+  if (left_out > 0) text += fmt::format(" and {} more", left_out);
   return text;
 }
 
@@ -249,7 +336,7 @@ std::string group_text(const Trace& trace, const Style& style, const std::string
     const TracedSite& site = trace.sites[number];
     if (site.group != group || ++count > most) continue;
     table.add({to_string(site.name), std::to_string(use.visits), duration_or_dash(use.waited),
-               some_of(use.threads), site.location});
+               some_of(trace, use.threads), one_line(location_text(site, use))});
   }
   std::string text = heading(style, group) + table.text();
   if (count > most) text += fmt::format("  and {} more sites\n", count - most);
@@ -397,7 +484,8 @@ std::string failures_text(const Trace& trace, const Style& style, StackDetail de
 std::string failure_line(const TracedFailure& failure, const Trace& trace) {
   std::string text = failure.kind;
   if (failure.signal != 0) text += " " + signal_name(failure.signal);
-  text += " in " + thread_name(trace, failure.thread);
+  text += " in " +
+          (failure.thread < trace.threads.size() ? told(trace.threads[failure.thread].name) : "?");
   if (!failure.file.empty())
     text += fmt::format(" at {}:{}", base_name(failure.file), failure.line);
   if (!failure.exception_type.empty()) text += ": " + failure.exception_type;
@@ -412,6 +500,11 @@ std::string losses_text(const Trace& trace, const Style& style) {
   };
   for (const Drops& drops : trace.drops)
     tell(fmt::format("{} {} were lost for lack of room", drops.count, drops.what));
+  if (trace.calls_left_out > 0)
+    tell(
+        fmt::format("{} more calls are only counted: locks and looks at clocks that a thread "
+                    "repeated, and nobody had to wait there",
+                    trace.calls_left_out));
   for (const TracedProcess& process : trace.processes)
     for (const std::string& words : process.degraded)
       tell(fmt::format("in process {}: {}", process.pid, words));

@@ -242,6 +242,7 @@ Json to_json(const Intervention& what) {
                {"site", text_to_json(to_string(what.site))},
                {"position", word_of(what.position)}};
   if (what.threads != Intervention::Threads::any) json["thread"] = text_to_json(thread_text(what));
+  if (!what.thread.role.empty()) json["thread_role"] = text_to_json(what.thread.role);
   if (!what.executable.empty()) json["executable"] = text_to_json(what.executable);
   if (what.action != Action::watch) json["duration"] = duration_word(what.duration);
   json["visits"] = word_of(what.visits);

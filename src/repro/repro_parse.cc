@@ -109,7 +109,7 @@ void read_visits(const JsonField& field, Intervention& what) {
 
 Intervention intervention_in(const JsonField& field, const SiteContext& context) {
   field.allow_only({"action", "site", "position", "thread", "executable", "duration", "visits",
-                    "nth", "anchor", "until", "count", "source", "thread_source"});
+                    "nth", "anchor", "until", "count", "source", "thread_source", "thread_role"});
   constexpr std::array actions{Action::delay, Action::hold, Action::replace_time, Action::watch,
                                Action::scale_time};
   constexpr std::array positions{Position::before, Position::after, Position::start};
@@ -119,6 +119,7 @@ Intervention intervention_in(const JsonField& field, const SiteContext& context)
   what.site = site_in(field["site"], context);
   what.position = positions[field["position"].choice({"before", "after", "start"})];
   if (field.has("thread")) read_thread(field["thread"], what);
+  if (field.has("thread_role")) what.thread.role = field["thread_role"].text(longest_text);
   if (field.has("executable")) what.executable = field["executable"].text(longest_text);
   if (what.action != Action::watch)
     what.duration = field["duration"].duration(Duration::zero(), longest_duration);

@@ -114,7 +114,7 @@ class LockCycles {
       taken.position = Intervention::Position::after;
       found.plan.push_back(std::move(taken));
       found.why += fmt::format("{}{} takes {} and then {}", found.why.empty() ? "" : ", ",
-                               trace_.threads[step->thread].name.text,
+                               told(trace_.threads[step->thread].name),
                                to_string(trace_.sites[step->first.site].name),
                                to_string(trace_.sites[step->second.site].name));
     }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "protocol/agent_protocol.h"
 #include "symbols/project_code.h"
@@ -214,17 +216,6 @@ std::string name_of_thread(const Trace& trace, uint32_t thread) {
   return thread < trace.threads.size() ? trace.threads[thread].name.text : "a thread";
 }
 
-// A thread is named after the place that started it.
-std::string started_by(const Trace& trace, uint32_t thread) {
-  if (thread >= trace.threads.size()) return "";
-  const TracedThread& one = trace.threads[thread];
-  if (one.parent >= trace.threads.size()) return "";
-  const std::string& name = one.name.text;
-  const std::string place = name.substr(0, std::min(name.find('#'), name.find('~')));
-  const std::string& parent = trace.threads[one.parent].name.text;
-  return place == name ? parent : fmt::format("{} at {}", parent, place);
-}
-
 const Frame* frame_at(const TracedStack& stack, const SiteName& site) {
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source)
@@ -267,6 +258,7 @@ class WrapperSearch {
   WrapperSearch(const std::vector<const Trace*>& seen, Wrappers& found) : found_(found) {
     for (const Trace* trace : seen) {
       ++run_;
+      known_.clear();
       for (const TracedCall& call : trace->calls) add(*trace, call);
     }
   }
@@ -293,6 +285,7 @@ class WrapperSearch {
     if (call.is_intervention || call.stack >= trace.stacks.size() ||
         call.site >= trace.sites.size() || trace.sites[call.site].name.api.empty())
       return;
+    if (!known_.emplace(call.stack, call.site, call.object).second) return;
     calls_.push_back(
         {own_frames(trace.stacks[call.stack]), &trace.sites[call.site], call.object, run_});
   }
@@ -349,6 +342,7 @@ class WrapperSearch {
 
   Wrappers& found_;
   std::vector<Reached> calls_;
+  std::set<std::tuple<uint32_t, uint32_t, uint64_t>> known_;  // of the run: once is enough
   int run_ = 0;
 };
 
@@ -364,12 +358,48 @@ bool Wrappers::contains(const Frame& frame) const {
          });
 }
 
+const Frame* caller_past(const Trace& trace, const TracedCall& call, const Wrappers& wrappers) {
+  if (call.stack >= trace.stacks.size()) return nullptr;
+  const std::vector<const Frame*> own = own_frames(trace.stacks[call.stack]);
+  if (own.empty() || !wrappers.contains(*own.front())) return nullptr;
+  const auto above =
+      std::ranges::find_if(own, [&](const Frame* frame) { return !wrappers.contains(*frame); });
+  return above == own.end() ? nullptr : *above;
+}
+
 std::vector<const Frame*> frames_above(const TracedStack& stack, const Wrappers& wrappers) {
   std::vector<const Frame*> own = own_frames(stack);
   const auto first =
       std::ranges::find_if(own, [&](const Frame* frame) { return !wrappers.contains(*frame); });
   if (first != own.end()) own.erase(own.begin(), first);
   return own;
+}
+
+namespace {
+
+// Empty: not through a wrapper.
+std::string caller_of_wrapper_that_started(const Trace& trace, const TracedThread& thread) {
+  if (thread.spawn_stack >= trace.stacks.size()) return "";
+  const TracedStack& stack = trace.stacks[thread.spawn_stack];
+  const Wrappers wrappers({&trace});
+  const std::vector<const Frame*> own = own_frames(stack), above = frames_above(stack, wrappers);
+  if (own.empty() || above.size() == own.size()) return "";
+  return fmt::format("{}:{}", base_name(above.front()->file), above.front()->line);
+}
+
+}  // namespace
+
+// A thread is named after the place that started it.
+std::string started_by(const Trace& trace, uint32_t thread) {
+  if (thread >= trace.threads.size()) return "";
+  const TracedThread& one = trace.threads[thread];
+  if (one.parent >= trace.threads.size()) return "";
+  const std::string& name = one.name.text;
+  const std::string& parent = trace.threads[one.parent].name.text;
+  const std::string place = name.substr(0, std::min(name.find('#'), name.find('~')));
+  if (place == name) return parent;
+  const std::string caller = caller_of_wrapper_that_started(trace, one);
+  return fmt::format("{} at {}", parent, caller.empty() ? place : caller);
 }
 
 }  // namespace unflake

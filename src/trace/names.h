@@ -147,4 +147,7 @@ std::vector<const Frame*> own_frames(const TracedStack& stack);
 // Of these, those from the first one that is in no wrapper; all of them when every one is.
 std::vector<const Frame*> frames_above(const TracedStack& stack, const Wrappers& wrappers);
 
+// Who made a call through wrappers. Null when it was made through none, or its stack is not known.
+const Frame* caller_past(const Trace& trace, const TracedCall& call, const Wrappers& wrappers);
+
 }  // namespace unflake

@@ -11,7 +11,9 @@
 #include "symbols/image.h"
 #include "trace/code_map.h"
 #include "trace/names.h"
+#include "trace/roles.h"
 #include "util/paths.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -206,6 +208,7 @@ class Raiser {
     for (const auto& [reason, count] : plan_.unprobeable)
       trace_.problems.push_back(fmt::format("{} functions could not be traced: {}", count, reason));
     trace_.drops = raw_.drops;
+    trace_.calls_left_out = raw_.calls_left_out;
     trace_.code_notes = code_.notes(raw_.images);
     trace_.problems.insert(trace_.problems.end(), raw_.problems.begin(), raw_.problems.end());
     trace_.problems.insert(trace_.problems.end(), code_.problems().begin(), code_.problems().end());
@@ -284,7 +287,7 @@ class Raiser {
       const Duration ended = thread.ended_ns == 0 ? Duration{} : since_start(thread.ended_ns);
       trace_.threads.push_back({thread.process, static_cast<int>(thread.tid), thread.parent,
                                 names[i], thread.spawn_stack, since_start(thread.started_ns), ended,
-                                thread.calls_dropped});
+                                thread.calls_dropped, printable(thread.title)});
     }
   }
 
@@ -318,6 +321,8 @@ class Raiser {
       if (!call.is_intervention) counts.see(call.thread, call.site, added.site);
     }
     trace_.visits = counts.of(raw_.tallies);
+    const ThreadRoles roles(trace_);
+    for (uint32_t i = 0; i < trace_.threads.size(); ++i) trace_.threads[i].name.role = roles.of(i);
   }
 
   void add_interventions() {

@@ -142,7 +142,9 @@ class CallReader {
     const uint64_t kept = std::min<uint64_t>(written, events_per_chunk);
     for (uint64_t i = written - kept; i < written; ++i)
       read_call(chunk.events[i % events_per_chunk], thread);
-    return written - kept;
+    const uint64_t left_out = std::min(chunk.left_out.load(), written - kept);
+    raw_.calls_left_out += left_out;
+    return written - kept - left_out;
   }
 
   void read_call(const Event& event, uint32_t thread) {
@@ -365,6 +367,7 @@ class Reader {
       }
       known_.threads.set(i, raw_.threads.size());
       raw_.threads.push_back(thread_of(thread, i, process));
+      if (i < report_.titles.count) raw_.threads.back().title = bounded(report_.titles[i].text);
     }
   }
 

@@ -37,6 +37,7 @@ struct RawThread {
   uint64_t ended_ns = 0;  // 0: it lived as long as its process
   uint64_t calls_dropped = 0;
   uint32_t scheduled = no_index;  // its number in a controlled run
+  std::string title;              // that the program gave it; any bytes
 };
 
 // Code that is not in an image, as its agent calls it. No two of a report are the same.
@@ -147,6 +148,7 @@ struct RawTrace {
   std::vector<RawFailure> failures;
   std::vector<uint32_t> probe_hits;  // as in the plan
   std::vector<Drops> drops;
+  uint64_t calls_left_out = 0;  // parts of bursts
   std::vector<std::string> problems;
   std::optional<RawControl> control;  // when a process was controlled, or refused it
 };

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <string.h>
 
 #include <random>
 
@@ -86,6 +87,30 @@ TEST(RawTraceReader, A_ring_that_wrapped_around_is_read_in_order_and_tells_what_
   EXPECT_EQ(raw.drops[0].what, "calls");
   EXPECT_EQ(raw.calls.back().enter_ns, 199u);
   EXPECT_EQ(raw.calls[raw.calls.size() - events_per_chunk].enter_ns, 200 - events_per_chunk);
+}
+
+TEST(RawTraceReader, What_was_left_out_of_a_burst_is_not_lost) {
+  Valid valid;
+  valid.agent.most_chunks = 0;
+  for (uint64_t i = 0; i < 100; ++i)
+    valid.agent.event(valid.worker, valid.sleep, t0 + 100 + i, t0 + 100 + i);
+  Chunk& chunk =
+      valid.memory.report().chunks[valid.memory.report().threads[valid.worker].first_chunk];
+  chunk.left_out.store(10);
+  EXPECT_EQ(valid.memory.read().calls_left_out, 10u);
+  EXPECT_EQ(valid.memory.read().threads[1].calls_dropped, 91 - events_per_chunk);
+  chunk.left_out.store(1u << 30);
+  EXPECT_EQ(valid.memory.read().calls_left_out, 101 - events_per_chunk);
+  EXPECT_EQ(valid.memory.read().threads[1].calls_dropped, 0u);
+}
+
+TEST(RawTraceReader, A_thread_has_the_name_that_its_program_gave_it) {
+  Valid valid;
+  ::strcpy(valid.memory.report().titles[valid.worker].text, "flusher");
+  ::memset(valid.memory.report().titles[valid.main].text, 'x', sizeof(ThreadTitle));
+  const RawTrace raw = valid.memory.read();
+  EXPECT_EQ(raw.threads[1].title, "flusher");
+  EXPECT_EQ(raw.threads[0].title, std::string(sizeof(ThreadTitle), 'x'));
 }
 
 TEST(RawTraceReader, Chunks_in_a_circle_end) {

@@ -289,7 +289,7 @@ bool is_failure(const FailureSign& sign, const ucontext_t* context) {
 }
 
 void record_visit(uint32_t site, const ucontext_t* context) {
-  Event* event = next_event();
+  Event* event = next_event(Worth::matters);
   if (event == nullptr) return;
   const uint64_t now = traced_now();
   *event = {

@@ -248,7 +248,7 @@ void perform(const Due& due, uint32_t site) {
   mark_late();
   delay_began(due.delay_ns + (due.hold != nullptr ? due.hold->duration_ns : 0));
   const bool records = (plan().flags & record_events) != 0 && site != none;
-  Event* event = records ? next_event() : nullptr;
+  Event* event = records ? next_event(Worth::matters) : nullptr;
   if (event != nullptr)
     *event = {.enter_ns = traced_now(),
               .object = due.hold != nullptr ? number_of(*due.hold) + 1 : 0,

@@ -128,23 +128,74 @@ void count_lost_event() {
 
 }  // namespace
 
-Event* next_event() {
+namespace {
+
+// For lack of room even the first of a burst may have to go.
+bool says_little(const Event& event) {
+  return event.flags == 0 && event.exit_ns - event.enter_ns <= short_wait_ns &&
+         orders_nothing(event.api);
+}
+
+// Once, or once more.
+bool is_chunk_full() {
+  if (this_thread.chunk == none) return true;
+  const uint64_t written = memory().chunks[this_thread.chunk].written.load();
+  return written > 0 && written % events_per_chunk == 0;
+}
+
+// Where the next event goes then.
+void choose_room() {
+  const bool has_chunk = this_thread.chunk != none;
+  if (has_chunk && !this_thread.chunk_matters)
+    this_thread.wraps = Wraps::burst;
+  else
+    this_thread.wraps = take_chunk() ? Wraps::none : Wraps::for_lack_of_room;
+  this_thread.chunk_matters = false;
+}
+
+void count_overwritten(Chunk& chunk) {
+  const uint64_t written = chunk.written.load();
+  if (written < events_per_chunk) return;
+  if (this_thread.wraps == Wraps::burst || says_little(chunk.events[written % events_per_chunk]))
+    chunk.left_out.add_alone(1);
+  else
+    count_lost_event();
+}
+
+}  // namespace
+
+uint64_t visits_that_matter() {
+  const auto& chunks = memory().chunks;
+  const uint32_t used = chunks.used->load();
+  if (used < chunks.count / 4) return 1000;
+  return used < chunks.count / 2 ? 100 : 10;
+}
+
+Event* next_event(Worth worth) {
   const Tables& out = memory();
   if (this_thread.number == none) {
     count_lost_event();
     return nullptr;
   }
-  const bool full =
-      this_thread.chunk == none || out.chunks[this_thread.chunk].written.load() >= events_per_chunk;
-  if (full && !take_chunk()) {
+  if (is_chunk_full()) choose_room();
+  if (this_thread.chunk == none) {
     count_lost_event();
-    if (this_thread.chunk == none) return nullptr;
+    return nullptr;
   }
   Chunk& chunk = out.chunks[this_thread.chunk];
+  count_overwritten(chunk);
+  if (worth == Worth::matters) this_thread.chunk_matters = true;
   Event* event = &chunk.events[chunk.written.load() % events_per_chunk];
   *event = {};
   chunk.written.add_alone(1);
   return event;
+}
+
+void keep_event(const Event& event) {
+  if (this_thread.chunk == none) return;
+  const Chunk& chunk = memory().chunks[this_thread.chunk];
+  if (&event >= chunk.events && &event < chunk.events + events_per_chunk)
+    this_thread.chunk_matters = true;
 }
 
 }  // namespace unflake::agent

@@ -48,8 +48,27 @@ inline const char* plan_text(uint32_t offset) {
 // Nothing is reported any more. The memory stays where it is.
 void let_go();
 
+// What may be left out where it repeats: who takes a lock first orders nothing, and a look at a
+// clock is nothing that anybody waits for.
+inline bool orders_nothing(uint16_t api) {
+  return api < static_cast<uint16_t>(protocol::Api::count) &&
+         (protocol::api_facts[api].group_facts().traits &
+          (protocol::group_locks | protocol::group_looks)) != 0;
+}
+inline constexpr uint64_t short_wait_ns = 50'000;
+
+// Whether an event says something that events of the same place have not said often enough.
+enum class Worth : uint8_t { repeats, matters };
+
 // Room for one more event of this thread, its oldest overwritten when there is no other; nullptr:
-// the thread has no room at all. Lost events are counted.
-protocol::Event* next_event();
+// the thread has no room at all. Lost events are counted. While all that a thread has to tell
+// repeats, it goes round in one chunk, so that the latest remain.
+protocol::Event* next_event(Worth worth);
+
+// It did turn out to matter.
+void keep_event(const protocol::Event& event);
+
+// How many visits of one place by one thread all matter: fewer when there is less room.
+uint64_t visits_that_matter();
 
 }  // namespace unflake::agent

@@ -208,7 +208,7 @@ void forget_places(uint64_t start, uint64_t end) {
 
 uint32_t number_of_site(uint64_t key, Address address, uint16_t api, uint32_t probe) {
   const Tables& out = memory();
-  for (uint32_t tries = 0; tries < 64; ++tries) {
+  for (uint32_t tries = 0; tries < most_tries; ++tries) {
     const uint32_t number = place_of(key >> 13, tries, out.sites.count);
     Site& site = out.sites[number];
     if (site.key.change(0, key)) {
@@ -368,7 +368,7 @@ uint32_t number_of_stack(const StackSnapshot& stack) {
     frames[i] = address_in(stack.frames[i], image_at(stack.frames[i]));
   const uint64_t hash = hash_here(frames, stack.count);
   const Tables& out = memory();
-  for (uint32_t tries = 0; tries < 64; ++tries) {
+  for (uint32_t tries = 0; tries < most_tries; ++tries) {
     const uint32_t number = place_of(hash, tries, out.stacks.count);
     Stack& place = out.stacks[number];
     if (place.hash.load() == hash) return number;

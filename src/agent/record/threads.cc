@@ -96,6 +96,56 @@ TallyTable* take_table(uint32_t thread) {
   return table;
 }
 
+// Titles of threads that have not begun yet, for when they do.
+struct EarlyTitle {
+  Shared<uint64_t> handle;  // 0: free
+  char text[sizeof(ThreadTitle)];
+};
+constexpr uint64_t being_written = UINT64_MAX;
+EarlyTitle early_titles[64];
+
+void write_title(uint32_t number, const char* title) {
+  if (number >= memory().titles.count) return;
+  ThreadTitle& room = memory().titles[number];
+  for (size_t i = 0; i + 1 < sizeof room.text; ++i) {
+    room.text[i] = *title;
+    if (*title != 0) ++title;
+  }
+}
+
+void write_early_title(uint32_t number, uint64_t handle) {
+  for (EarlyTitle& early : early_titles) {
+    if (early.handle.load() != handle || !early.handle.change(handle, being_written)) continue;
+    write_title(number, early.text);
+    early.handle.store(0);
+  }
+}
+
+// The latest thread of this process that has or had it.
+uint32_t number_of_handle(uint64_t handle, Titled titled) {
+  const Tables& out = memory();
+  const uint32_t used = out.threads.used->load();
+  for (uint32_t i = used < out.threads.count ? used : out.threads.count; i > 0; --i) {
+    const Thread& thread = out.threads[i - 1];
+    if (thread.state.load() == (titled == Titled::living ? 2 : 3) && thread.handle == handle &&
+        thread.process == process_number())
+      return i - 1;
+  }
+  return none;
+}
+
+void keep_early_title(uint64_t handle, const char* title) {
+  for (EarlyTitle& early : early_titles) {
+    if (!early.handle.change(0, being_written)) continue;
+    for (size_t i = 0; i + 1 < sizeof early.text; ++i) {
+      early.text[i] = *title;
+      if (*title != 0) ++title;
+    }
+    early.handle.store(handle);
+    return;
+  }
+}
+
 uint32_t take_number() {
   const Tables& out = memory();
   const uint32_t number = out.threads.used->add(1);
@@ -160,12 +210,15 @@ void begin(const Birth& birth) {
   this_thread.thread_class = birth.thread_class;
   this_thread.chunk = none;
   this_thread.chunks_own = 0;
+  this_thread.wraps = Wraps::none;
+  this_thread.chunk_matters = false;
   this_thread.was_late = false;
   this_thread.tallies = nullptr;
   this_thread.number = take_number();
   if (end_key_made) pthread_setspecific(end_key, reinterpret_cast<void*>(1));
   if (this_thread.number == none) return;
   write_thread(this_thread.number, birth);
+  write_early_title(this_thread.number, pthread_self());
   TallyTable* table = take_table(this_thread.number);
   if (table != nullptr) this_thread.tallies = table->tallies;
 }
@@ -211,6 +264,20 @@ void meet_first_thread() {
   end_key_made = pthread_key_create(&end_key, end_thread) == 0;
   pthread_atfork(before_fork, nullptr, after_fork_in_child);
   begin({main_thread, main_thread, none, none, 0});
+}
+
+void title_thread(pthread_t handle, const char* title, Titled titled) {
+  if (!attached() || title == nullptr) return;
+  Guard guard;
+  if (!guard || !meet_this_thread()) return;
+  if (handle == pthread_self()) return write_title(this_thread.number, title);
+  if (const uint32_t number = number_of_handle(handle, titled); number != none)
+    return write_title(number, title);
+  if (titled == Titled::ended) return;
+  keep_early_title(handle, title);
+  // It may have begun in the meantime, and looked before there was anything to find.
+  if (const uint32_t number = number_of_handle(handle, titled); number != none)
+    write_early_title(number, handle);
 }
 
 Birth name_child() {

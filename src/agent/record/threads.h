@@ -19,6 +19,9 @@ enum class Mode : uint16_t {
 
 enum class Stage : uint8_t { unmet, lives, ended };
 
+// Why a thread writes over its own events.
+enum class Wraps : uint8_t { none, burst, for_lack_of_room };
+
 struct SpawnCount {
   uint64_t place;
   uint32_t count;
@@ -99,8 +102,10 @@ struct ThreadState {
   uint32_t chunks_own;
   Stage stage;
   uint8_t changed_wait_to_drop;  // next when there is no room
-  bool was_late;                 // an intervention has delayed it
-  bool aborts;                   // and that is written down
+  Wraps wraps;
+  bool chunk_matters;  // something in it does not just repeat
+  bool was_late;       // an intervention has delayed it
+  bool aborts;         // and that is written down
 };
 
 extern constinit thread_local ThreadState this_thread __attribute__((tls_model("initial-exec")));
@@ -170,6 +175,12 @@ bool meet_this_thread();
 
 // The first thread of this process, and what becomes of it when the process forks.
 void meet_first_thread();
+
+enum class Titled : uint8_t { living, ended };
+
+// The program calls this one of its threads so; at most the 15 bytes that the system keeps count.
+// One that is said to live may not have begun, and has one of those that ended before it as handle.
+void title_thread(pthread_t handle, const char* title, Titled titled);
 
 // Names a thread that this one is about to start, or to become by a fork.
 Birth name_child();

@@ -105,8 +105,13 @@ Due Visit::due(Position position, const Subject& subject) const {
   return due_at({plan_site_, position, visit_, has_time, subject.value == wrong_time});
 }
 
+bool Visit::repeats() const {
+  return flags_ == 0 && orders_nothing(static_cast<uint16_t>(api_)) &&
+         visit_ >= visits_that_matter();
+}
+
 void Visit::record_entry(const Caller& caller, const Subject& subject) {
-  event_ = next_event();
+  event_ = next_event(repeats() ? Worth::repeats : Worth::matters);
   if (event_ == nullptr) return;
   const uint8_t flags = flags_ | event_unfinished;
   *event_ = {.enter_ns = traced_now(),
@@ -131,6 +136,7 @@ void Visit::leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_wi
       event_->exit_ns = now;
       event_->result = result;
       event_->flags = flags_;
+      if (flags_ != 0 || now - entered_ns_ > short_wait_ns) keep_event(*event_);
     }
     if (here.any() && woken_with != nullptr) real::pthread_mutex_unlock(woken_with);
     perform(here, site_);

@@ -95,6 +95,7 @@ class Visit {
   void record_entry(const Caller& caller, const Subject& subject);
   void change_time(const protocol::Rule& rule, const Subject& subject);
   bool continues(const Subject& subject) const;
+  bool repeats() const;
   void leave_site(int32_t result, bool timed_out, pthread_mutex_t* woken_with);
   Due due(protocol::Position position, const Subject& subject = {}) const;
 

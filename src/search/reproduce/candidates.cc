@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <tuple>
 
 #include "trace/happens_before.h"
+#include "trace/names.h"
+#include "util/paths.h"
 
 namespace unflake {
 namespace {
@@ -36,6 +39,7 @@ class CandidateFinder {
         failure_(failure),
         limits_(limits),
         order_(trace),
+        wrappers_({&trace}),
         creations_(find_creations(trace)),
         end_(end_of(trace)) {
     if (failure.thread < trace.threads.size()) failing_ = failure.thread;
@@ -75,7 +79,7 @@ class CandidateFinder {
     candidate.at = at;
     candidate.flips = flips_of_start(child);
     candidate.starts_burst = true;
-    candidate.why = fmt::format("{} begins late", thread(child).name.text);
+    candidate.why = fmt::format("{} begins late", told(thread(child).name));
     add(std::move(candidate), 1);
   }
 
@@ -105,18 +109,26 @@ class CandidateFinder {
     add(all, calls.size());
     if (calls.size() < 2) return;
     size_t added = 0;
+    std::set<std::string> callers;  // of a wrapper: each is a place of its own
     for (size_t nth = 0; nth < calls.size() && added < most_single_visits; ++nth) {
       const bool last = nth + 1 == calls.size();
-      if (!begins_burst(calls[nth], position) && !last) continue;
+      const Frame* caller = caller_past(trace_, call(calls[nth]), wrappers_);
+      const bool is_first_of_caller = caller != nullptr && callers.insert(text_of(*caller)).second;
+      if (!begins_burst(calls[nth], position) && !last && !is_first_of_caller) continue;
       Candidate one = candidate_for(thread, site.name, position);
       describe(one, {calls[nth]}, position);
       one.single_visit = true;
       one.delay.visits = Visits::only_nth;
       one.delay.nth = nth + 1;
       one.why += fmt::format(", at visit {}", nth + 1);
+      if (caller != nullptr) one.why += " (for " + text_of(*caller) + ")";
       add(std::move(one), 1);
       ++added;
     }
+  }
+
+  static std::string text_of(const Frame& frame) {
+    return fmt::format("{} {}:{}", frame.function, base_name(frame.file), frame.line);
   }
 
   Candidate candidate_for(uint32_t number, const SiteName& site, Position position) const {
@@ -139,7 +151,7 @@ class CandidateFinder {
       candidate.flips = std::max(candidate.flips, flips_of(number, after));
       candidate.starts_burst = candidate.starts_burst || begins_burst(number, position);
     }
-    candidate.why = fmt::format("{} late {} {}", thread(candidate.thread).name.text,
+    candidate.why = fmt::format("{} late {} {}", told(thread(candidate.thread).name),
                                 after ? "after" : "before", to_string(candidate.delay.site));
   }
 
@@ -257,6 +269,7 @@ class CandidateFinder {
   const FailurePoint& failure_;
   const DelayLimits& limits_;
   const HappensBefore order_;
+  const Wrappers wrappers_;
   const std::vector<size_t> creations_;  // per thread
   const Duration end_;
   uint32_t failing_ = 0;                        // the first thread, when it is not known
@@ -287,13 +300,20 @@ std::string where(const Candidate& candidate) {
          to_string(candidate.delay.site);
 }
 
+// Of "thread 2 of 4 that run `Pool::work`" what holds for all of them.
+std::string role_of_class(const std::string& role) {
+  const size_t of = role.find(" of ");
+  return role.starts_with("thread ") && of != std::string::npos ? role.substr(of + 4) : "";
+}
+
 Candidate of_class(const Candidate& member, Kind kind) {
   Candidate some = member;
   some.kind = kind;
   some.delay.threads = Intervention::Threads::in_class;
   some.delay.thread.text = member.thread_class + "#*";
-  some.why = fmt::format("{} of {}#* late {}", kind == Kind::first_of_class ? "the first" : "all",
-                         member.thread_class, where(member));
+  some.delay.thread.role = role_of_class(member.delay.thread.role);
+  some.why = fmt::format("{} of {} late {}", kind == Kind::first_of_class ? "the first" : "all",
+                         told(some.delay.thread), where(member));
   return some;
 }
 
@@ -303,6 +323,7 @@ std::vector<Intervention> for_its_class(const Intervention& delay) {
   Intervention all = delay;
   all.threads = Intervention::Threads::in_class;
   all.thread.text = thread_class_of(delay.thread.text) + "#*";
+  all.thread.role = role_of_class(delay.thread.role);
   if (delay.position == Position::start) return {all};
   Intervention first = all;
   first.visits = Intervention::Visits::only_nth;
@@ -332,6 +353,33 @@ std::vector<Candidate> class_candidates(const std::vector<Candidate>& candidates
     found.push_back(of_class(candidate, Kind::all_of_class));
   }
   return found;
+}
+
+namespace {
+
+std::string what_is_late(const Candidate& candidate) {
+  return fmt::format("{} {} {} {}", candidate.thread_class, where(candidate),
+                     candidate.single_visit ? candidate.delay.nth : 0, candidate.is_long);
+}
+
+}  // namespace
+
+size_t leave_representatives(std::vector<Candidate>& candidates, uint32_t failing_thread) {
+  std::vector<size_t> order(candidates.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](size_t number) {
+    const Candidate& one = candidates[number];
+    return std::pair(one.thread != failing_thread, -static_cast<int>(one.flips));
+  });
+  std::map<std::string, size_t> alike;
+  std::vector<bool> is_left_out(candidates.size());
+  for (const size_t number : order) {
+    const Candidate& one = candidates[number];
+    is_left_out[number] =
+        one.kind == Candidate::Kind::thread && ++alike[what_is_late(one)] > most_representatives;
+  }
+  size_t number = 0;
+  return std::erase_if(candidates, [&](const Candidate&) { return is_left_out[number++]; });
 }
 
 namespace {

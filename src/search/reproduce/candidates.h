@@ -62,6 +62,11 @@ std::vector<Candidate> find_candidates(const Trace& trace, const FailurePoint& f
 // The same for classes of threads, where a class has several.
 std::vector<Candidate> class_candidates(const std::vector<Candidate>& candidates);
 
+// Leaves only some of those that differ in nothing but which thread of a class it is, and the most
+// promising; with the failing thread's own. How many are gone.
+size_t leave_representatives(std::vector<Candidate>& candidates, uint32_t failing_thread);
+inline constexpr size_t most_representatives = 8;
+
 // The same for whoever of a thread's class comes there: the first of them, and all of them.
 std::vector<Intervention> for_its_class(const Intervention& delay);
 

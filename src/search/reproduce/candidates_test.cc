@@ -70,6 +70,44 @@ TEST(Candidates, Are_the_starts_of_threads_and_before_every_call) {
                                      "w.cc:11:nanosleep@main", "w.cc:14:pthread_join@main"}));
 }
 
+// Workers of one pool that all do the same, and one more thing that only the last of them does.
+Trace trace_of_crowd(int workers) {
+  TraceBuilder builder;
+  builder.thread("main");
+  for (int i = 1; i <= workers; ++i) {
+    const std::string name = "pool.cc:31#" + std::to_string(i);
+    builder.thread(name, "main", 1, 50)
+        .call(name, "pool.cc:40:pthread_mutex_lock", 2 + 0.01 * i, 2 + 0.01 * i, 0xa)
+        .call(name, "pool.cc:41:pthread_mutex_lock", 9 + 0.01 * i, 9 + 0.01 * i, 0xa);
+  }
+  const std::string last = "pool.cc:31#" + std::to_string(workers);
+  builder.call(last, "pool.cc:42:pthread_mutex_lock", 20, 20, 0xb);
+  builder.call("main", "main.cc:7:nanosleep", 2, 60).asks_for(58).times_out();
+  return builder.trace();
+}
+
+TEST(Candidates, Of_many_threads_alike_some_stand_for_all) {
+  std::vector<Candidate> few = candidates_of(trace_of_crowd(30));
+  std::vector<Candidate> many = candidates_of(trace_of_crowd(300));
+  leave_representatives(few, no_index);
+  EXPECT_GT(leave_representatives(many, no_index), 500u);
+  EXPECT_EQ(many.size(), few.size());
+  EXPECT_THAT(places_of(many), Contains("pool.cc:42:pthread_mutex_lock@pool.cc:31#300"));
+  EXPECT_THAT(places_of(many), Contains("pool.cc:42:pthread_mutex_lock@pool.cc:31#*"));
+}
+
+TEST(Candidates, Of_threads_alike_the_failing_one_stays) {
+  const Trace trace = trace_of_crowd(300);
+  std::vector<Candidate> many = candidates_of(trace);
+  leave_representatives(many, 200);
+  EXPECT_THAT(places_of(many), Contains("pool.cc:41:pthread_mutex_lock@pool.cc:31#200"));
+}
+
+TEST(Candidates, Of_a_small_pool_every_thread_is_one) {
+  std::vector<Candidate> few = candidates_of(trace_of_crowd(8));
+  EXPECT_EQ(leave_representatives(few, no_index), 0u);
+}
+
 TEST(Candidates, Are_behind_calls_only_when_somebody_may_go_on_meanwhile) {
   const auto places = places_of(candidates_of(trace_of_async_wait().trace()));
   EXPECT_THAT(places, Contains("w.cc:10:pthread_create:after@main"));

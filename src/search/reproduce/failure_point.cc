@@ -86,7 +86,7 @@ FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
     };
     if (const TracedCall* call = last_call(trace, watched))
       return {call->thread, call->enter,
-              fmt::format("{} reaches {}:{}", trace.threads[call->thread].name.text,
+              fmt::format("{} reaches {}:{}", told(trace.threads[call->thread].name),
                           base_name(failure.file), failure.line)};
     const auto from_line = [&](const TracedCall& call) {
       return has_frame(trace, call,

@@ -204,7 +204,7 @@ struct Late {
 
 std::string words_for(const Places& places) {
   const Place& first = places.front();
-  const std::string name = fmt::format("{} late at {}", first.thread.text, to_string(first.site));
+  const std::string name = fmt::format("{} late at {}", told(first.thread), to_string(first.site));
   if (places.size() == 1) return name;
   return fmt::format("{} and {} places more", name, places.size() - 1);
 }

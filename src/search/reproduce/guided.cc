@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "search/reproduce/candidates.h"
@@ -32,23 +33,37 @@ void add_longer(std::vector<Candidate>& candidates, const DelayLimits& limits) {
   }
 }
 
+// Places of threads, and how many of a class have shown the same one.
+class KnownPlaces {
+ public:
+  // Whether it is new, and not the same as that of many others.
+  bool add(const SiteName& site, const ThreadName& thread) {
+    const std::string name = to_string(site) + "@";
+    return seen_.insert(name + thread.text).second &&
+           ++alike_[name + thread_class_of(thread.text)] <= most_representatives;
+  }
+
+ private:
+  std::set<std::string> seen_;
+  std::map<std::string, size_t> alike_;
+};
+
 // The model run first, then what only other runs have shown.
 std::vector<Candidate> all_candidates(const Hunt& hunt, const FailurePoint& failure) {
   const DelayLimits& limits = hunt.options().delays;
   const ExperimentResult* model = hunt.profile().model();
   std::vector<Candidate> all = find_candidates(*model->trace, failure, limits);
+  KnownPlaces known;
+  for (const Candidate& candidate : all) known.add(candidate.delay.site, candidate.delay.thread);
+  leave_representatives(all, failure.thread);
   arrange(all, hunt.options().order, hunt.options().seed);
   add_longer(all, limits);
-  std::set<std::string> known;
-  for (const Candidate& candidate : all)
-    known.insert(to_string(candidate.delay.site) + "@" + candidate.delay.thread.text);
   for (const Place& place : hunt.profile().places) {
-    if (!known.insert(to_string(place.site) + "@" + place.thread.text).second) continue;
-    if (is_watched_line(place.site)) continue;
+    if (is_watched_line(place.site) || !known.add(place.site, place.thread)) continue;
     Candidate rare;
     rare.delay = delay_at(place, std::min(limits.least * 3, limits.most));
     if (place.visits > most_visits_of_rare) rare.delay.visits = Intervention::Visits::halving;
-    rare.why = fmt::format("{} late before {}, where not every run comes", place.thread.text,
+    rare.why = fmt::format("{} late before {}, where not every run comes", told(place.thread),
                            to_string(place.site));
     all.push_back(std::move(rare));
   }

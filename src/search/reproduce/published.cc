@@ -10,11 +10,11 @@ namespace {
 
 std::string name_of(const std::vector<Place>& places) {
   const Place& first = places.front();
-  const std::string name = fmt::format("{} in {}", to_string(first.site), first.thread.text);
+  const std::string name = fmt::format("{} in {}", to_string(first.site), told(first.thread));
   if (places.size() == 1) return name;
   const Place& last = places.back();
   return fmt::format("{} places from {} to {} in {}", places.size(), name, to_string(last.site),
-                     last.thread.text);
+                     told(last.thread));
 }
 
 // Whether a failure of these places, or of some of them, was confirmed. A set is looked into only
@@ -103,7 +103,7 @@ void search_one_by_one(Hunt& hunt) {
   for (const Place& place : places) {
     const Trial trial =
         delay_all(hunt, {place}, delay,
-                  fmt::format("{} late before {}", place.thread.text, to_string(place.site)));
+                  fmt::format("{} late before {}", told(place.thread), to_string(place.site)));
     const auto seen = hunt.observe(trial);
     if (!seen) return;
     if (seen->hit) hunt.confirm(trial, *seen);

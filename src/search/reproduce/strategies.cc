@@ -21,6 +21,8 @@ constexpr std::array all = {
              search_guided, true},
     Strategy{"more-schedules", "schedules again, until nothing new is seen", search_more_schedules,
              true},
+    Strategy{"difference", "orders that failing runs have and passing ones have not, enforced",
+             search_difference, true, true},
     Strategy{"pairs", "two delays in different threads, for what needs both", search_pairs, true,
              true},
     Strategy{"functions", "entries and lines of functions that run concurrently (FlakeSync)",

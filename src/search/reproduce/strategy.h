@@ -45,6 +45,7 @@ void search_more_schedules(Hunt& hunt);
 void search_guided(Hunt& hunt);
 void search_lateness(Hunt& hunt);
 void search_more_lateness(Hunt& hunt);
+void search_difference(Hunt& hunt);
 void search_bisection(Hunt& hunt);
 void search_one_by_one(Hunt& hunt);
 void search_ddmin(Hunt& hunt);

@@ -183,8 +183,8 @@ class LateVisits {
   }
 
   static std::string why(const Intervention& delay) {
-    if (delay.position == Position::start) return fmt::format("{} begins late", delay.thread.text);
-    return fmt::format("{} late {} {}", delay.thread.text,
+    if (delay.position == Position::start) return fmt::format("{} begins late", told(delay.thread));
+    return fmt::format("{} late {} {}", told(delay.thread),
                        delay.position == Position::after ? "after" : "before",
                        to_string(delay.site));
   }

@@ -586,7 +586,7 @@ Reduction reduce(const RunSchedule& run, const ScheduleRun& failing, uint64_t mo
 
 std::string thread_text(const Trace& trace, ThreadNumber thread) {
   const TracedThread* traced = scheduled_thread(trace, thread);
-  if (traced != nullptr && !traced->name.text.empty()) return traced->name.text;
+  if (traced != nullptr && !traced->name.text.empty()) return told(traced->name);
   return fmt::format("thread {}", thread);
 }
 

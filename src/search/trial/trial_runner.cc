@@ -15,13 +15,27 @@ bool acts(const Intervention& intervention) {
   return intervention.action != Intervention::Action::watch;
 }
 
+namespace {
+
+// Who did not have to wait came there when the other one had passed.
+bool was_kept_anyway(const Plan& plan, size_t number, const Trace& trace) {
+  const Intervention& hold = plan.interventions[number];
+  if (hold.action != Intervention::Action::hold || !hold.until ||
+      hold.visits != Intervention::Visits::only_nth || *hold.until >= trace.interventions.size())
+    return false;
+  return trace.interventions[number].visits >= hold.nth &&
+         trace.interventions[*hold.until].visits >= hold.count;
+}
+
+}  // namespace
+
 bool has_fired(const Plan& plan, const ExperimentResult& result) {
   bool has_delays = false;
   for (size_t i = 0; i < plan.interventions.size(); ++i) {
     if (!acts(plan.interventions[i])) continue;
     has_delays = true;
     if (result.trace && i < result.trace->interventions.size() &&
-        result.trace->interventions[i].fired > 0)
+        (result.trace->interventions[i].fired > 0 || was_kept_anyway(plan, i, *result.trace)))
       return true;
   }
   return !has_delays;

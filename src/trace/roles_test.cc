@@ -1,0 +1,86 @@
+#include "trace/roles.h"
+
+#include <gtest/gtest.h>
+
+#include "support/trace_builder.h"
+#include "trace/names.h"
+
+namespace unflake {
+namespace {
+
+TEST(ThreadRoles, Are_what_threads_run) {
+  const Trace trace = TraceBuilder()
+                          .thread("main")
+                          .thread("pool.cc:31#1", "main", 1)
+                          .thread("pool.cc:31#2", "main", 1)
+                          .thread("log.cc:5#1", "main", 1)
+                          .call("pool.cc:31#1", "pool.cc:40:read", 2, 3)
+                          .in("read", "", 0)
+                          .called_at("Pool::work", "/src/pool.cc", 40)
+                          .call("pool.cc:31#2", "pool.cc:40:read", 2, 3)
+                          .in("read", "", 0)
+                          .called_at("Pool::work", "/src/pool.cc", 40)
+                          .call("log.cc:5#1", "log.cc:9:read", 2, 3)
+                          .in("read", "", 0)
+                          .called_at("Log::start::{lambda()#1}::operator()", "/src/log.cc", 9)
+                          .trace();
+  EXPECT_EQ(role_of(trace, 0), "");
+  EXPECT_EQ(role_of(trace, 1), "thread 1 of 2 that run `Pool::work`");
+  EXPECT_EQ(role_of(trace, 2), "thread 2 of 2 that run `Pool::work`");
+  EXPECT_EQ(role_of(trace, 3), "the thread that `Log::start` started");
+  EXPECT_EQ(ThreadRoles(trace).shared_by(2), "Pool::work");
+}
+
+TEST(ThreadRoles, Are_the_names_that_the_program_has_for_them) {
+  Trace trace = TraceBuilder()
+                    .thread("main")
+                    .thread("pool.cc:31#1", "main", 1)
+                    .thread("pool.cc:31#2", "main", 1)
+                    .thread("log.cc:5#1", "main", 1)
+                    .trace();
+  trace.threads[0].title = "server";
+  trace.threads[1].title = trace.threads[2].title = "io";
+  trace.threads[3].title = "flusher";
+  EXPECT_EQ(role_of(trace, 0), "");
+  EXPECT_EQ(role_of(trace, 2), "thread 2 of 2 named `io`");
+  EXPECT_EQ(role_of(trace, 3), "the thread `flusher`");
+}
+
+TEST(ThreadRoles, Numbers_in_names_tell_threads_of_a_kind_apart) {
+  Trace trace = TraceBuilder()
+                    .thread("main")
+                    .thread("pool.cc:31~0a1b#1", "main", 1)
+                    .thread("pool.cc:31~77ff#1", "main", 1)
+                    .trace();
+  trace.threads[1].title = "worker-1";
+  trace.threads[2].title = "worker-12";
+  const ThreadRoles roles(trace);
+  EXPECT_EQ(roles.of(2), "the thread `worker-12`");
+  EXPECT_EQ(roles.shared_by(2), "worker");
+  EXPECT_EQ(roles.kind_of(1), roles.kind_of(2));
+}
+
+TEST(ThreadRoles, Are_empty_where_nothing_is_known) {
+  const Trace trace = TraceBuilder().thread("main").thread("a.cc:1#1", "main", 1).trace();
+  EXPECT_EQ(role_of(trace, 1), "");
+  EXPECT_EQ(role_of(trace, 99), "");
+  EXPECT_EQ(ThreadRoles(trace).shared_by(1), "a.cc:1");
+}
+
+// As a library that has a function of its own for it.
+TEST(StartedBy, Sees_through_wrappers) {
+  TraceBuilder builder;
+  builder.thread("main").thread("port.c:62#1", "main", 1).thread("port.c:62#2", "main", 1);
+  for (const int line : {20, 30})
+    builder.call("main", "port.c:62:pthread_create", line, line, static_cast<uint64_t>(line))
+        .in("pthread_create", "", 0)
+        .called_at("port_thread_start", "/src/port.c", 62)
+        .called_at(line == 20 ? "start_clerk" : "start_courier", "/src/desk.c", line);
+  Trace trace = builder.trace();
+  trace.threads[1].spawn_stack = trace.calls[0].stack;
+  EXPECT_EQ(started_by(trace, 1), "main at desk.c:20");
+  EXPECT_EQ(started_by(trace, 2), "main at port.c:62");
+}
+
+}  // namespace
+}  // namespace unflake
