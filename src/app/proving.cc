@@ -311,6 +311,9 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
   request.test = repro.test.name;
   request.root = project.root;
   request.binary = binary;
+  if (report.ran_out)
+    request.patience = NewBound{report.ran_out->place, report.ran_out->place.site.api,
+                                report.ran_out->asked, patient_enough};
   if (!report.repairs.empty()) {
     request.hand_overs = report.repairs.front().hand_overs;
     return request;

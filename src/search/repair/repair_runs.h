@@ -78,6 +78,7 @@ class RecordedRuns {
   // False: they could not be made, and the report says why.
   bool operator()(RepairReport& report);
 
+  bool has_both() const { return failing_ && passing_ && lines_; }
   const ExperimentResult& failing() const { return *failing_; }
   const ExperimentResult& passing() const { return *passing_; }
   const RepairLines& lines() const { return *lines_; }

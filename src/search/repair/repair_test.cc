@@ -255,6 +255,42 @@ TEST(Repair, Takes_two_orders_where_either_thread_may_be_late) {
   EXPECT_EQ(report.repairs[0].hand_overs[1].barrier.site.line, 21);
 }
 
+// A box holds the latest value only, and whoever takes it is slow.
+Program overtaking_test(int rounds) {
+  Program program;
+  simulated::Script& taker = program.thread();
+  taker.enter("take");
+  taker.repeat(rounds, [](simulated::Script& script) {
+    script.poll("work.cc:20", 1ms, is_set("full"))
+        .sleep("work.cc:21", 1ms)
+        .line("work.cc:22")
+        .change([](auto& state) { state["full"] = 0; })
+        .line("work.cc:23");
+  });
+  program.main().enter("test").create("work.cc:10", taker);
+  program.main().repeat(rounds, [](simulated::Script& script) {
+    script.sleep("work.cc:11", 25ms).line("work.cc:12").change([](auto& state) {
+      if (state.is_set("full")) state["lost"] = 1;
+      state["full"] = 1;
+    });
+  });
+  program.main().sleep("work.cc:13", 10ms).check("work.cc:14", [](const auto& state) {
+    return !state.is_set("lost");
+  });
+  return program;
+}
+
+TEST(Repair, Of_what_is_passed_in_turns_waits_each_time) {
+  const Program program = overtaking_test(3);
+  Search search(program, {late_thread("work.cc:21:nanosleep", "work.cc:10#1", 60ms)}, 14);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1)) << told(report);
+  const HandOver& found = report.repairs[0].hand_overs.at(0);
+  EXPECT_EQ(to_string(found.critical.site), "work.cc:22") << told(report);
+  EXPECT_EQ(found.barrier.site.line, 12);
+  EXPECT_EQ(found.ahead, 1u);
+}
+
 TEST(Repair, Of_a_test_that_fails_by_itself_is_found_by_holding_alone) {
   Program program;
   simulated::Script& worker = program.thread();
