@@ -254,17 +254,20 @@ class PollDraft {
   // Only what is read once, just before it is asserted.
   Result<DraftPatch> write_keeping() {
     if (auto found = find_assertion(); !found) return found.error();
-    const std::string asserted = assertion_.condition;
-    const auto known = constant_read_before();
-    if (!known || is_c_source(*place_.unit)) return usage_error("nothing is read before it");
+    if (!constant_read_before() || is_c_source(*place_.unit))
+      return usage_error("nothing is read before it");
     point_ = assertion_.point;
     if (auto again = read_again(); !again) return again.error();
     // What it does again and again is the same.
     if (auto plain = write_wait(); !plain) return plain;
-    const auto declared = statement_of(*place_.unit, *known);
-    if (!declared || declared->statement.begin != point_.statement.begin)
+    // The file was parsed again.
+    const size_t first_read = point_.statement.begin;
+    if (auto found = find_assertion(); !found) return found.error();
+    const auto known = constant_read_before();
+    const auto declared = known ? statement_of(*place_.unit, *known) : std::nullopt;
+    if (!declared || declared->statement.begin != first_read)
       return usage_error("what is read depends on what was read before");
-    return keeping(*known, *declared, asserted);
+    return keeping(*known, *declared, assertion_.condition);
   }
 
  private:

@@ -61,7 +61,7 @@ Result<std::vector<RepairPatch>> patches_for(const PatchRequest& request,
       patches.push_back(std::move(*patch));
       continue;
     }
-    if (is_variant) continue;
+    if (is_variant && !(each.draft == draft_patient_hand_over && request.patience)) continue;
     last = patch.error();
     if (why_not != nullptr)
       why_not->push_back(fmt::format("{}: {}", to_string(each.idiom), to_string(patch.error())));
