@@ -19,7 +19,6 @@ using Action = Intervention::Action;
 using Visits = Intervention::Visits;
 
 constexpr size_t most_barriers = 60;
-constexpr int runs_to_be_sure = 2;
 
 // When the plan's failure was captured; without one, the end.
 Duration failed_at_time(const Trace& trace) {
@@ -75,7 +74,7 @@ class Boundary {
     if (search_.from >= search_.steps.size() || !fails(search_.from)) return std::nullopt;
     size_t last = last_that_fails(1);
     // By chance a run may fail that would not have failed.
-    if (!is_sure(last) && last > search_.from) last = last_that_fails(runs_to_be_sure);
+    if (!is_sure(last) && last > search_.from) last = last_that_fails(runs_.to_be_sure());
     if (!is_sure(last)) return std::nullopt;
     return point(last);
   }
@@ -107,7 +106,7 @@ class Boundary {
     return true;
   }
 
-  bool is_sure(size_t number) { return fails(number, runs_to_be_sure) && !runs_.is_over(); }
+  bool is_sure(size_t number) { return fails(number, runs_.to_be_sure()) && !runs_.is_over(); }
 
   CriticalPoint point(size_t number) const {
     CriticalPoint found;

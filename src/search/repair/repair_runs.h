@@ -57,6 +57,9 @@ class RepairRuns {
   // Most of up to three runs, where one says little because the test is noisy.
   End most_of(const Trial& trial);
   bool fails_every_time(const Trial& trial);  // a few
+  // How many failures in a row are no accident, by runs in which nobody is late: a machine may be
+  // busier now than when the failure was recorded.
+  int to_be_sure();
   // The first one that ends so, with its calls and stacks recorded and lines watched.
   std::optional<ExperimentResult> record(Trial trial, RepairLines* lines, End wanted);
 
@@ -65,6 +68,7 @@ class RepairRuns {
  private:
   TrialRunner& runner_;
   FailingTest test_;
+  int to_be_sure_ = 0;  // not known yet
 };
 
 // A passing and a failing run of the test, with its lines watched: what a search for a repair looks

@@ -61,6 +61,21 @@ TEST(Repair, Finds_the_last_step_that_must_not_be_late_and_who_waits_for_it) {
   EXPECT_EQ(found.count, 1u);
 }
 
+// On a machine that makes the thread late in four runs of five anyway.
+TEST(Repair, Finds_the_same_step_where_the_failure_also_comes_by_itself) {
+  const Program program = sleeping_test();
+  const Intervention late = late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms);
+  Search search(program, {late}, 13);
+  search.executor = MockExecutor([&](const Experiment& experiment, int nth) {
+    Experiment busy = experiment;
+    busy.plan.interventions.push_back(late_thread("work.cc:20:nanosleep", "work.cc:10#1", 52ms));
+    return simulated::run(program, nth % 5 == 0 ? experiment : busy, nth);
+  });
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1)) << told(report);
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).critical.site), "work.cc:22");
+}
+
 TEST(Repair, Comes_with_its_evidence) {
   const Program program = sleeping_test();
   Search search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
