@@ -263,6 +263,7 @@ ProvingOptions proving_options(const PatchingOptions& options, const RepairPatch
   proving.target = options.target;
   proving.one = options.one;
   proving.one.target.words.clear();
+  proving.one.slots = slots_of_proof;
   proving.proof.budget = options.budget;
   proving.proof.seed = options.seed;
   proving.build.jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
