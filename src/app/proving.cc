@@ -263,6 +263,7 @@ ProvingOptions proving_options(const PatchingOptions& options, const RepairPatch
   proving.target = options.target;
   proving.one = options.one;
   proving.one.target.words.clear();
+  proving.one.slots = slots_of_proof;
   proving.proof.budget = options.budget;
   proving.proof.seed = options.seed;
   proving.build.jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -311,6 +312,9 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
   request.test = repro.test.name;
   request.root = project.root;
   request.binary = binary;
+  if (report.ran_out)
+    request.patience = NewBound{report.ran_out->place, report.ran_out->place.site.api,
+                                report.ran_out->asked, patient_enough};
   if (!report.repairs.empty()) {
     request.hand_overs = report.repairs.front().hand_overs;
     return request;

@@ -17,6 +17,9 @@
 
 namespace unflake {
 
+// The proof knows when it may use more than one.
+inline constexpr size_t slots_of_proof = 4;
+
 // What a proof compares, and how.
 struct ProvingOptions {
   Repro repro;

@@ -116,6 +116,7 @@ class Prove {
     if (!project) return project.error();
     project_ = *project;
     ProvingOptions& options = command_.proving;
+    options.one.slots = slots_of_proof;
     const auto path = find_repro(project_, command_.file);
     if (!path) return path.error();
     options.repro_path = *path;

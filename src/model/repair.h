@@ -92,6 +92,9 @@ struct HandOver {
   RepairPlace critical;  // passed when the statement there is over
   RepairPlace barrier;   // waits before the statement there
   uint64_t count = 1;
+  // In turn, in place of `count`: the n-th pass of the barrier waits for so many less of the
+  // critical point.
+  std::optional<uint64_t> ahead{};
   // What the critical thread comes to next, straight on: whatever lies between the two is over
   // there. Empty: the thread ends, branches, or it is not known.
   CodeSpot over_at{};
@@ -202,6 +205,7 @@ struct RepairReport {
   std::vector<EnforcedRepair> repairs;  // best first
   std::vector<DroppedRepair> dropped;
   std::optional<GuessedWait> wait;
+  std::optional<GuessedWait> ran_out;  // a time-out of the failing thread, only when it fails
   std::optional<ExactTiming> exact_timing;
   std::string deadlock;  // a cycle of locks, in words: a defect of the product
   std::string stop_gap;  // a delay under which it passes, as a last resort

@@ -175,6 +175,7 @@ Json hand_overs_json(const std::vector<HandOver>& all) {
     list.push_back({{"critical", place_json(one.critical)},
                     {"barrier", place_json(one.barrier)},
                     {"count", one.count},
+                    {"ahead", one.ahead ? Json(*one.ahead) : Json(nullptr)},
                     {"text", printable(hand_over_words(one))}});
   return list;
 }
@@ -211,9 +212,21 @@ Json exact_timing_json(const ExactTiming& found) {
 
 }  // namespace
 
+namespace {
+
+std::string turns_words(uint64_t ahead) {
+  return ahead == 0
+             ? " as often"
+             : fmt::format(" as often but {}", counted(static_cast<long long>(ahead), "time"));
+}
+
+}  // namespace
+
 std::string hand_over_words(const HandOver& hand_over) {
-  const std::string times =
-      hand_over.count > 1 ? fmt::format(" for the {} time", ordinal(hand_over.count)) : "";
+  const std::string times = hand_over.ahead ? turns_words(*hand_over.ahead)
+                            : hand_over.count > 1
+                                ? fmt::format(" for the {} time", ordinal(hand_over.count))
+                                : "";
   return fmt::format("{} must wait before {} until {} is over in {}{}", hand_over.barrier.thread,
                      spot_words(hand_over.barrier), spot_words(hand_over.critical),
                      hand_over.critical.thread, times);

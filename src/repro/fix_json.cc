@@ -35,15 +35,19 @@ RepairPlace place_in(const JsonField& field) {
 }
 
 Json hand_over_json(const HandOver& one) {
-  return {{"critical", place_json(one.critical)},
-          {"barrier", place_json(one.barrier)},
-          {"count", one.count}};
+  Json json = {{"critical", place_json(one.critical)},
+               {"barrier", place_json(one.barrier)},
+               {"count", one.count}};
+  if (one.ahead) json["ahead"] = *one.ahead;
+  return json;
 }
 
 HandOver hand_over_in(const JsonField& field) {
-  field.allow_only({"critical", "barrier", "count"});
-  return {place_in(field["critical"]), place_in(field["barrier"]),
-          static_cast<uint64_t>(field["count"].whole(1, most_times))};
+  field.allow_only({"critical", "barrier", "count", "ahead"});
+  HandOver one{place_in(field["critical"]), place_in(field["barrier"]),
+               static_cast<uint64_t>(field["count"].whole(1, most_times))};
+  if (field.has("ahead")) one.ahead = static_cast<uint64_t>(field["ahead"].whole(0, most_times));
+  return one;
 }
 
 EnforcedRuns runs_in(const JsonField& field) {

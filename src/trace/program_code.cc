@@ -103,6 +103,7 @@ class ProgramCode {
       const bool is_led_to = own != frames.end();
       if (!is_led_to) own = frames.begin();
       if (!found) found = CodeLine{line, own->function};
+      found->functions.insert(own->function);
       for (const Frame& frame : frames) found->inlined_into.insert(frame.function);
       // The line of a function's name begins where its first statement does.
       const auto by = hiding(code, beginning.at(address), is_led_to ? own + 1 : own, frames.end());

@@ -28,6 +28,8 @@ struct CodeLine {
   // Where every copy of this line shares its first instruction with one that leads to it, the
   // functions of those: of a call that was inlined, the line of the call.
   std::set<std::string> hidden_in{};
+  // All that have code of their own there: a lambda's may be on the line of what it is passed to.
+  std::set<std::string> functions{};
 };
 
 // What can be asked about the current program. An image is named as in SiteName.

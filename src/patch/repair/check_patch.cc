@@ -248,6 +248,30 @@ class PollDraft {
     if (auto found = find_assertion(); !found) return found.error();
     point_ = assertion_.point;
     if (auto again = read_again(); !again) return again.error();
+    return write_wait();
+  }
+
+  // Only what is read once, just before it is asserted.
+  Result<DraftPatch> write_keeping() {
+    if (auto found = find_assertion(); !found) return found.error();
+    if (!constant_read_before() || is_c_source(*place_.unit))
+      return usage_error("nothing is read before it");
+    point_ = assertion_.point;
+    if (auto again = read_again(); !again) return again.error();
+    // What it does again and again is the same.
+    if (auto plain = write_wait(); !plain) return plain;
+    // The file was parsed again.
+    const size_t first_read = point_.statement.begin;
+    if (auto found = find_assertion(); !found) return found.error();
+    const auto known = constant_read_before();
+    const auto declared = known ? statement_of(*place_.unit, *known) : std::nullopt;
+    if (!declared || declared->statement.begin != first_read)
+      return usage_error("what is read depends on what was read before");
+    return keeping(*known, *declared, assertion_.condition);
+  }
+
+ private:
+  Result<DraftPatch> write_wait() {
     Error first_refusal;
     for (const bool at_sleep : {true, false}) {
       auto draft = at_sleep ? instead_of_sleep() : before_assertion();
@@ -264,7 +288,35 @@ class PollDraft {
     return first_refusal;
   }
 
- private:
+  // `const std::string answer = ask();` -> `std::string `
+  std::string type_of(CXCursor variable, const InsertionPoint& declared) const {
+    const size_t name = place_in_file(clang().getCursorLocation(variable)).offset;
+    std::string type = text().substr(declared.statement.begin, name - declared.statement.begin);
+    if (type.starts_with("const ")) type.erase(0, 6);
+    if (type.find("auto") == std::string::npos) return type;
+    type = type_name(variable);
+    return type.starts_with("const ") ? type.substr(6) + " " : type + " ";
+  }
+
+  Result<DraftPatch> keeping(CXCursor variable, const InsertionPoint& declared,
+                             const std::string& asserted) {
+    const std::string type = type_of(variable, declared), value = initialiser_of(variable);
+    if (type.find('&') != std::string::npos)
+      return usage_error("what is read is a reference, which can be read only once");
+    const std::string name = spelling(variable);
+    DraftPatch draft = begun(short_place(declared.file, declared.line));
+    draft.what += ", and keeps what it has read";
+    draft.edits.push_back(
+        replacement(*place_.unit, declared,
+                    fmt::format("{1}{0}{{}};\n{2}([&] {{\n{3}{0} = {4};\n{3}return {5};\n}});",
+                                name, type, helper_name, step(), value, asserted)));
+    for (SourceEdit& edit : sleep_removal(request_, sources_, {declared}, draft.cautions))
+      draft.edits.push_back(std::move(edit));
+    add_helper(draft);
+    if (request_.hand_overs.empty()) draft.cautions.push_back(only_waits);
+    return draft;
+  }
+
   std::string statement() const {
     if (is_c_source(*place_.unit))
       return fmt::format(
@@ -474,6 +526,10 @@ class PollDraft {
 
 Result<DraftPatch> draft_poll(const PatchRequest& request, RepairSources& sources) {
   return PollDraft(request, sources).write();
+}
+
+Result<DraftPatch> draft_poll_keeping(const PatchRequest& request, RepairSources& sources) {
+  return PollDraft(request, sources).write_keeping();
 }
 
 }  // namespace unflake

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
+#include "patch/literals/time_literal.h"
 #include "patch/repair/repair_sources.h"
 #include "patch/repair/syntax.h"
 #include "util/files.h"
 #include "util/text.h"
+#include "util/time.h"
 
 namespace unflake {
 namespace {
@@ -49,17 +52,11 @@ class HandOverDraft {
 
  private:
   Result<void> add(const HandOver& each) {
-    if (each.across_processes)
-      return usage_error(
-          fmt::format("{} and {} are in different processes, which {} does not span",
-                      short_place(each.critical.spot.file, each.critical.spot.line),
-                      short_place(each.barrier.spot.file, each.barrier.spot.line), header_name),
-          "", "let one process tell the other, or keep the order with `unflake run --enforce`");
     const auto critical = sources_.place(each.critical.spot);
     if (!critical) return critical.error();
     const auto barrier = sources_.place(each.barrier.spot);
     if (!barrier) return barrier.error();
-    const auto reached = point_where_over(*critical, each.count > 1);
+    const auto reached = point_where_over(*critical, each.count > 1 || each.ahead);
     if (!reached) return reached.error();
     const auto awaited =
         point_before(*barrier->unit, barrier->file, barrier->line, barrier->function);
@@ -67,11 +64,14 @@ class HandOverDraft {
     const std::string name = unused_name(
         name_from(code_at(*critical->unit, critical->file, critical->line), request_.test));
     names_.push_back(name);
+    if (each.across_processes) of_processes_.insert(name);
     insert(
         *critical, *reached,
         fmt::format("{}({});",
                     reached->at_end_of_block ? "UNFLAKE_REACHED_AT_END" : "UNFLAKE_REACHED", name));
-    insert(*barrier, *awaited, fmt::format("UNFLAKE_AWAIT({}, {});", name, each.count));
+    insert(*barrier, *awaited,
+           each.ahead ? fmt::format("UNFLAKE_AWAIT_EACH({}, {});", name, *each.ahead)
+                      : fmt::format("UNFLAKE_AWAIT({}, {});", name, each.count));
     points_.push_back(*awaited);
     return {};
   }
@@ -130,7 +130,7 @@ class HandOverDraft {
     if (std::find(names_.begin(), names_.end(), name) != names_.end()) return true;
     const auto& units = sources_.units();
     return std::any_of(units.begin(), units.end(), [&](const auto& unit) {
-      return unit->text_of(unit->file()).find("UNFLAKE_SCOPE(" + name + ")") != std::string::npos;
+      return unit->text_of(unit->file()).find("(" + name + ")") != std::string::npos;
     });
   }
 
@@ -141,7 +141,8 @@ class HandOverDraft {
     if (!place) return place.error();
     std::vector<std::string> scopes;
     for (const std::string& name : names_)
-      scopes.push_back(fmt::format("UNFLAKE_SCOPE({});", name));
+      scopes.push_back(fmt::format("UNFLAKE_SCOPE{}({});",
+                                   of_processes_.contains(name) ? "_OF_PROCESSES" : "", name));
     insert(*place, start->point, join(scopes, "\n"));
     points_.push_back(start->point);
     if (!start->fixture.empty())
@@ -178,7 +179,9 @@ class HandOverDraft {
 
   void describe() {
     const HandOver& first = request_.hand_overs[0];
-    const std::string times = first.count == 1 ? "" : fmt::format(" {} times", first.count);
+    const std::string times = first.ahead        ? " each time"
+                              : first.count == 1 ? ""
+                                                 : fmt::format(" {} times", first.count);
     draft_.what = fmt::format("{} waits until {} was passed{}, by a hand-over of {}",
                               short_place(first.barrier.spot.file, first.barrier.spot.line),
                               short_place(first.critical.spot.file, first.critical.spot.line),
@@ -191,6 +194,7 @@ class HandOverDraft {
   RepairSources& sources_;
   DraftPatch draft_;
   std::vector<std::string> names_;
+  std::set<std::string> of_processes_;  // that more than one process counts
   std::vector<InsertionPoint> points_;
   std::map<std::string, std::shared_ptr<SourceUnit>> files_;
 };
@@ -199,6 +203,23 @@ class HandOverDraft {
 
 Result<DraftPatch> draft_hand_over(const PatchRequest& request, RepairSources& sources) {
   return HandOverDraft(request, sources).write();
+}
+
+Result<DraftPatch> draft_patient_hand_over(const PatchRequest& request, RepairSources& sources) {
+  if (!request.patience) return usage_error("no time-out ran out");
+  const NewBound& bound = *request.patience;
+  auto draft = HandOverDraft(request, sources).write();
+  if (!draft) return draft;
+  const auto place = sources.place(bound.place.spot);
+  if (!place) return place.error();
+  auto edit = edit_time_literal({place->file, place->line, bound.api, bound.old_value},
+                                bound.new_value, request.compile_commands_folder);
+  if (!edit) return edit.error();
+  draft->what += fmt::format("; {} waits {} instead of {}", short_place(edit->file, edit->line),
+                             format_duration(bound.new_value), format_duration(bound.old_value));
+  if (!edit->caution.empty()) draft->cautions.push_back(edit->caution);
+  draft->edits.push_back(std::move(*edit));
+  return draft;
 }
 
 }  // namespace unflake

@@ -106,6 +106,7 @@ class Writer {
     if (point_.kind == Kind::block_end) return {at_block_end()};
     if (point_.statement.is_bare) return with_braces();
     if (needs_scope()) return with_scope();
+    if (point_.kind == Kind::before && is_all_of_line()) return {in_lines()};
     return {point_.kind == Kind::before ? before() : after()};
   }
 
@@ -135,6 +136,27 @@ class Writer {
     if (!begins_line(text_, close)) return edit_at(point_, close, on_one_line(statement_) + " ");
     return edit_at(point_, line_begin(text_, close),
                    indented(statement_, indentation_at(text_, close) + indent_step(text_), end_));
+  }
+
+  // `{ statement(); }`, the body of a function.
+  bool is_all_of_line() const {
+    const CodeBlock& block = point_.block;
+    if (!block.is_body || block.is_lambda || block.open_line != block.close_line) return false;
+    const std::string_view inside =
+        std::string_view(text_).substr(block.open + 1, block.close - block.open - 1);
+    return trim(inside).size() == point_.statement.end - point_.statement.begin;
+  }
+
+  // Two statements do not share one.
+  SourceEdit in_lines() const {
+    const size_t open = point_.block.open, close = point_.block.close;
+    const std::string outer = indentation_at(text_, open), inner = outer + indent_step(text_);
+    const auto& [begin, end] = std::pair(point_.statement.begin, point_.statement.end);
+    SourceEdit edit = edit_at(point_, open + 1,
+                              end_ + indented(statement_, inner, end_) + inner +
+                                  text_.substr(begin, end - begin) + end_ + outer);
+    edit.old_text = text_.substr(open + 1, close - open - 1);
+    return edit;
   }
 
   SourceEdit before() const {

@@ -155,7 +155,9 @@ class JoinDraft {
       : request_(request), sources_(sources) {}
 
   Result<DraftPatch> write() {
-    if (request_.hand_overs.size() > 1) return usage_error("several things are waited for");
+    if (request_.hand_overs.size() > 1 ||
+        (!request_.hand_overs.empty() && request_.hand_overs[0].ahead))
+      return usage_error("several things are waited for");
     auto places = places_of(request_, sources_);
     if (!places) return places.error();
     places_ = *places;

@@ -47,7 +47,8 @@ class NotifyDraft {
 
   Result<DraftPatch> write() {
     if (request_.hand_overs.size() > 1 ||
-        (!request_.hand_overs.empty() && request_.hand_overs[0].count > 1))
+        (!request_.hand_overs.empty() &&
+         (request_.hand_overs[0].count > 1 || request_.hand_overs[0].ahead)))
       return usage_error("several things are waited for");
     auto places = places_of(request_, sources_);
     if (!places) return places.error();

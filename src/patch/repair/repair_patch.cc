@@ -30,8 +30,9 @@ struct Idiom {
 // A maintainer likes the first ones best.
 constexpr Idiom idioms[] = {
     {RepairIdiom::bound, draft_bound},  // where it is of use, nothing else is
-    {RepairIdiom::join, draft_join},   {RepairIdiom::notify, draft_notify},
-    {RepairIdiom::poll, draft_poll},   {RepairIdiom::hand_over, draft_hand_over},
+    {RepairIdiom::join, draft_join},           {RepairIdiom::notify, draft_notify},
+    {RepairIdiom::poll, draft_poll},           {RepairIdiom::poll, draft_poll_keeping},
+    {RepairIdiom::hand_over, draft_hand_over}, {RepairIdiom::hand_over, draft_patient_hand_over},
 };
 
 bool is_wanted(const PatchRequest& request, RepairIdiom idiom) {
@@ -47,8 +48,11 @@ Result<std::vector<RepairPatch>> patches_for(const PatchRequest& request,
   RepairSources sources(request);
   std::vector<RepairPatch> patches;
   std::optional<Error> last;
+  std::optional<RepairIdiom> before;
   for (const Idiom& each : idioms) {
     if (!is_wanted(request, each.idiom)) continue;
+    const bool is_variant = before == each.idiom;
+    before = each.idiom;
     sources.restore();
     auto draft = each.draft(request, sources);
     auto patch =
@@ -57,6 +61,7 @@ Result<std::vector<RepairPatch>> patches_for(const PatchRequest& request,
       patches.push_back(std::move(*patch));
       continue;
     }
+    if (is_variant && !(each.draft == draft_patient_hand_over && request.patience)) continue;
     last = patch.error();
     if (why_not != nullptr)
       why_not->push_back(fmt::format("{}: {}", to_string(each.idiom), to_string(patch.error())));

@@ -23,6 +23,8 @@ struct NewBound {
 struct PatchRequest {
   std::vector<HandOver> hand_overs;
   std::optional<GuessedWait> wait;
+  // A time-out that ran out in the failing thread: who comes in order may still come late.
+  std::optional<NewBound> patience = std::nullopt;
   Failure failure;
   Framework framework = Framework::command;
   std::string test;

@@ -439,10 +439,6 @@ int main() {
 )");
   project.request.sources = {project.folder.file("tests/box_test.cc")};
   project.hand_over();
-  project.request.hand_overs[0].across_processes = true;
-  EXPECT_EQ(project.patch(RepairIdiom::hand_over).diff, "");
-  EXPECT_THAT(project.reasons(), HasSubstr("in different processes"));
-  project.request.hand_overs[0].across_processes = false;
   const RepairPatch patch = project.patch(RepairIdiom::hand_over);
   project.apply(patch);
   EXPECT_THAT(project.read("src/box.c"),
@@ -452,11 +448,108 @@ int main() {
                         "critical\r\n\t\tUNFLAKE_REACHED(fill_done);\r\n\t}\r\n"));
   EXPECT_THAT(project.read("tests/look.h"), HasSubstr("#include \"../src/unflake_sync.h\"\n"));
   EXPECT_THAT(project.read("tests/look.h"),
-              HasSubstr("{ UNFLAKE_AWAIT(fill_done, 1); return box; }"));
+              HasSubstr("inline int look() {\n  UNFLAKE_AWAIT(fill_done, 1);\n  return box;\n}"));
   EXPECT_THAT(project.read("tests/box_test.cc"),
               HasSubstr("int main() {\n  UNFLAKE_SCOPE(fill_done);\n"));
   project.build();
   EXPECT_EQ(project.run(), 0) << project.read("output.txt");
+}
+
+TEST_F(RepairPatches, A_hand_over_spans_a_process_and_its_child) {
+  project.source("daemon_test.cc", R"(#include <csignal>
+#include <cstdlib>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile std::sig_atomic_t wanted = 0;
+
+static int run_daemon() {
+  if (std::getenv("LATE") != nullptr) ::usleep(100'000);
+  std::signal(SIGHUP, [](int) { wanted = 1; });  // critical
+  while (!wanted) ::usleep(1'000);
+  return 0;
+}
+
+int main() {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(run_daemon());
+  ::usleep(20'000);       // sleep
+  ::kill(pid, SIGHUP);    // barrier
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? 0 : 1;
+}
+)");
+  project.hand_over(1, "run_daemon");
+  project.sleeps();
+  project.request.hand_overs[0].across_processes = true;
+  expect_repair(RepairIdiom::hand_over);
+  EXPECT_THAT(project.read("daemon_test.cc"),
+              HasSubstr("int main() {\n  UNFLAKE_SCOPE_OF_PROCESSES(run_daemon_done);\n"));
+}
+
+const char tracker_test[] = R"(#include <cassert>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+static std::mutex mutex;
+static std::condition_variable filled;
+static int box = 0;
+static std::vector<int> path;
+
+static void follow() {
+  for (int i = 0; i < 3; ++i) {
+    std::unique_lock<std::mutex> lock(mutex);
+    const auto patience = std::chrono::milliseconds(150);
+    if (!filled.wait_for(lock, patience, [] { return box != 0; })) return;  // timed
+    path.push_back(box);  // critical
+    box = 0;
+    lock.unlock();
+    if (std::getenv("LATE") != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  }
+}
+
+int main() {
+  std::thread follower(follow);
+  for (int i = 1; i <= 3; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+    {
+      std::lock_guard<std::mutex> lock(mutex);  // barrier
+      box = i;
+    }
+    filled.notify_one();
+  }
+  follower.join();
+  assert(path.size() == 3);  // fails
+}
+)";
+
+TEST_F(RepairPatches, In_a_loop_each_turn_waits_for_the_one_before) {
+  project.source("tracker_test.cc", tracker_test);
+  project.hand_over(1, "follow");
+  project.request.hand_overs[0].ahead = 1;
+  project.fails();
+  project.sleeps();
+  expect_repair(RepairIdiom::hand_over);
+  EXPECT_THAT(project.read("tracker_test.cc"), HasSubstr("UNFLAKE_AWAIT_EACH(follow_done, 1);"));
+}
+
+TEST_F(RepairPatches, A_time_out_that_ran_out_is_made_longer_when_order_alone_is_not_enough) {
+  project.source("tracker_test.cc", tracker_test);
+  project.hand_over(1, "follow");
+  project.request.hand_overs[0].ahead = 1;
+  project.fails();
+  project.sleeps();
+  project.request.patience = NewBound{project.at("timed"), "pthread_cond_clockwait",
+                                      Duration(150'000), Duration(10'000'000)};
+  const auto patches = project.patches();
+  ASSERT_GE(patches.size(), 2u) << project.reasons();
+  EXPECT_THAT(patches.back().diff, HasSubstr("UNFLAKE_AWAIT_EACH"));
+  EXPECT_THAT(patches.back().diff, HasSubstr("patience = std::chrono::milliseconds(10000)"));
+  EXPECT_THAT(patches.back().what, HasSubstr("waits 10.0 s instead of 150 ms"));
 }
 
 TEST_F(RepairPatches, A_test_that_crashes_somewhere_is_found_by_its_name) {
@@ -620,6 +713,53 @@ int main() {
               HasSubstr("+  EventuallyTrue([&] { return mails().size() == 1; });  // sleep\n"
                         "   const auto seen = mails();"))
       << project.error;
+}
+
+TEST_F(RepairPatches, What_the_wait_has_read_can_be_kept) {
+  project.source("answer_test.cc", R"(#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+static std::atomic<int> letters{0};
+static std::string ask() {  // takes it away
+  const bool some = letters.load() > 0;
+  std::string answer = some ? "pong" : "";
+  return answer;
+}
+
+int main() {
+  std::thread helper([] {
+    const int late = std::getenv("LATE") != nullptr ? 100 : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(late));
+    letters = 1;  // critical
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // sleep
+  const std::string answer = ask();  // barrier
+  helper.join();
+  if (answer == "pong") return EXIT_SUCCESS;
+  return EXIT_FAILURE;
+}
+)");
+  project.hand_over(1, "main::{lambda()#1}::operator()");
+  project.sleeps();
+  project.build();
+  ASSERT_NE(project.run(true), 0);
+  const auto patches = project.patches();
+  const auto kept = std::ranges::find_if(patches, [](const RepairPatch& patch) {
+    return patch.what.find("keeps what it has read") != std::string::npos;
+  });
+  ASSERT_NE(kept, patches.end()) << project.reasons();
+  EXPECT_EQ(kept->idiom, RepairIdiom::poll);
+  EXPECT_THAT(kept->diff, HasSubstr("+  std::string answer{};\n"
+                                    "+  EventuallyTrue([&] {\n"
+                                    "+    answer = ask();\n"
+                                    "+    return answer == \"pong\";\n"
+                                    "+  });"));
+  project.apply(*kept);
+  project.build();
+  EXPECT_EQ(project.run(true), 0) << project.read("output.txt");
 }
 
 // One source for all of them: it is parsed once.

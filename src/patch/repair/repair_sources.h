@@ -62,7 +62,11 @@ struct DraftPatch {
 Result<DraftPatch> draft_join(const PatchRequest& request, RepairSources& sources);
 Result<DraftPatch> draft_notify(const PatchRequest& request, RepairSources& sources);
 Result<DraftPatch> draft_poll(const PatchRequest& request, RepairSources& sources);
+// The same, with what was read in the wait: reading may take it away.
+Result<DraftPatch> draft_poll_keeping(const PatchRequest& request, RepairSources& sources);
 Result<DraftPatch> draft_hand_over(const PatchRequest& request, RepairSources& sources);
+// The same, and the time-out that ran out is longer.
+Result<DraftPatch> draft_patient_hand_over(const PatchRequest& request, RepairSources& sources);
 Result<DraftPatch> draft_bound(const PatchRequest& request, RepairSources& sources);
 
 // Of the first hand-over; an error when there is none.

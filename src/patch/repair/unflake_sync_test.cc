@@ -25,6 +25,8 @@ int use_all(int x);
 int use_all(int x) {
   UNFLAKE_SCOPE(left);
   UNFLAKE_SCOPE(passed);
+  UNFLAKE_SCOPE_OF_PROCESSES(forked);
+  if (x > 0) UNFLAKE_AWAIT_EACH(forked, 1);
   if (x > 0) UNFLAKE_REACHED(passed);
   UNFLAKE_AWAIT(passed, 1);
   if (x > 0)
@@ -137,6 +139,17 @@ struct Fixture { UNFLAKE_SCOPE(set_up); Fixture() { UNFLAKE_REACHED(set_up); } }
 
 static int returned() { UNFLAKE_REACHED_AT_END(returned); return 1; }
 
+static int box = 0;
+
+static void* take_each(void*) {
+  for (int i = 1; i <= 20; ++i) {
+    UNFLAKE_AWAIT_EACH(put_done, 0);
+    require(__atomic_load_n(&box, __ATOMIC_RELAXED) == i, "a value was overwritten");
+    UNFLAKE_REACHED(take_done);
+  }
+  return nullptr;
+}
+
 int main(int, char** argv) {
   if (strcmp(argv[1], "parallel") == 0) {
     pthread_t tests[8];
@@ -152,6 +165,33 @@ int main(int, char** argv) {
     { UNFLAKE_SCOPE(returned); returned(); UNFLAKE_AWAIT(returned, 1); }
     Fixture fixture;
     UNFLAKE_AWAIT(set_up, 1);
+  } else if (strcmp(argv[1], "processes") == 0) {
+    UNFLAKE_SCOPE_OF_PROCESSES(ready);
+    UNFLAKE_SCOPE_OF_PROCESSES(answered);
+    const pid_t child = fork();
+    if (child == 0) {
+      UNFLAKE_REACHED(ready);
+      UNFLAKE_AWAIT(answered, 2);
+      _exit(0);
+    }
+    UNFLAKE_AWAIT(ready, 1);
+    UNFLAKE_REACHED(answered);
+    int status = 0;
+    require(waitpid(child, &status, WNOHANG) == 0, "it has not waited for the second answer");
+    UNFLAKE_REACHED(answered);
+    waitpid(child, &status, 0);
+    require(status == 0, "the child failed");
+  } else if (strcmp(argv[1], "turns") == 0) {
+    UNFLAKE_SCOPE(put_done);
+    UNFLAKE_SCOPE(take_done);
+    pthread_t taker;
+    pthread_create(&taker, nullptr, take_each, nullptr);
+    for (int i = 1; i <= 20; ++i) {
+      UNFLAKE_AWAIT_EACH(take_done, 1);
+      __atomic_store_n(&box, i, __ATOMIC_RELAXED);
+      UNFLAKE_REACHED(put_done);
+    }
+    pthread_join(taker, nullptr);
   } else {
     UNFLAKE_SCOPE(delivered);
     const pid_t child = fork();
@@ -213,6 +253,16 @@ TEST_F(SyncProgram,
 
 TEST_F(SyncProgram, A_child_process_has_scopes_of_its_own) {
   EXPECT_EQ(shell("timeout 60 ./program fork"), 0) << output();
+  EXPECT_EQ(output(), "");
+}
+
+TEST_F(SyncProgram, With_a_scope_of_processes_both_wait_for_each_other) {
+  EXPECT_EQ(shell("timeout 60 ./program processes"), 0) << output();
+  EXPECT_EQ(output(), "");
+}
+
+TEST_F(SyncProgram, In_a_loop_each_turn_waits_for_the_one_before) {
+  EXPECT_EQ(shell("timeout 60 ./program turns"), 0) << output();
   EXPECT_EQ(output(), "");
 }
 

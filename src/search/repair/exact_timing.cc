@@ -9,6 +9,7 @@
 #include "stats/plausibility.h"
 #include "trace/happens_before.h"
 #include "trace/names.h"
+#include "trace/time_values.h"
 
 namespace unflake {
 namespace {
@@ -148,11 +149,19 @@ class ExactTimingSearch {
     if (worst > 0) propose(found_.at_tolerance);
   }
 
+  // 1132 ms -> 1500 ms: nobody believes more digits.
+  static Duration rounded_up(Duration wanted) {
+    for (Duration unit = 1ms;; unit *= 10)
+      for (const int tenths : {10, 15, 20, 30, 50})
+        if (unit * tenths / 10 >= wanted && (unit >= 10ms || tenths % 10 == 0))
+          return unit * tenths / 10;
+  }
+
   // On a machine that is badly overloaded, too. Below the bound that is there nothing is gained.
   void propose(Duration rarely_more) {
     const Duration late = limits_of(question_.machine).overloaded;
     const Duration holds = std::max(rarely_more + late, found_.median + found_.fails);
-    found_.proposed = std::chrono::ceil<std::chrono::milliseconds>(holds * room_in_percent / 100);
+    found_.proposed = rounded_up(holds * room_in_percent / 100);
   }
 
   RepairRuns& runs_;
@@ -180,6 +189,17 @@ std::vector<ThreadStep> timing_steps(const Trace& passing, const Trace& failing,
     if (reads_clock(site) || is_time_out) steps.push_back(std::move(step));
   }
   return steps;
+}
+
+std::optional<GuessedWait> wait_that_ran_out(const Trace& passing, const Trace& failing,
+                                             const RepairLines& lines) {
+  std::optional<GuessedWait> last;
+  for (const ThreadStep& step : timing_steps(passing, failing, failing_thread_of(failing), lines)) {
+    const TracedCall& call = passing.calls[step.call];
+    if (reads_clock(passing.sites[call.site]) || call.value < 0) continue;
+    last = GuessedWait{place_of(step), meant_time(call.value), false};
+  }
+  return last;
 }
 
 std::optional<ExactTiming> recognise_exact_timing(RepairRuns& runs,

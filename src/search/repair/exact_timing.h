@@ -24,6 +24,10 @@ struct TimingQuestion {
 // out. Measures how long the time that it bounds really is, and proposes a bound.
 std::optional<ExactTiming> recognise_exact_timing(RepairRuns& runs, const TimingQuestion& question);
 
+// A time-out that runs out in the failing run alone, of the thread that fails; the last such.
+std::optional<GuessedWait> wait_that_ran_out(const Trace& passing, const Trace& failing,
+                                             const RepairLines& lines);
+
 // Where a thread reads a clock, or waits for a time that runs out in the failing run only; in the
 // order in which it comes there.
 std::vector<ThreadStep> timing_steps(const Trace& passing, const Trace& failing,

@@ -19,7 +19,6 @@ using Action = Intervention::Action;
 using Visits = Intervention::Visits;
 
 constexpr size_t most_barriers = 60;
-constexpr int runs_to_be_sure = 2;
 
 // When the plan's failure was captured; without one, the end.
 Duration failed_at_time(const Trace& trace) {
@@ -75,7 +74,7 @@ class Boundary {
     if (search_.from >= search_.steps.size() || !fails(search_.from)) return std::nullopt;
     size_t last = last_that_fails(1);
     // By chance a run may fail that would not have failed.
-    if (!is_sure(last) && last > search_.from) last = last_that_fails(runs_to_be_sure);
+    if (!is_sure(last) && last > search_.from) last = last_that_fails(runs_.to_be_sure());
     if (!is_sure(last)) return std::nullopt;
     return point(last);
   }
@@ -107,7 +106,7 @@ class Boundary {
     return true;
   }
 
-  bool is_sure(size_t number) { return fails(number, runs_to_be_sure) && !runs_.is_over(); }
+  bool is_sure(size_t number) { return fails(number, runs_.to_be_sure()) && !runs_.is_over(); }
 
   CriticalPoint point(size_t number) const {
     CriticalPoint found;
@@ -234,13 +233,35 @@ class LatePointSearch {
           "{} comes to {} after it is late: looking for the last one that must not be late",
           late.name, counted_steps(search)));
       if (auto found = find_critical(runs_, search)) return found;
+      if (auto found = find_without_lock(search)) return found;
     }
     return std::nullopt;
   }
 
+  // Who is late with a lock keeps others waiting for it, so that nothing goes wrong: between such
+  // steps, the last one that fails cannot be found by halving.
+  std::optional<CriticalPoint> find_without_lock(const CriticalSearch& search) {
+    CriticalSearch free = search;
+    free.steps = steps_without_lock(passing_, search.steps);
+    const auto number_of = [&](const ThreadStep& step) {
+      const auto at = std::ranges::find(search.steps, step.call, &ThreadStep::call);
+      return static_cast<size_t>(at - search.steps.begin());
+    };
+    const auto first = std::ranges::find_if(
+        free.steps, [&](const ThreadStep& step) { return number_of(step) >= search.from; });
+    const bool has_others = first != free.steps.end() && free.steps.size() < search.steps.size();
+    if (!has_others) return std::nullopt;
+    free.from = static_cast<size_t>(first - free.steps.begin());
+    auto found = find_critical(runs_, free);
+    if (!found) return std::nullopt;
+    const size_t next = number_of(found->step) + 1;
+    if (next < search.steps.size()) found->next = search.steps[next];
+    return found;
+  }
+
   void keep_critical(const CriticalSearch& search, std::optional<CriticalPoint> found) {
     if (found) {
-      found->count = passes_until(passing_, found->step);
+      found->count = passes_until(passing_, found->step, lines_);
       runs_.say(fmt::format("critical: {}, the last step before which being late makes it fail",
                             short_name(found->step)));
       found_.criticals.push_back(*found);
@@ -254,7 +275,7 @@ class LatePointSearch {
     end.step = search.steps.back();
     end.late = search.late;
     end.whole_class = search.whole_class;
-    end.count = passes_until(passing_, end.step);
+    end.count = passes_until(passing_, end.step, lines_);
     if (!found || found->next) (found ? found_.weaker : found_.criticals).push_back(std::move(end));
   }
 
@@ -311,6 +332,23 @@ LatePoints find_late_points(RepairRuns& runs, const Trace& passing, const Repair
   return LatePointSearch(runs, passing, lines)(late);
 }
 
+uint64_t passes_until(const Trace& trace, const ThreadStep& step, const RepairLines& lines) {
+  if (!lines.is_shared(step.site)) return passes_until(trace, step);
+  std::vector<const TracedCall*> calls;
+  for (const TracedCall& call : trace.calls)
+    if (!call.is_intervention && call.site < trace.sites.size() && call.enter <= step.at)
+      calls.push_back(&call);
+  std::ranges::stable_sort(
+      calls, {}, [](const TracedCall* call) { return std::pair(call->thread, call->enter); });
+  uint64_t passes = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const bool goes_on =
+        i > 0 && calls[i - 1]->thread == calls[i]->thread && calls[i - 1]->site == calls[i]->site;
+    passes += !goes_on && trace.sites[calls[i]->site].name == step.site;
+  }
+  return std::max<uint64_t>(1, passes);
+}
+
 uint64_t passes_until(const Trace& trace, const ThreadStep& step) {
   uint64_t passes = 0;
   for (const TracedCall& call : trace.calls)
@@ -356,28 +394,91 @@ void watch_critical(std::vector<Intervention>& all, const CriticalPoint& critica
   all.push_back(passed);
 }
 
+Intervention hold_before(const HandOverPoints& points, Duration bound) {
+  const ThreadStep& barrier = points.barrier;
+  Intervention hold;
+  hold.action = Action::hold;
+  hold.site = barrier.site;
+  hold.executable = barrier.executable;
+  const bool is_one_pool =
+      points.critical.whole_class &&
+      thread_class_of(points.critical.step.thread.text) == thread_class_of(barrier.thread.text);
+  hold.threads = is_one_pool ? Intervention::Threads::in_class : Intervention::Threads::named;
+  hold.thread = barrier.thread;
+  hold.duration = bound;
+  return hold;
+}
+
+// One watch counts for all: what comes as soon as the critical step is over.
+void add_turns(std::vector<Intervention>& all, const HandOverPoints& points, Duration bound) {
+  Intervention over;
+  watch_thread(over, points.critical);
+  over.site = points.critical.next->site;
+  all.push_back(over);
+  const size_t watch = all.size() - 1;
+  for (uint64_t round = points.turns->ahead + 1; round <= points.turns->rounds; ++round) {
+    Intervention hold = hold_before(points, bound);
+    hold.visits = Visits::only_nth;
+    hold.nth = round;
+    hold.until = watch;
+    hold.count = round - points.turns->ahead;
+    all.push_back(hold);
+  }
+}
+
 }  // namespace
 
 Plan with_order(Plan plan, const std::vector<HandOverPoints>& order, Duration bound) {
   for (const HandOverPoints& points : order) {
+    if (points.turns) {
+      add_turns(plan.interventions, points, bound);
+      continue;
+    }
     watch_critical(plan.interventions, points.critical);
-    const ThreadStep& barrier = points.barrier;
-    Intervention hold;
-    hold.action = Action::hold;
-    hold.site = barrier.site;
-    hold.executable = barrier.executable;
-    const bool is_one_pool =
-        points.critical.whole_class &&
-        thread_class_of(points.critical.step.thread.text) == thread_class_of(barrier.thread.text);
-    hold.threads = is_one_pool ? Intervention::Threads::in_class : Intervention::Threads::named;
-    hold.thread = barrier.thread;
-    hold.visits = barrier.visit > 1 ? Visits::from_nth : Visits::every;
-    hold.nth = barrier.visit;
+    Intervention hold = hold_before(points, bound);
+    hold.visits = points.barrier.visit > 1 ? Visits::from_nth : Visits::every;
+    hold.nth = points.barrier.visit;
     hold.until = plan.interventions.size() - 1;
-    hold.duration = bound;
     plan.interventions.push_back(hold);
   }
   return plan;
+}
+
+namespace {
+
+constexpr uint64_t most_rounds = 32;      // that a plan holds one by one
+constexpr size_t most_steps_behind = 12;  // the critical one, to what is passed as often
+
+uint64_t visits_of(const Trace& trace, const ThreadStep& step) {
+  return static_cast<uint64_t>(std::ranges::count_if(trace.calls, [&](const TracedCall& call) {
+    return !call.is_intervention && call.site < trace.sites.size() &&
+           call.thread < trace.threads.size() && trace.sites[call.site].name == step.site &&
+           trace.threads[call.thread].name.text == step.thread.text;
+  }));
+}
+
+}  // namespace
+
+std::optional<HandOverPoints> in_turn(const HandOverPoints& points, const Trace& passing,
+                                      const RepairLines& lines) {
+  const ThreadStep& critical = points.critical.step;
+  const uint64_t rounds = visits_of(passing, points.barrier);
+  if (points.critical.whole_class || rounds < 2 || rounds > most_rounds) return std::nullopt;
+  const auto steps = steps_of(passing, thread_named(passing, critical.thread.text), lines);
+  const auto at = std::ranges::find(steps, critical.call, &ThreadStep::call);
+  size_t tried = 0;
+  for (auto over = at; over != steps.end() && tried < most_steps_behind; ++over, ++tried) {
+    if (over == at || over->site == critical.site || visits_of(passing, *over) != rounds ||
+        over->visit > points.barrier.visit)
+      continue;
+    HandOverPoints found = points;
+    found.critical.step = *std::prev(over);
+    found.critical.next = *over;
+    found.critical.when_reached = false;
+    found.turns = Turns{points.barrier.visit - over->visit, rounds};
+    return found;
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -401,6 +502,11 @@ HandOver hand_over_of(const HandOverPoints& points, const RepairLines* lines) {
   if (critical.whole_class) found.critical.thread = pool + "#*";
   if (critical.whole_class && thread_class_of(points.barrier.thread.text) == pool)
     found.barrier.thread = pool + "#*";
+  if (points.turns) found.ahead = points.turns->ahead;
+  // Where the thread goes on tells which function of a line has been at work.
+  if (lines && critical.next && lines->is_shared(critical.step.site) &&
+      lines->is_line_of(critical.step.site, critical.next->spot.function))
+    found.critical.spot.function = critical.next->spot.function;
   found.across_processes = critical.step.process != points.barrier.process;
   if (lines && critical.next && !critical.when_reached && leads_straight_on(critical, *lines))
     found.over_at = critical.next->spot;

@@ -59,13 +59,22 @@ LatePoints find_late_points(RepairRuns& runs, const Trace& passing, const Repair
 
 // How often a step was passed by then, by any thread; at least once.
 uint64_t passes_until(const Trace& trace, const ThreadStep& step);
+// The same of a statement: a line that several functions share comes twice in one pass of it.
+uint64_t passes_until(const Trace& trace, const ThreadStep& step, const RepairLines& lines);
 // "queue.cc:57@main".
 std::string short_name(const ThreadStep& step);
+
+// Both are passed again and again, as often: each pass of the barrier waits for one of the other.
+struct Turns {
+  uint64_t ahead = 1;   // passes of the barrier that need not wait
+  uint64_t rounds = 2;  // in a passing run
+};
 
 // One that has to wait, and what for.
 struct HandOverPoints {
   CriticalPoint critical;
   ThreadStep barrier;
+  std::optional<Turns> turns{};
 };
 HandOver hand_over_of(const HandOverPoints& points, const RepairLines* lines = nullptr);
 
@@ -74,6 +83,11 @@ Plan with_order(Plan plan, const std::vector<HandOverPoints>& order, Duration bo
 
 // The same delay before another step.
 Intervention late_before(const Intervention& how, const ThreadStep& step);
+
+// The same in turn, for a barrier that is passed more than once: what is passed as often as it, as
+// soon as the critical step is over. Nothing: there is no such step.
+std::optional<HandOverPoints> in_turn(const HandOverPoints& points, const Trace& passing,
+                                      const RepairLines& lines);
 
 // Where a thread could wait, the most promising first: from the failing line upwards through the
 // function that failed, what a comparison of two runs named, its callers, then all else that others

@@ -29,6 +29,10 @@ constexpr int runs_of_a_check = 3;
 constexpr int vain_runs = 5;             // without a delay that happened
 constexpr Duration least_bought = 50ms;  // of run time
 constexpr Duration longest_search = 30s;
+constexpr int64_t most_at_once = 4;
+constexpr int64_t least_waiting = 3;  // times as long as it computes, for company
+constexpr int runs_alone = 2;
+constexpr Duration noise_in_company = 50ms;
 // As long as nobody waits: whether a check can fail at all.
 constexpr Duration beyond_patience[] = {3s, 12s, 40s};
 
@@ -94,23 +98,105 @@ class ProofRunning {
     return std::min(options_.timeout, (10 * side.longest + 5s) * share) + 4 * added;
   }
 
+  // So many that are alike, side by side where the test bears company. Fewer: the step is over.
+  std::vector<ExperimentResult> run_some(SideRuns& side, const Trial& trial, Purpose purpose,
+                                         int most) {
+    std::vector<ExperimentResult> made;
+    if (at_once_ == 1 || most == 1) {
+      if (auto result = run(side, trial, purpose)) made.push_back(std::move(*result));
+      return made;
+    }
+    if (left() <= Duration{} || side.runner.has_ended()) return made;
+    const Duration began = side.runner.elapsed(), whole = limit(side, trial);
+    const Duration given = std::min(whole, left());
+    side.runner.run_series(
+        trial, purpose, given, {std::min(most, at_once_), at_once_}, [&](const Observation& seen) {
+          const bool is_cut_short = given < whole &&
+                                    seen.result.process.end == ProcessResult::End::timed_out &&
+                                    seen.result.process.duration >= given;
+          if (!has_started(seen.result))
+            refused_ = seen.result.process.error;
+          else if (!is_cut_short)
+            made.push_back(seen.result);
+          return false;
+        });
+    spent_ += side.runner.elapsed() - began;
+    return made;
+  }
+
+  // Whether runs of the test, which mostly wait, may be made at once: it may have a port or a file
+  // of its own, or be slower in company.
+  void try_company() {
+    const Trial plain{{}, {}, "plain"};
+    Duration alone{}, longest{};
+    bool is_welcome = true;
+    int at_once = most_at_once;
+    for (SideRuns* side : {&before_, &after_})
+      for (int i = 0; i < runs_alone && is_welcome; ++i) {
+        const auto seen = run(*side, plain, Purpose::look);
+        is_welcome = seen && !seen->outcome.failed();
+        if (!is_welcome) continue;
+        alone = std::max(alone, seen->process.duration);
+        side->longest = std::max(side->longest, seen->outcome.duration);
+        at_once = std::min(at_once, bearable_at_once(*seen));
+      }
+    for (SideRuns* side : {&before_, &after_}) {
+      at_once = std::min(at_once, static_cast<int>(side->side.executor.slots()));
+      if (!is_welcome || at_once < 2) return;
+      at_once_ = at_once;
+      const auto made = run_some(*side, plain, Purpose::look, at_once);
+      at_once_ = 1;
+      for (const ExperimentResult& result : made) {
+        longest = std::max(longest, result.process.duration);
+        is_welcome = is_welcome && !result.outcome.failed();
+      }
+      is_welcome = is_welcome && static_cast<int>(made.size()) == at_once &&
+                   longest <= 2 * alone + noise_in_company;
+    }
+    if (is_welcome) at_once_ = at_once;
+  }
+
+  int bearable_at_once(const ExperimentResult& run) const {
+    const Duration computing = run.process.user_cpu + run.process.system_cpu + Duration(1);
+    return static_cast<int>(std::clamp<int64_t>(
+        options_.cores * run.process.duration / (least_waiting * computing), 1, most_at_once));
+  }
+
   using Enough = std::function<bool()>;
   // Runs that are all alike, until there are enough; a run in which nothing happened to the test
   // does not count. Returns how many did nothing.
   int make(SideRuns& side, const Trial& trial, int most, Purpose purpose, Count& count, int& others,
            const Enough& enough) {
     int vain = 0;
-    for (int i = 0; i < most && !enough() && vain < vain_runs; ++i) {
-      const auto result = run(side, trial, purpose);
-      if (!result) return vain;
-      if (!has_fired(trial.plan, *result) && !result->outcome.failed()) {
-        ++vain;
-        continue;
+    for (int made = 0; made < most && !enough() && vain < vain_runs;) {
+      const auto results = run_some(side, trial, purpose, std::min(at_once_, most - made));
+      if (results.empty()) return vain;
+      made += static_cast<int>(results.size());
+      for (const ExperimentResult& result : results) {
+        const bool is_vain = !has_fired(trial.plan, result) && !result.outcome.failed();
+        vain += is_vain;
+        if (!is_vain && !ran_into_delays(result)) take(side, result, count, others);
       }
-      if (ran_into_delays(*result)) continue;
-      take(side, *result, count, others);
     }
     return vain;
+  }
+
+  // In turns, so that both see the same machine: none of either when one of them has no time.
+  using Pair = std::pair<ExperimentResult, ExperimentResult>;
+  std::vector<Pair> run_pairs(const Trial& trial, int most) {
+    auto without = run_some(before_, trial, Purpose::baseline, std::min(at_once_, most));
+    auto with = without.empty()
+                    ? std::vector<ExperimentResult>{}
+                    : run_some(after_, trial, Purpose::baseline, static_cast<int>(without.size()));
+    std::vector<Pair> pairs;
+    for (size_t i = 0; i < with.size() && i < without.size(); ++i)
+      pairs.emplace_back(std::move(without[i]), std::move(with[i]));
+    return pairs;
+  }
+
+  void take(const Pair& pair, ProofRuns& runs) {
+    take(before_, pair.first, runs.before, runs.other_failures_before);
+    take(after_, pair.second, runs.after, runs.other_failures_after);
   }
 
   void take(SideRuns& side, const ExperimentResult& result, Count& count, int& others) {
@@ -130,6 +216,7 @@ class ProofRunning {
   Proof proof_;
   Duration spent_{}, until_{};
   bool count_others_ = true;
+  int at_once_ = 1;  // runs that are alike
   std::string now_;  // what is being tried
   std::string refused_;
   ProofEvidence seen_;
@@ -144,10 +231,10 @@ class Prover : ProofRunning {
   Result<Proof> operator()() {
     using Step = void (Prover::*)();
     constexpr std::pair<Step, double> steps[] = {
-        {&Prover::under_plan, 0.3},  {&Prover::later, 0.25}, {&Prover::plain, 0.3},
-        {&Prover::check, 0.2},       {&Prover::teeth, 0.9},  {&Prover::bought, 0.3},
-        {&Prover::schedules, 0.5},   {&Prover::loads, 0.4},  {&Prover::search_again, 0.5},
-        {&Prover::whole_binary, 0.9}};
+        {&Prover::try_company, 0.05}, {&Prover::under_plan, 0.3},  {&Prover::later, 0.25},
+        {&Prover::plain, 0.3},        {&Prover::check, 0.2},       {&Prover::teeth, 0.9},
+        {&Prover::bought, 0.3},       {&Prover::schedules, 0.5},   {&Prover::loads, 0.4},
+        {&Prover::search_again, 0.5}, {&Prover::whole_binary, 0.9}};
     for (const auto& [step, share] : steps) {
       if (is_over()) break;
       until_ = spent_ + std::chrono::duration_cast<Duration>((options_.budget - spent_) * share);
@@ -164,6 +251,7 @@ class Prover : ProofRunning {
     Trial trial{side.side.plan, repro_.conditions, "the plan that made it fail"};
     trial.plan.agent = true;
     trial.plan.calls = doses_.has_delays();  // they tell how late somebody was
+    trial.is_one_of_many = true;
     if (lateness > Duration{}) trial.plan = doses_.with_lateness(trial.plan, lateness);
     return trial;
   }
@@ -235,40 +323,47 @@ class Prover : ProofRunning {
     now_ = fmt::format("when a thread is {} late{}", format_duration(lateness),
                        everywhere ? " at every visit" : "");
     bool any = false;
-    for (int i = 0; i < runs_of_a_dose && !is_over(); ++i) {
-      const auto result = run(after_, trial, Purpose::dose);
-      if (!result) break;
-      if (!has_fired(trial.plan, *result) || ran_into_delays(*result)) continue;
-      if (is_bound && result->outcome.failed() && lateness_in(*result) > doses_.bound() * 11 / 10)
-        continue;
-      any = true;
-      count_others_ = doses_.is_near(lateness);
-      take(after_, *result, runs.after, runs.other_failures_after);
-      count_others_ = true;
-      proof_.latest = std::max(proof_.latest, lateness);
+    for (int made = 0; made < runs_of_a_dose && !is_over();) {
+      const auto results =
+          run_some(after_, trial, Purpose::dose, std::min(at_once_, runs_of_a_dose - made));
+      if (results.empty()) break;
+      made += static_cast<int>(results.size());
+      for (const ExperimentResult& result : results)
+        any = take_dose(runs, trial, result, lateness, is_bound) || any;
     }
     return any;
   }
 
-  // In turns, so that both see the same machine.
+  bool take_dose(ProofRuns& runs, const Trial& trial, const ExperimentResult& result,
+                 Duration lateness, bool is_bound) {
+    if (!has_fired(trial.plan, result) || ran_into_delays(result)) return false;
+    if (is_bound && result.outcome.failed() && lateness_in(result) > doses_.bound() * 11 / 10)
+      return false;
+    count_others_ = doses_.is_near(lateness);
+    take(after_, result, runs.after, runs.other_failures_after);
+    count_others_ = true;
+    proof_.latest = std::max(proof_.latest, lateness);
+    return true;
+  }
+
   void plain() {
     ProofRuns& runs = begin(ProofKind::plain, "plain runs, in turns");
     now_ = "in plain runs";
     const Trial trial{{}, {}, "plain"};
     std::vector<double> ratios, times_before, times_after;
-    for (int i = 0; i < options_.plain && !is_over(); ++i) {
-      const auto without = run(before_, trial, Purpose::baseline);
-      const auto with = without ? run(after_, trial, Purpose::baseline) : std::nullopt;
-      if (!with) break;
-      take(before_, *without, runs.before, runs.other_failures_before);
-      take(after_, *with, runs.after, runs.other_failures_after);
-      if (without->outcome.kind == OutcomeKind::pass)
-        times_before.push_back(to_ms(without->outcome.duration));
-      if (with->outcome.kind == OutcomeKind::pass)
-        times_after.push_back(to_ms(with->outcome.duration));
-      if (without->outcome.kind == OutcomeKind::pass && with->outcome.kind == OutcomeKind::pass &&
-          times_before.back() > 0 && times_after.back() > 0)
-        ratios.push_back(std::log(times_after.back() / times_before.back()));
+    while (runs.after.runs < options_.plain && !is_over()) {
+      const auto pairs = run_pairs(trial, options_.plain - runs.after.runs);
+      if (pairs.empty()) break;
+      for (const Pair& pair : pairs) {
+        take(pair, runs);
+        const auto& [without, with] = pair;
+        const bool passed_before = without.outcome.kind == OutcomeKind::pass;
+        const bool passed_after = with.outcome.kind == OutcomeKind::pass;
+        if (passed_before) times_before.push_back(to_ms(without.outcome.duration));
+        if (passed_after) times_after.push_back(to_ms(with.outcome.duration));
+        if (passed_before && passed_after && times_before.back() > 0 && times_after.back() > 0)
+          ratios.push_back(std::log(times_after.back() / times_before.back()));
+      }
     }
     proof_.median_before = from_ms(spread_of(times_before).median);
     proof_.median_after = from_ms(spread_of(times_after).median);
@@ -351,6 +446,7 @@ class Prover : ProofRunning {
     options.timeout = limit(after_, {});
     options.latest = latest;
     options.seed = options_.seed;
+    options.at_once = options_.cores;
     return options;
   }
 
@@ -405,12 +501,10 @@ class Prover : ProofRunning {
           begin(kind, kind == ProofKind::busy ? "runs on a busy machine" : "runs on one core");
       now_ = fmt::format("on {}", kind == ProofKind::busy ? "a busy machine" : "one core");
       const Trial trial{{}, conditions_for(load, options_.cores), "scarce processors"};
-      for (int i = 0; i < options_.loaded && !is_over(); ++i) {
-        const auto without = run(before_, trial, Purpose::baseline);
-        const auto with = without ? run(after_, trial, Purpose::baseline) : std::nullopt;
-        if (!with) break;
-        take(before_, *without, runs.before, runs.other_failures_before);
-        take(after_, *with, runs.after, runs.other_failures_after);
+      while (runs.after.runs < options_.loaded && !is_over()) {
+        const auto pairs = run_pairs(trial, options_.loaded - runs.after.runs);
+        if (pairs.empty()) break;
+        for (const Pair& pair : pairs) take(pair, runs);
       }
       if (runs.after.runs == 0) runs.why_not = "there was no time for it";
     }

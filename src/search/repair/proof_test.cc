@@ -114,6 +114,31 @@ TEST_F(ProofTest, Whoever_waits_for_the_event_has_repaired_it) {
   EXPECT_LT(proof.overhead->high, 1);
 }
 
+TEST_F(ProofTest, Runs_that_wait_are_made_side_by_side) {
+  const Program joined = post_office(
+      [](Script& main, const Script& carrier) { main.join("post_test.cc:44", carrier); });
+  const Program slept = sleeping(50ms);
+  options.cores = 2;
+  const auto elapsed_with = [&](size_t slots) {
+    MockExecutor before = simulated::executor_of(slept, slots);
+    MockExecutor after = simulated::executor_of(joined, slots);
+    ProofSide one = side(before), other = side(after);
+    options.wanted = options.repro.failure;
+    options.timeout = 1min;
+    options.budget = 1h;
+    const auto proof = prove(one, other, options);
+    if (!proof || proof->verdict != Proof::Verdict::repaired) {
+      ADD_FAILURE() << (proof ? proof->why : "");
+      return Duration{};
+    }
+    EXPECT_EQ(proof->find(Kind::under_plan)->after, (Count{0, 100}));
+    EXPECT_EQ(proof->find(Kind::plain)->after, (Count{0, 100}));
+    EXPECT_EQ(proof->find(Kind::busy)->after, (Count{0, 20}));
+    return before.elapsed() + after.elapsed();
+  };
+  EXPECT_LT(2 * elapsed_with(4), elapsed_with(1));
+}
+
 TEST_F(ProofTest, A_longer_sleep_passes_the_old_plan_and_is_no_repair) {
   const Proof proof = compare(sleeping(50ms), sleeping(300ms));
   EXPECT_EQ(proof.verdict, Proof::Verdict::not_repaired);

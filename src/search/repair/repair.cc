@@ -21,9 +21,10 @@ using End = RepairRuns::End;
 
 constexpr Duration shortest_bound = 1s, longest_bound = 10s;
 constexpr int runs_of_stop_gap = 5;
-constexpr int quick_runs = 3;             // of an order, before it is verified
-constexpr int noisy_quick_runs = 6;       // where half of the runs would pass anyway
-constexpr int most_visits_tried = 3;      // of one place
+constexpr int quick_runs = 3;                   // of an order, before it is verified
+constexpr int noisy_quick_runs = 6;             // where half of the runs would pass anyway
+constexpr int most_visits_tried = 3;            // of one place
+constexpr size_t most_barriers_of_timing = 12;  // where time alone explains the failure
 constexpr int most_completions = 2;       // of orders that help against one lateness of several
 constexpr size_t most_places_late = 8;    // of another thread
 constexpr Duration late_in_turn = 100ms;  // of another thread than the plan's, at least
@@ -51,7 +52,7 @@ class RepairSearch {
       runs_.say("it passes and fails alike under control, where lateness takes no time");
     if (recorded_(report_) && report_.deadlock.empty()) {
       search();
-      if (!is_done() && !is_other_side_) ask_for_timing();
+      if ((!is_done() || (timing_ && report_.repairs.empty())) && !is_other_side_) ask_for_timing();
       if (report_.repairs.empty() && !is_other_side_) find_wait();
       if (!is_done() && !is_other_side_ && !report_.exact_timing) find_stop_gap();
     }
@@ -70,6 +71,8 @@ class RepairSearch {
     late_ = late_threads(runs_.test().failing.plan, failing());
     set_bound();
     if (late_.empty()) return hold_without_lateness();
+    if (is_late_itself()) ask_for_timing_first();
+    if (runs_.is_over()) return;
     const LatePoints found = find_late_points(runs_, passing(), lines(), late_);
     for (const CriticalPoint& critical : found.criticals) {
       if (is_done()) return;
@@ -78,6 +81,21 @@ class RepairSearch {
     if (found.criticals.size() > 1 && !is_done()) try_barriers(found.criticals);
     for (const CriticalPoint& critical : found.weaker)
       if (!is_done()) try_barriers({critical});
+  }
+
+  // Only the thread that fails is late.
+  bool is_late_itself() const {
+    const TracedFailure* failure = main_failure(failing());
+    return !is_other_side_ && late_.size() == 1 && failure != nullptr &&
+           failure->thread < failing().threads.size() &&
+           failing().threads[failure->thread].name.text == late_.front().name;
+  }
+
+  // Orders for what is a matter of time are tried long, and in vain.
+  void ask_for_timing_first() {
+    is_timing_asked_ = true;
+    timing_ = recognise_exact_timing(runs_, timing_question());
+    if (timing_) most_barriers_ = std::min(most_barriers_, most_barriers_of_timing);
   }
 
   bool is_done() const { return !report_.repairs.empty() || !partial_.empty() || runs_.is_over(); }
@@ -99,16 +117,40 @@ class RepairSearch {
     // A patch waits whenever the place is reached: what must not wait the first time comes last.
     std::ranges::stable_partition(candidates,
                                   [](const ThreadStep& step) { return step.visit == 1; });
+    // Nor can it tell one thread from another: who is waited for must not have to wait there.
+    std::ranges::stable_partition(candidates, [&](const ThreadStep& step) {
+      return std::ranges::none_of(criticals, [&](const CriticalPoint& critical) {
+        return comes_there_before(critical, step);
+      });
+    });
     std::map<std::string, int> tried;
-    for (size_t i = 0; i < candidates.size() && i < options_.most_barriers && !is_done(); ++i) {
-      if (++tried[short_name(candidates[i])] > most_visits_tried) continue;
+    for (size_t i = 0; i < candidates.size() && i < most_barriers_ && !is_done(); ++i) {
+      const std::string place = to_string(candidates[i].site) + "@" +
+                                std::string(thread_class_of(candidates[i].thread.text));
+      if (++tried[place] > most_visits_tried) continue;
       std::vector<HandOverPoints> order;
       for (const CriticalPoint& critical : criticals)
         if (const ThreadStep* barrier = earlier(candidates, i, order.size()))
           order.push_back({critical, *barrier});
-      if (order.size() != criticals.size() || try_order(order) || is_done()) continue;
+      if (order.size() != criticals.size()) continue;
+      if (order.size() == 1 && order[0].barrier.visit > 1)
+        if (const auto turns = in_turn(order[0], passing(), lines());
+            turns && (try_order({*turns}) || is_done()))
+          continue;
+      if (try_order(order) || is_done()) continue;
       if (const auto more = counted_until(order)) try_order(*more);
     }
+  }
+
+  bool comes_there_before(const CriticalPoint& critical, const ThreadStep& step) const {
+    return std::ranges::any_of(passing().calls, [&](const TracedCall& call) {
+      if (call.is_intervention || call.enter > critical.step.at ||
+          call.site >= passing().sites.size() || call.thread >= passing().threads.size())
+        return false;
+      const SiteName& site = passing().sites[call.site].name;
+      return passing().threads[call.thread].name.text == critical.step.thread.text &&
+             site.line == step.site.line && site.file == step.site.file;
+    });
   }
 
   // Once may not be enough: then as often as in a passing run before the barrier, by whichever
@@ -301,8 +343,8 @@ class RepairSearch {
   static std::string words_of(const std::vector<HandOverPoints>& order) {
     std::vector<std::string> parts;
     for (const HandOverPoints& one : order)
-      parts.push_back(
-          fmt::format("{} waits for {}", short_name(one.barrier), short_name(one.critical.step)));
+      parts.push_back(fmt::format("{} waits for {}{}", short_name(one.barrier),
+                                  short_name(one.critical.step), one.turns ? " each time" : ""));
     return join(parts, "; ");
   }
 
@@ -383,10 +425,15 @@ class RepairSearch {
     return late;
   }
 
+  TimingQuestion timing_question() const {
+    return {passing(), failing(), lines(), lateness(), options_.slack, options_.machine, {}};
+  }
+
   void ask_for_timing() {
-    report_.exact_timing = recognise_exact_timing(
-        runs_, {passing(), failing(), lines(), lateness(), options_.slack, options_.machine,
-                [this](const Intervention& itself) { return repairs_other_side(itself); }});
+    if (is_timing_asked_) return (void)(report_.exact_timing = timing_);
+    TimingQuestion question = timing_question();
+    question.is_order = [this](const Intervention& itself) { return repairs_other_side(itself); };
+    report_.exact_timing = recognise_exact_timing(runs_, question);
   }
 
   // The same failure may come because either side is late: who waits must be waited for, too.
@@ -445,6 +492,7 @@ class RepairSearch {
   }
 
   RepairReport finished() {
+    if (recorded_.has_both()) report_.ran_out = wait_that_ran_out(passing(), failing(), lines());
     report_.runs = runs_.runner().runs();
     report_.elapsed = runs_.runner().elapsed();
     report_.interrupted = runs_.runner().stopped();
@@ -460,6 +508,9 @@ class RepairSearch {
   bool is_other_side_ = false;      // of another search, which says the rest
   bool is_one_of_several_ = false;  // half of a repair is enough
   int completions_ = 0;
+  size_t most_barriers_ = options_.most_barriers;
+  bool is_timing_asked_ = false;
+  std::optional<ExactTiming> timing_;
   Order partial_, kept_;  // that helps against one of several; that is a repair
   RepairReport report_;
   std::vector<LateThread> late_;

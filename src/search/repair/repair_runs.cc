@@ -12,6 +12,8 @@ constexpr int most_tries_to_record = 10;
 constexpr int most_refusals = 20;
 constexpr int runs_to_believe = 3;  // that all fail
 constexpr int runs_to_compare = 2;
+constexpr int runs_to_know_noise = 6;
+constexpr int sure_when_quiet = 3, sure_when_noisy = 8, sure_when_loud = 16;
 
 // To its end.
 bool was_controlled(const ExperimentResult& result) {
@@ -92,6 +94,17 @@ bool RepairRuns::fails_every_time(const Trial& trial) {
   int failed = 0;
   while (failed < runs_to_believe && run(trial).end == End::failed) ++failed;
   return failed == runs_to_believe;
+}
+
+int RepairRuns::to_be_sure() {
+  if (is_under_control_) return 1;
+  if (to_be_sure_ > 0) return to_be_sure_;
+  int failed = 0;
+  for (int i = 0; i < runs_to_know_noise && !is_over(); ++i)
+    failed += run(test_.passing, Purpose::baseline).end == End::failed;
+  return to_be_sure_ = failed == 0                       ? sure_when_quiet
+                       : 2 * failed < runs_to_know_noise ? sure_when_noisy
+                                                         : sure_when_loud;
 }
 
 std::optional<ExperimentResult> RepairRuns::record(Trial trial, RepairLines* lines, End wanted) {

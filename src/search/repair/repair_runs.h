@@ -64,6 +64,9 @@ class RepairRuns {
   // Most of up to three runs, where one says little because the test is noisy.
   End most_of(const Trial& trial);
   bool fails_every_time(const Trial& trial);  // a few
+  // How many failures in a row are no accident, by runs in which nobody is late: a machine may be
+  // busier now than when the failure was recorded.
+  int to_be_sure();
   // The first one that ends so, with its calls and stacks recorded and lines watched.
   std::optional<ExperimentResult> record(Trial trial, RepairLines* lines, End wanted);
 
@@ -77,6 +80,7 @@ class RepairRuns {
   TrialRunner& runner_;
   FailingTest test_;
   bool is_under_control_ = false;
+  int to_be_sure_ = 0;  // not known yet
 };
 
 // A passing and a failing run of the test, with its lines watched: what a search for a repair looks
@@ -90,6 +94,7 @@ class RecordedRuns {
   // False: they could not be made, and the report says why.
   bool operator()(RepairReport& report);
 
+  bool has_both() const { return failing_ && passing_ && lines_; }
   const ExperimentResult& failing() const { return *failing_; }
   const ExperimentResult& passing() const { return *passing_; }
   const RepairLines& lines() const { return *lines_; }

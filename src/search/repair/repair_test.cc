@@ -61,6 +61,21 @@ TEST(Repair, Finds_the_last_step_that_must_not_be_late_and_who_waits_for_it) {
   EXPECT_EQ(found.count, 1u);
 }
 
+// On a machine that makes the thread late in four runs of five anyway.
+TEST(Repair, Finds_the_same_step_where_the_failure_also_comes_by_itself) {
+  const Program program = sleeping_test();
+  const Intervention late = late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms);
+  Search search(program, {late}, 13);
+  search.executor = MockExecutor([&](const Experiment& experiment, int nth) {
+    Experiment busy = experiment;
+    busy.plan.interventions.push_back(late_thread("work.cc:20:nanosleep", "work.cc:10#1", 52ms));
+    return simulated::run(program, nth % 5 == 0 ? experiment : busy, nth);
+  });
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1)) << told(report);
+  EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).critical.site), "work.cc:22");
+}
+
 TEST(Repair, Comes_with_its_evidence) {
   const Program program = sleeping_test();
   Search search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
@@ -253,6 +268,42 @@ TEST(Repair, Takes_two_orders_where_either_thread_may_be_late) {
   EXPECT_EQ(report.repairs[0].hand_overs[0].barrier.site.line, 13);
   EXPECT_EQ(to_string(report.repairs[0].hand_overs[1].critical.site), "work.cc:11");
   EXPECT_EQ(report.repairs[0].hand_overs[1].barrier.site.line, 21);
+}
+
+// A box holds the latest value only, and whoever takes it is slow.
+Program overtaking_test(int rounds) {
+  Program program;
+  simulated::Script& taker = program.thread();
+  taker.enter("take");
+  taker.repeat(rounds, [](simulated::Script& script) {
+    script.poll("work.cc:20", 1ms, is_set("full"))
+        .sleep("work.cc:21", 1ms)
+        .line("work.cc:22")
+        .change([](auto& state) { state["full"] = 0; })
+        .line("work.cc:23");
+  });
+  program.main().enter("test").create("work.cc:10", taker);
+  program.main().repeat(rounds, [](simulated::Script& script) {
+    script.sleep("work.cc:11", 25ms).line("work.cc:12").change([](auto& state) {
+      if (state.is_set("full")) state["lost"] = 1;
+      state["full"] = 1;
+    });
+  });
+  program.main().sleep("work.cc:13", 10ms).check("work.cc:14", [](const auto& state) {
+    return !state.is_set("lost");
+  });
+  return program;
+}
+
+TEST(Repair, Of_what_is_passed_in_turns_waits_each_time) {
+  const Program program = overtaking_test(3);
+  Search search(program, {late_thread("work.cc:21:nanosleep", "work.cc:10#1", 60ms)}, 14);
+  const RepairReport report = search();
+  ASSERT_THAT(report.repairs, SizeIs(1)) << told(report);
+  const HandOver& found = report.repairs[0].hand_overs.at(0);
+  EXPECT_EQ(to_string(found.critical.site), "work.cc:22") << told(report);
+  EXPECT_EQ(found.barrier.site.line, 12);
+  EXPECT_EQ(found.ahead, 1u);
 }
 
 TEST(Repair, Of_a_test_that_fails_by_itself_is_found_by_holding_alone) {

@@ -15,7 +15,8 @@ constexpr Duration shorter_stalls[] = {10ms, 100ms};
 
 SampledSchedules::SampledSchedules(TrialRunner& runner, Plan plan, const Options& options)
     : options_(options),
-      runs_(runner, std::move(plan), ScheduleLimits{options.budget, options.timeout}) {}
+      runs_(runner, std::move(plan),
+            ScheduleLimits{options.budget, options.timeout, options.at_once}) {}
 
 void SampledSchedules::add_level(const ScheduleProfile& profile, const ScheduleLevel& level) {
   levels_.emplace_back(profile, level, std::vector<Sampler>{},

@@ -22,6 +22,7 @@ class SampledSchedules {
     // takes longer is no failure of a machine that works.
     Duration latest{std::chrono::seconds(1)};
     uint64_t seed = 1;
+    int at_once = 1024;  // as the executor has slots
     bool accesses = true;
   };
   // A run that failed, and whether what it took is within the bound.

@@ -98,6 +98,12 @@ RepairLines::RepairLines(const std::vector<const Trace*>& seen, const LinesOf& l
 void RepairLines::add_file(const std::string& image, const std::string& file, const LinesOf& lines,
                            const std::set<std::string>& functions) {
   for (const CodeLine& line : lines(image, file)) {
+    SiteName any;
+    any.image = image;
+    any.file = file;
+    any.line = line.line;
+    functions_[any].insert(line.function);
+    functions_[any].insert(line.functions.begin(), line.functions.end());
     if (lines_.size() >= most_watched_lines) return;
     const auto is_executed = [&](const std::string& name) { return executed_.contains(name); };
     if (!functions.contains(line.function) && std::ranges::none_of(line.inlined_into, is_executed))
@@ -143,6 +149,16 @@ bool RepairLines::leave_out(const std::string& complaint) {
   if (first == lines_.end()) return false;
   lines_.erase(first);
   return true;
+}
+
+bool RepairLines::is_shared(const SiteName& line) const {
+  const auto found = functions_.find(line);
+  return found != functions_.end() && found->second.size() > 1;
+}
+
+bool RepairLines::is_line_of(const SiteName& line, const std::string& function) const {
+  const auto found = functions_.find(line);
+  return found != functions_.end() && found->second.contains(function);
 }
 
 const std::string& RepairLines::function_at(const SiteName& line) const {

@@ -57,6 +57,9 @@ class RepairLines {
   bool leave_out(const std::string& complaint);
 
   const std::string& function_at(const SiteName& line) const;
+  // Whether it has code of several functions, such as of a lambda, and of this one.
+  bool is_shared(const SiteName& line) const;
+  bool is_line_of(const SiteName& line, const std::string& function) const;
   // The whole path of the line's file, where a stack has shown it; else as the site names it.
   std::string path_of(const SiteName& line) const;
   // Lines with code of the same function, ascending.
@@ -69,6 +72,7 @@ class RepairLines {
 
   std::set<std::string> executed_;         // functions; a line that was inlined into one is its own
   std::map<SiteName, std::string> lines_;  // the function of each
+  std::map<SiteName, std::set<std::string>> functions_;               // all of each line
   std::map<std::pair<std::string, std::string>, std::string> paths_;  // by image and short name
 };
 
