@@ -221,6 +221,14 @@ struct FailureSign {
 inline constexpr uint8_t any_bit = 0x80;
 inline constexpr uint8_t argument_itself = 0xff;
 
+// Instructions that are executed elsewhere, one after the other, so that a jump may take their
+// place.
+struct MovedCode {
+  uint8_t size;      // of all of them
+  uint8_t relative;  // where a 32-bit displacement from the instruction pointer is; 0: nowhere
+  uint8_t unused;
+};
+
 // Ordered by address. Small, because a plan may have hundreds of thousands.
 struct Probe {
   Address address;  // its image is one of `plan_images`
@@ -231,7 +239,10 @@ struct Probe {
   uint8_t aux;
   uint8_t flags;
   uint8_t first_byte;  // what must be there; another byte means another file
-  FailureSign sign;    // of a probe that reports failures
+  union {
+    FailureSign sign;  // of a probe that reports failures
+    MovedCode moved;   // of one that may be a jump
+  };
 };
 inline constexpr uint8_t probe_one_shot = 1;
 inline constexpr uint8_t probe_reports_failure = 2;  // a framework's assertion reporter
@@ -239,6 +250,9 @@ inline constexpr uint8_t probe_accesses = 4;         // memory: `target` is a nu
 // Where another library's function is entered: counted, and taken out, when project code calls it
 // or what works on its behalf. It stays when a test framework does.
 inline constexpr uint8_t probe_of_call = 8;
+// A jump to where the hit is noted may be used instead of a breakpoint: nobody enters the code
+// behind the entry, and nobody looks at the flags there. Whoever ignores this loses only time.
+inline constexpr uint8_t probe_may_jump = 16;
 
 enum PlanFlags : uint32_t {
   record_events = 1,

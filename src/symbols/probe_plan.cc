@@ -6,6 +6,8 @@
 #include <array>
 #include <optional>
 
+#include "symbols/entry_jumps.h"
+
 namespace unflake {
 namespace {
 
@@ -284,6 +286,27 @@ ProbePlan plan_probes(const Image& image, std::span<const uint64_t> addresses,
   return plan;
 }
 
+namespace {
+
+constexpr uint8_t may_become_jumps = protocol::probe_one_shot | protocol::probe_of_call;
+
+// Nobody comes to the middle of an entry of a procedure linkage table.
+std::span<const Function> who_may_come(const Image& image, uint8_t flags) {
+  return (flags & protocol::probe_of_call) != 0 ? std::span<const Function>() : image.functions();
+}
+
+// Where a jump would do instead of a breakpoint, it costs a thousandth.
+void allow_jumps(const Image& image, uint8_t flags, std::vector<protocol::Probe>& probes) {
+  const EntryJumps jumps(image, who_may_come(image, flags));
+  for (protocol::Probe& probe : probes)
+    if (const auto moved = jumps.at(protocol::offset_of(probe.address))) {
+      probe.moved = *moved;
+      probe.flags |= protocol::probe_may_jump;
+    }
+}
+
+}  // namespace
+
 ProbePlan plan_entries(const Image& image, std::span<const Function> functions,
                        const ProbeRequest& request) {
   std::vector<uint64_t> entries;
@@ -301,6 +324,7 @@ ProbePlan plan_entries(const Image& image, std::span<const Function> functions,
     else
       add(plan, request, entry, displace(code), code.front());
   }
+  if ((request.flags & may_become_jumps) != 0) allow_jumps(image, request.flags, plan.probes);
   return plan;
 }
 

@@ -48,8 +48,9 @@ std::string_view why_never_probed(std::string_view path);
 ProbePlan plan_probes(const Image& image, std::span<const uint64_t> addresses,
                       const ProbeRequest& request);
 
-// A probe at the entry of each function. Looks at only the first instruction, so a
-// large library takes no time.
+// A probe at the entry of each function. One-shot probes and those of calls may be jumps where
+// nobody would notice, for which all code of the image is looked through; for others only the first
+// instructions, so a large library takes no time.
 ProbePlan plan_entries(const Image& image, std::span<const Function> functions,
                        const ProbeRequest& request);
 

@@ -53,6 +53,35 @@ TEST(Probes, A_one_shot_probe_is_hit_once) {
   EXPECT_EQ(hits_at(set, run, 0, entry_of(one_loop, "looped")), 1u);
 }
 
+TEST(Probes, An_entry_is_hit_once_however_often_the_function_is_called) {
+  const ProbeSet set = probes_of(one_loop, Where::entries, protocol::probe_one_shot);
+  const ProbedRun run = run_probed(UNFLAKE_AGENT_LIBRARY, set, {one_loop, "100000"});
+  EXPECT_EQ(run.output, "100000\n");
+  EXPECT_EQ(hits_at(set, run, 0, entry_of(one_loop, "looped")), 1u);
+  EXPECT_EQ(run.degraded, 0u);
+}
+
+TEST(Probes, Jumps_are_taken_out_while_other_threads_come_to_them) {
+  const std::string program = torture_fixture("hot_functions");
+  const ProbeSet set = probes_of(program, Where::entries, protocol::probe_one_shot);
+  const auto may_jump = [](const protocol::Probe& probe) {
+    return (probe.flags & protocol::probe_may_jump) != 0;
+  };
+  EXPECT_GE(std::count_if(set.probes.begin(), set.probes.end(), may_jump), 40);
+  const ProbedRun run = run_probed(UNFLAKE_AGENT_LIBRARY, set, {program});
+  EXPECT_EQ(run.output, "3200000\n");
+  EXPECT_EQ(run.status, 0);
+}
+
+TEST(Probes, A_library_may_be_loaded_by_a_thread_that_blocks_all_signals) {
+  const std::string program = torture_fixture("blocks_signals");
+  const ProbeSet set = probes_of(program, Where::entries, protocol::probe_one_shot);
+  const ProbedRun run =
+      run_probed(UNFLAKE_AGENT_LIBRARY, set, {program, torture_fixture("plugin.so")});
+  EXPECT_EQ(run.output, "loaded\nplugin leaves\n");
+  EXPECT_EQ(run.status, 0);
+}
+
 TEST(Probes, A_place_that_holds_another_byte_is_left_out_and_reported) {
   ProbeSet set = probes_of(one_loop, Where::entries);
   const uint64_t entry = entry_of(one_loop, "looped");

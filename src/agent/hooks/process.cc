@@ -1,5 +1,6 @@
 #include <alloca.h>
 #include <errno.h>
+#include <netdb.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -61,6 +62,13 @@ struct StartingProgram {
 };
 
 }  // namespace
+
+// The C library's own threads, which it starts here, block the signal that the fault would be.
+HOOK(int, getaddrinfo_a, (int mode, gaicb** list, int count, sigevent* event)) {
+  resolve_real_functions();
+  const StartingProgram starting;
+  return real::getaddrinfo_a(mode, list, count, event);
+}
 
 HOOK(int, system, (const char* command)) {
   Visit visit(Api::system, CALLER);

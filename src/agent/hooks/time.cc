@@ -408,7 +408,9 @@ HOOK(int, timer_create, (clockid_t clock, sigevent* event, timer_t* timer)) {
     other.sigev_notify_function = notify;
     other.sigev_value.sival_ptr = notification;
   }
+  if (calls) leave_time_stamps(true);  // the C library's own thread inherits it
   const int result = real::timer_create(clock, notification != nullptr ? &other : event, timer);
+  if (calls) leave_time_stamps(false);
   if (result == 0 && is_controlled() && !is_virtual(clock)) leave_to_system(word(*timer));
   return result;
 }

@@ -226,8 +226,10 @@ long open_memory() {
   return raw_syscall(__NR_openat, AT_FDCWD, as_word("/proc/self/mem"), O_RDWR | O_CLOEXEC);
 }
 
-bool write_to(long file, uint64_t address, uint8_t byte) {
-  return raw_syscall(__NR_pwrite64, file, as_word(&byte), 1, static_cast<long>(address)) == 1;
+bool write_to(long file, uint64_t address, const uint8_t* bytes, size_t size) {
+  const auto wanted = static_cast<long>(size);
+  return raw_syscall(__NR_pwrite64, file, as_word(bytes), wanted, static_cast<long>(address)) ==
+         wanted;
 }
 
 // A program may close any file, and use its number for another. In a forked child the file is
@@ -237,21 +239,23 @@ bool is_still_there(const KeptFile& file) {
          raw_syscall(__NR_lseek, file.number, 0, SEEK_CUR) == mark;
 }
 
-bool write_by_new_file(uint64_t address, uint8_t byte) {
+bool write_by_new_file(uint64_t address, const uint8_t* bytes, size_t size) {
   const long file = open_memory();
   if (failed(file)) return false;
-  const bool written = write_to(file, address, byte);
+  const bool written = write_to(file, address, bytes, size);
   raw_syscall(__NR_close, file);
   return written;
 }
 
-// The page stays writable: to take that back, threads would have to wait for each other.
-bool write_by_protection(uint64_t address, uint8_t byte) {
+// The pages stay writable: to take that back, threads would have to wait for each other.
+bool write_by_protection(uint64_t address, const uint8_t* bytes, size_t size) {
   const uint64_t start = address & ~(protocol::page - 1);
-  if (failed(raw_syscall(__NR_mprotect, static_cast<long>(start), protocol::page,
+  if (failed(raw_syscall(__NR_mprotect, static_cast<long>(start),
+                         static_cast<long>(address + size - start),
                          PROT_READ | PROT_WRITE | PROT_EXEC)))
     return false;
-  __atomic_store_n(reinterpret_cast<uint8_t*>(address), byte, __ATOMIC_RELEASE);
+  for (size_t i = 0; i < size; ++i)
+    __atomic_store_n(reinterpret_cast<uint8_t*>(address) + i, bytes[i], __ATOMIC_RELEASE);
   return true;
 }
 
@@ -266,9 +270,13 @@ void prepare_to_write_code() {
     kept = {moved, raw_syscall(__NR_getpid)};
 }
 
+bool write_code(uint64_t address, const uint8_t* bytes, size_t size) {
+  return (is_still_there(kept) && write_to(kept.number, address, bytes, size)) ||
+         write_by_new_file(address, bytes, size) || write_by_protection(address, bytes, size);
+}
+
 bool write_code(uint64_t address, uint8_t byte) {
-  return (is_still_there(kept) && write_to(kept.number, address, byte)) ||
-         write_by_new_file(address, byte) || write_by_protection(address, byte);
+  return write_code(address, &byte, 1);
 }
 
 }  // namespace unflake::agent

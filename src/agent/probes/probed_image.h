@@ -14,11 +14,36 @@ struct Slot {
   uint32_t probe;
 };
 
+// Where a jump at a function's entry leads to: it notes the call, does what was there, and goes on
+// behind it.
+struct JumpSlot {
+  uint8_t code[55];
+  uint8_t original[5];  // what the jump has taken the place of
+  uint32_t probe;
+};
+static_assert(sizeof(JumpSlot) == 64);
+
+// Return addresses of calls of other libraries that a framework makes and nobody of the project, by
+// their last bits.
+struct Strangers {
+  uint64_t callers[1024];
+};
+static_assert(sizeof(Strangers) % protocol::page == 0);
+
+// What a jump's code looks at and may change. An entry counts, and traps when it is hot: then the
+// jump is taken out. A call traps when its caller is no known stranger.
+struct JumpNotes {
+  uint16_t* calls = nullptr;  // from `cool` on
+  const Strangers* strangers = nullptr;
+  protocol::Shared<uint32_t>* hits = nullptr;
+};
+
 // Where the instruction of a probe is executed.
 enum Place : uint32_t {
   not_installed,
   emulated,
-  first_slot,  // and the number of the slot is what it exceeds this by
+  first_slot,                // and the number of the slot is what it exceeds this by
+  first_jump = 0x8000'0000,  // the same of a jump
 };
 
 // An image of the plan with its probes. Hits read it in any thread while the dynamic linker's
@@ -32,10 +57,16 @@ struct ProbedImage {
   uint32_t first = 0;  // in the plan's probes
   uint32_t count = 0;
   uint32_t slot_count = 0;
+  uint32_t jump_count = 0;
   Slot* slots = nullptr;
+  JumpSlot* jumps = nullptr;
   uint32_t* places = nullptr;   // a Place for each probe
   uint32_t* buckets = nullptr;  // the first probe at or after start + (n << bucket_shift)
   uint32_t bucket_shift = 0;
+  uint16_t* calls = nullptr;       // of each jump
+  Strangers* strangers = nullptr;  // shared with all processes that are forked from here
+  char* hits = nullptr;            // pages that hold the counters of its probes
+  uint64_t hits_size = 0;
   uint64_t memory_size = 0;
 };
 
@@ -49,6 +80,10 @@ void arm_accesses(ProbedImage& image);
 
 // After the image was unloaded.
 void forget(ProbedImage& image);
+
+// The memory of the run was mapped after the probes were put in: jumps note calls there from now
+// on. False: that is not possible.
+bool bind_hits(const ProbedImage& image);
 
 // Takes out the probes, which are those of the plan that is given, and forgets the image.
 void remove_probes(ProbedImage& image, const protocol::Probe* planned);
@@ -86,10 +121,38 @@ void enter_copy(const protocol::Probe& probe, uint64_t address, const uint8_t* c
 void leave_copy(const protocol::Probe& probe, uint64_t address, uint64_t progress,
                 gregset_t& registers);
 
+// Jumps at entries.
+
+bool may_jump(const protocol::Probe& probe);
+
+// Writes the code for the probe whose instructions are at `code`. False: not possible.
+bool fill_jump(JumpSlot& slot, const protocol::Probe& probe, uint32_t number, const uint8_t* code,
+               const JumpNotes& notes);
+
+void write_jump(const JumpSlot& slot, uint8_t* code);
+
+void remember_stranger(Strangers& strangers, uint64_t caller);
+
+// The instructions that were at the entry.
+uint64_t moved_code(const JumpSlot& slot, const protocol::Probe& probe);
+
+// Where the program believes a thread to be that is `rip` in the slot.
+uint64_t program_address(const JumpSlot& slot, const protocol::Probe& probe, uint64_t address,
+                         uint64_t rip);
+
+inline constexpr uint16_t cool = 0x6000;  // a jump is hot when this has grown to 0x8000
+
+// Takes a jump out while other threads may come to it. They must know what to do when they trap at
+// the entry meanwhile. False: not now.
+bool remove_jump(const JumpSlot& slot, uint64_t address);
+
 // Gets ready to write often.
 void prepare_to_write_code();
 
 // Writes one byte into code that may be running in other threads. False: it was not possible.
 bool write_code(uint64_t address, uint8_t byte);
+
+// The same for several, which no thread may be about to execute.
+bool write_code(uint64_t address, const uint8_t* bytes, size_t size);
 
 }  // namespace unflake::agent

@@ -46,15 +46,42 @@ Hit find(uint64_t address) {
   return {};
 }
 
+uint32_t place_of(const Hit& hit) {
+  return hit.image->places[hit.probe - hit.image->first];
+}
+
 const Slot* slot_of(const Hit& hit) {
-  const uint32_t place = hit.image->places[hit.probe - hit.image->first];
+  const uint32_t place = place_of(hit);
   return place < first_slot ? nullptr : &hit.image->slots[place - first_slot];
+}
+
+const JumpSlot* jump_of(const Hit& hit) {
+  const uint32_t place = place_of(hit);
+  return place < first_jump ? nullptr : &hit.image->jumps[place - first_jump];
+}
+
+uint64_t address_of(const ProbedImage& image, uint32_t probe) {
+  return image.bias + protocol::offset_of(memory().probes[probe].address);
 }
 
 const Slot* slot_around(const ProbedImage& image, uint64_t address) {
   const uint64_t distance = address - reinterpret_cast<uint64_t>(image.slots);
   if (!is_loaded(image) || distance >= image.slot_count * sizeof(Slot)) return nullptr;
   return &image.slots[distance / sizeof(Slot)];
+}
+
+struct Jump {
+  const ProbedImage* image = nullptr;
+  const JumpSlot* slot = nullptr;
+};
+
+Jump jump_around(uint64_t address) {
+  for (uint32_t i = 0; i < image_count; ++i) {
+    const uint64_t distance = address - reinterpret_cast<uint64_t>(images[i].jumps);
+    if (is_loaded(images[i]) && distance < images[i].jump_count * sizeof(JumpSlot))
+      return {&images[i], &images[i].jumps[distance / sizeof(JumpSlot)]};
+  }
+  return {};
 }
 
 bool is_known(const LoadedFile& file) {
@@ -90,11 +117,14 @@ void forget_unloaded_images() {
     if (is_loaded(images[i]) && !is_still_there(images[i])) forget(images[i]);
 }
 
+void take_linker_event() {
+  if (_r_debug.r_state != r_debug::RT_CONSISTENT) return;
+  forget_unloaded_images();
+  add_new_images();
+}
+
 void on_linker_event(ucontext_t* context) {
-  if (_r_debug.r_state == r_debug::RT_CONSISTENT) {
-    forget_unloaded_images();
-    add_new_images();
-  }
+  take_linker_event();
   emulate(linker_instruction, linker_event, context->uc_mcontext.gregs);
 }
 
@@ -108,13 +138,40 @@ bool understand_linker_event(const uint8_t* code) {
   return code[0] == 0xc3 || __builtin_memcmp(code, endbr, sizeof endbr) == 0;
 }
 
+// What compilers fill the room behind a function with.
+bool is_filling(const uint8_t* code, size_t size) {
+  static constexpr uint8_t nop[] = {0x66, 0x66, 0x2e, 0x0f, 0x1f}, other[] = {0x0f, 0x1f};
+  if (__builtin_memcmp(code, nop, size) == 0 || __builtin_memcmp(code, nop + 1, size) == 0 ||
+      __builtin_memcmp(code, other, sizeof other) == 0)
+    return true;
+  for (size_t i = 0; i < size; ++i)
+    if (code[i] != 0x90 && code[i] != breakpoint) return false;
+  return true;
+}
+
+// A breakpoint would be the end of a thread that blocks all signals, as the C library's own do. The
+// function is overwritten where that can be, as if it had always called the agent.
+bool replace_linker_event(uint64_t event) {
+  constexpr size_t size = 5;
+  const auto* code = reinterpret_cast<const uint8_t*>(event);
+  const bool returns_at_once = linker_instruction.kind == protocol::ProbeKind::ret;
+  const int64_t distance =
+      reinterpret_cast<int64_t>(&take_linker_event) - static_cast<int64_t>(event + size);
+  const auto narrow = static_cast<int32_t>(distance);
+  const bool has_room = returns_at_once ? is_filling(code + 1, size - 1) : code[4] == 0xc3;
+  if (narrow != distance || !has_room) return false;
+  uint8_t jump[size] = {0xe9};
+  __builtin_memcpy(jump + 1, &narrow, sizeof narrow);
+  return write_code(event, jump, size);
+}
+
 void watch_linker() {
   if (linker_event != 0) return;
   const uint64_t event = _r_debug.r_brk;
   if (event == 0 || !understand_linker_event(reinterpret_cast<const uint8_t*>(event)))
     return process_degraded(protocol::no_probe_memory);
   linker_event = event;
-  if (write_code(event, breakpoint)) return;
+  if (replace_linker_event(event) || write_code(event, breakpoint)) return;
   linker_event = 0;
   process_degraded(protocol::no_probe_memory);
 }
@@ -148,6 +205,40 @@ bool counts_and_stays(const Hit& hit, uint64_t address, const ucontext_t* contex
   return stays;
 }
 
+// Whether the project makes this call; it is not asked again then.
+void ask_for_caller(const Jump& jump, const ucontext_t* context) {
+  if (!attached()) return;
+  if (is_call_of_project(context)) {
+    memory().probe_hits[jump.slot->probe].store(1);
+    return;
+  }
+  // Somewhere else there may be other code in the next run.
+  const auto caller = *reinterpret_cast<const uint64_t*>(context->uc_mcontext.gregs[REG_RSP]);
+  if (contains(jump.image->file, caller)) remember_stranger(*jump.image->strangers, caller);
+  if (calls_of_others.add(1) >= most_calls_of_others)
+    remove_jump(*jump.slot, address_of(*jump.image, jump.slot->probe));
+}
+
+// A jump is of no use any more when it has been taken very often.
+void cool_down(const Jump& jump) {
+  uint16_t* calls = &jump.image->calls[jump.slot - jump.image->jumps];
+  __atomic_store_n(calls, 0, __ATOMIC_RELAXED);
+  remove_jump(*jump.slot, address_of(*jump.image, jump.slot->probe));
+}
+
+// The code that a jump leads to asks for something. False: it is none of that.
+bool take_request(uint64_t address, ucontext_t* context) {
+  const Jump jump = jump_around(address);
+  if (jump.slot == nullptr) return false;
+  const Probe& probe = memory().probes[jump.slot->probe];
+  context->uc_mcontext.gregs[REG_RIP] = static_cast<greg_t>(moved_code(*jump.slot, probe));
+  if ((probe.flags & protocol::probe_of_call) != 0)
+    ask_for_caller(jump, context);
+  else
+    cool_down(jump);
+  return true;
+}
+
 void take(const Hit& hit, uint64_t address, ucontext_t* context) {
   const Probe& probe = memory().probes[hit.probe];
   const bool stays = counts_and_stays(hit, address, context);
@@ -173,6 +264,7 @@ void on_trap(int signal, siginfo_t* info, void* raw) {
   const auto address = static_cast<uint64_t>(rip) - 1;
   if (info->si_code != SI_KERNEL && info->si_code != TRAP_BRKPT)
     return give_trap_to_program(signal, info, raw);
+  if (take_request(address, context)) return;
   const bool linker = address == linker_event;
   const Hit hit = linker ? Hit{} : find(address);
   if (!linker && hit.image == nullptr && !is_stale(address))
@@ -180,6 +272,8 @@ void on_trap(int signal, siginfo_t* info, void* raw) {
   rip = static_cast<greg_t>(address);
   if (linker)
     on_linker_event(context);
+  else if (hit.image != nullptr && jump_of(hit) != nullptr)  // it is being taken out
+    rip = static_cast<greg_t>(moved_code(*jump_of(hit), memory().probes[hit.probe]));
   else if (hit.image != nullptr)
     take(hit, address, context);
 }
@@ -215,9 +309,11 @@ bool is_planned_ahead() {
 
 void install_probes() {
   if (!attached()) return;
-  if (ahead.probes != nullptr && !is_planned_ahead())
+  const bool is_planned = ahead.probes != nullptr && is_planned_ahead();
+  if (ahead.probes != nullptr)
     for (uint32_t i = 0; i < image_count; ++i)
-      if (is_loaded(images[i])) remove_probes(images[i], ahead.probes);
+      if (is_loaded(images[i]) && !(is_planned && bind_hits(images[i])))
+        remove_probes(images[i], ahead.probes);
   if (memory().probes.count == 0) return;
   if (plans_one_shots()) prepare_to_write_code();
   put_probes_in();
@@ -244,6 +340,14 @@ bool arm_accesses() {
 Displacement translate(ucontext_t* context) {
   auto& registers = context->uc_mcontext.gregs;
   const auto rip = static_cast<uint64_t>(registers[REG_RIP]);
+  if (const Jump jump = jump_around(rip); jump.slot != nullptr) {
+    const auto rsp = static_cast<uint64_t>(registers[REG_RSP]);
+    const uint32_t probe = jump.slot->probe;
+    const uint64_t place =
+        program_address(*jump.slot, memory().probes[probe], address_of(*jump.image, probe), rip);
+    registers[REG_RIP] = static_cast<greg_t>(place);
+    return {rip, rsp, place, rsp};
+  }
   for (uint32_t i = 0; i < image_count; ++i) {
     const Slot* slot = slot_around(images[i], rip);
     if (slot == nullptr) continue;

@@ -108,6 +108,16 @@ FailurePoint find_failure_point(const Trace& trace, const Wanted& wanted,
   return {no_index, end_of(trace), "not known, so the whole test counts"};
 }
 
+namespace {
+
+uint32_t initial_thread(const Trace& trace) {
+  const auto found = std::ranges::find(trace.threads, "main",
+                                       [](const TracedThread& thread) { return thread.name.text; });
+  return found == trace.threads.end() ? 0 : static_cast<uint32_t>(found - trace.threads.begin());
+}
+
+}  // namespace
+
 void add_printed_failure(ExperimentResult& result) {
   const Outcome& outcome = result.outcome;
   if (!result.trace || result.trace->threads.empty() || outcome.failures.empty()) return;
@@ -117,7 +127,7 @@ void add_printed_failure(ExperimentResult& result) {
   const FailurePoint point = find_failure_point(*result.trace, printed);
   TracedFailure failure;
   failure.kind = "printed";
-  failure.thread = point.thread == no_index ? thread_named(*result.trace, "main") : point.thread;
+  failure.thread = point.thread == no_index ? initial_thread(*result.trace) : point.thread;
   failure.at = point.at;
   failure.file = printed.failure->file;
   failure.line = printed.failure->line;

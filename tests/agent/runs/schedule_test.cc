@@ -456,6 +456,11 @@ TEST(Schedule, The_time_stamp_counter_is_a_clock_like_others) {
   EXPECT_EQ(result.process.output.text(), "stamped\n");
 }
 
+TEST(Schedule, Threads_of_the_C_library_read_time_stamps_unharmed) {
+  const ExperimentResult result = Scheduled("names").run(Sampler::stay, 1);
+  EXPECT_EQ(result.process.output.text(), "looked up\n");
+}
+
 TEST(Schedule, Random_numbers_from_everywhere_are_those_of_the_seed) {
   Scheduled program("random");
   const std::string first = program.run(Sampler::stay, 1).process.output.text();
