@@ -74,10 +74,11 @@ std::vector<std::string> RepairSources::files_with(const std::string& word) cons
   return found;
 }
 
-// From the source upward, else from the project's root.
+// From the source upward, else from the project's root, else where the program was built.
 std::string RepairSources::commands_folder_of(const std::string& file) const {
-  const std::string found = compile_commands_of(file, request_.compile_commands_folder);
-  return found.empty() ? compile_commands_of(real_path(request_.root) + "/source", "") : found;
+  std::string found = compile_commands_of(file, request_.compile_commands_folder);
+  if (found.empty()) found = compile_commands_of(real_path(request_.root) + "/source", "");
+  return found.empty() ? compile_commands_above(real_path(request_.binary)) : found;
 }
 
 Result<std::string> RepairSources::changeable(const std::string& file) const {

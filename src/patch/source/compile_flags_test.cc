@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "patch/literals/time_literal.h"
+#include "patch/source/source_unit.h"
 #include "support/temp_folder.h"
 
 namespace unflake {
@@ -47,6 +48,13 @@ class CompileFlags : public testing::Test {
 
   TempFolder folder;
 };
+
+TEST_F(CompileFlags, Are_found_from_a_program_whatever_its_folder_is_called) {
+  std::filesystem::create_directories(path("b/tests"));
+  write_commands("b/compile_commands.json");
+  EXPECT_EQ(compile_commands_of(path("tests/wait.cc"), ""), "");
+  EXPECT_EQ(compile_commands_above(path("b/tests/wait_test")), path("b"));
+}
 
 TEST_F(CompileFlags, Come_from_the_folder_that_is_named) {
   write_commands("tests/compile_commands.json");

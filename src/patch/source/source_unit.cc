@@ -148,6 +148,13 @@ std::string compile_commands_of(const std::string& file, const std::string& fold
   return folder.empty() ? commands_folder(file) : folder;
 }
 
+std::string compile_commands_above(const std::string& program) {
+  for (fs::path folder = fs::path(program).parent_path(); folder.has_relative_path();
+       folder = folder.parent_path())
+    if (has_commands(folder)) return folder.string();
+  return "";
+}
+
 std::vector<std::string> compiled_files(const std::string& folder) {
   CXCompilationDatabase_Error failed = CXCompilationDatabase_NoError;
   if (!load_libclang() || folder.empty()) return {};

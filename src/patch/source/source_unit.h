@@ -148,6 +148,9 @@ Result<std::vector<std::string>> compile_flags(const std::string& file, const st
 // The folder whose compile_commands.json would be read for the file; empty: there is none.
 std::string compile_commands_of(const std::string& file, const std::string& folder);
 
+// The folder with one that a program was built in: its own, or one above; empty: there is none.
+std::string compile_commands_above(const std::string& program);
+
 // The files that it compiles, as it names them.
 std::vector<std::string> compiled_files(const std::string& folder);
 
