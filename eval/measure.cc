@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 
+#include "contradictions.h"
 #include "measure.h"
 #include "search/reproduce/strategy.h"
 #include "subprocess.h"
@@ -168,6 +169,7 @@ class Measuring {
     explained.critical_caller = place_of(answer.at("critical"), "caller");
     explained.barrier = place_of(answer.at("barrier"), "place");
     explained.barrier_caller = place_of(answer.at("barrier"), "caller");
+    explained.contradictions = contradictions_in(answer);
     return explained;
   }
 

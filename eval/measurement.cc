@@ -11,7 +11,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Search, strategies, found, is_truth, is_inver
                                    slack_passes_us, slack_fails_us, notes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Replays, runs, as_recorded, otherwise)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Explained, cause, critical, critical_caller, barrier,
-                                   barrier_caller, elapsed_us)
+                                   barrier_caller, elapsed_us, contradictions)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Reruns, runs, hits, elapsed_us)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Measurement, program, search, replays, busy_replays, explained,
                                    compared, reruns)

@@ -38,6 +38,7 @@ struct Explained {
   std::string critical, critical_caller;
   std::string barrier, barrier_caller;
   int64_t elapsed_us = 0;
+  std::vector<std::string> contradictions{};  // between its words and its own experiments
 };
 
 struct Reruns {

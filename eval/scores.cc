@@ -137,6 +137,8 @@ std::vector<Score> explanation_scores(const std::vector<Measured>& late) {
     sum.by_caller += agreement.caller;
   };
   size_t unknown = 0;
+  const auto against = those(
+      late, [](const Measured& one) { return !one.result->explained.contradictions.empty(); });
   std::vector<double> seconds;
   for (const Measured& one : late) {
     if (!one.reproduced() || !one.truth->is_explained()) continue;
@@ -156,6 +158,9 @@ std::vector<Score> explanation_scores(const std::vector<Measured>& late) {
            reaches(category, explained, 0.95)},
           {"explanation: category unknown", share(unknown, explained), "<= 5 %",
            20 * unknown <= explained},
+          {"explanation: words that its own experiments contradict",
+           with_names(std::to_string(against.size()), "namely", against), "0",
+           explained > 0 && against.empty()},
           {"explanation: critical line right, within one line", lines(critical), ">= 90 %",
            reaches(critical.right, critical.asked, 0.9)},
           {"explanation: barrier line right, within one line", lines(barrier), ">= 90 %",

@@ -139,6 +139,13 @@ TEST(Scores, Miss_the_target_when_a_broken_program_is_not_called_broken_or_a_cor
   EXPECT_FALSE(zoo.score("broken").met);
 }
 
+TEST(Scores, Miss_the_target_for_a_single_contradiction) {
+  Zoo zoo(1, 0, 0);
+  EXPECT_TRUE(zoo.score("explanation: words").met);
+  zoo[0].explained.contradictions = {"the order is kept and the test fails"};
+  EXPECT_FALSE(zoo.score("explanation: words").met);
+}
+
 TEST(Scores, Of_nothing_measured_meet_no_target_of_reproduction) {
   const Zoo zoo(0, 0, 0);
   EXPECT_FALSE(zoo.score("failures reproduced").met);

@@ -15,6 +15,7 @@
 #include "report/explanation_pages.h"
 #include "report/trace_json.h"
 #include "repro/relocation.h"
+#include "search/explain/cause_experiments.h"
 #include "search/explain/decisive_pair.h"
 #include "search/explain/free_lateness.h"
 #include "search/reproduce/candidates.h"
@@ -30,9 +31,9 @@ namespace {
 constexpr const char* explain_help =
     R"(Says why a test is flaky: which thread has to come where before which other one, what the
 test relies on instead of waiting for it, and what kind of repair helps. It compares a passing run
-with one that fails under the plan of a repro file, which `unflake reproduce` has written. Up to 8
-seconds of experiments then show which order decides: it is kept while a thread is late, and turned
-round while nobody is.
+with one that fails under the plan of a repro file, which `unflake reproduce` has written.
+Experiments, for at most the time of two hundred runs (10 seconds at least, 60 at most), then
+show which order decides: it is kept while a thread is late, and turned round while nobody is.
 
   unflake explain server_test_Server.Accepts-8c7b35ab
   unflake explain FILE --html why.html       where to write the page with both timelines
@@ -45,7 +46,9 @@ signal N.)";
 
 using namespace std::chrono_literals;
 
-constexpr Duration budget = 8s;  // of the experiments
+// Of the experiments: two hundred runs, within bounds.
+constexpr Duration least_budget = 10s, largest_budget = 60s;
+constexpr int runs_in_budget = 200;
 constexpr int gentle_tries = 2;
 
 struct ExplainCommand {
@@ -202,7 +205,9 @@ class Explaining {
   // A delay that is far longer than it has to be changes more than what makes the test fail.
   Result<void> run_gently() {
     const auto& all = relocation_.plan.interventions;
-    if (!repro_.slack || repro_.passes_under_plan || all.size() != 1) return {};
+    const bool has_hold = std::ranges::any_of(
+        all, [](const Intervention& one) { return one.action != Intervention::Action::delay; });
+    if (!repro_.slack || repro_.passes_under_plan || all.empty() || has_hold) return {};
     const Duration little = repro_.slack->fails + repro_.slack->fails / 4 + 5ms;
     if (longest_delay(relocation_.plan) <= little) return {};
     Plan gentle = with_longest_delay(relocation_.plan, little);
@@ -247,9 +252,13 @@ class Explaining {
     return test;
   }
 
+  Duration budget() const {
+    return std::clamp(runs_in_budget * passing_->outcome.duration, least_budget, largest_budget);
+  }
+
   // What two runs look like only suggests what decides; experiments show it.
   void make_experiments() {
-    TrialRunner runner(one_->executor(), one_->shared_test(), one_->events(), budget);
+    TrialRunner runner(one_->executor(), one_->shared_test(), one_->events(), budget());
     RepairRuns runs(runner, failing_test());
     if (!take_lateness(runs)) return;
     shown_ = find_decisive_pair(runs);
@@ -269,10 +278,20 @@ class Explaining {
     options_.shown =
         ShownPair{shown_.critical->step.call, std::nullopt, shown_.kept, shown_.reversed};
     if (shown_.barrier) options_.shown->barrier = shown_.barrier->call;
+    if (shown_.gap_from) options_.shown->gap_from = shown_.gap_from->call;
     for (const auto& named : {shown_.own_way, shown_.hand_over})
       if (named) std::tie(options_.shown->critical, options_.shown->barrier) = *named;
     passing_ = observed(*shown_.passing);
     failing_ = observed(*shown_.failing);
+    test_causes(runs);
+  }
+
+  // What the runs suggest is asked for what would contradict it.
+  void test_causes(RepairRuns& runs) {
+    const Explanation suspected = explain(explained(), &*passing_, &*failing_, options_);
+    const CauseExperiments asked = ask_for_cause(runs, shown_, suspected_causes(suspected));
+    options_.facts = asked.facts;
+    options_.experiments.insert(options_.experiments.end(), asked.tried.begin(), asked.tried.end());
   }
 
   // A schedule or an order says who comes first, and not who is late.
@@ -280,9 +299,16 @@ class Explaining {
     const auto is_hold = [](const Intervention& one) {
       return one.action == Intervention::Action::hold;
     };
-    if (!repro_.is_under_control() && std::ranges::none_of(repro_.plan.interventions, is_hold))
-      return true;
-    const auto late = as_lateness(runs, repro_.plan, failing_ ? &failing_->trace : nullptr);
+    const bool says_who_is_late =
+        !repro_.is_under_control() && std::ranges::none_of(repro_.plan.interventions, is_hold);
+    if (says_who_is_late && !repro_.passes_under_plan) return true;
+    auto late = says_who_is_late
+                    ? std::nullopt
+                    : as_lateness(runs, repro_.plan, failing_ ? &failing_->trace : nullptr);
+    if (!late) {
+      runs.test().passing.plan.schedule.reset();
+      late = late_from_its_start(runs);
+    }
     options_.experiments.push_back(late ? "the same failure comes when " + to_string(late->plan, {})
                                    : runs.is_over()
                                        ? "no time was left to look for lateness that does the same"
@@ -292,7 +318,15 @@ class Explaining {
     runs.test().failing = *late;
     runs.test().passing.plan.schedule.reset();
     repro_.plan = late->plan;
+    is_made_to_fail_ = true;
     return true;
+  }
+
+  // With the plan under which the runs that are shown were made.
+  Repro explained() const {
+    Repro repro = repro_;
+    if (is_made_to_fail_) repro.passes_under_plan = false;
+    return repro;
   }
 
   std::string source_line(const std::string& file, int line) const {
@@ -304,7 +338,7 @@ class Explaining {
   Result<int> report() {
     const ObservedRun* passing = passing_ ? &*passing_ : nullptr;
     const ObservedRun* failing = failing_ ? &*failing_ : nullptr;
-    const Explanation explanation = explain(repro_, passing, failing, options_);
+    const Explanation explanation = explain(explained(), passing, failing, options_);
     const ExplanationReport report{
         repro_,
         explanation,
@@ -348,6 +382,7 @@ class Explaining {
   std::vector<Intervention> gentle_;  // no longer than it takes; empty: as recorded
   std::optional<ObservedRun> passing_, failing_;
   DecisivePair shown_;
+  bool is_made_to_fail_ = false;       // although the plan of the file makes it pass
   std::optional<Plan> recorded_plan_;  // where it was replaced by one with lateness
   ExplainOptions options_;
   std::vector<std::string> notes_;

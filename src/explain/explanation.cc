@@ -38,6 +38,8 @@ class Explainer {
       order_ = order_calls(passing_->trace, failing_->trace, repro_.passes_under_plan,
                            options_.wrappers);
     found_.experiments = options_.experiments;
+    found_.facts = options_.facts;
+    if (order_) found_.wake_up = missed_wake_up(*order_);
     find_late_threads();
     find_failure();
     find_pair();
@@ -47,6 +49,8 @@ class Explainer {
     Clues clues{&repro_, passing_, failing_,           order_ ? &*order_ : nullptr,
                 pair_,   &found_,  options_.other_way, options_.is_place_chosen};
     found_.causes = root_causes_of(clues);
+    if (CauseFacts::never(found_.facts.longer_wait)) found_.wait.reset();
+    if (found_.causes.front().kind == RootCauseKind::unknown) tell_what_was_tried();
     add_notes();
     return std::move(found_);
   }
@@ -111,6 +115,9 @@ class Explainer {
       if (!call.is_intervention || call.site >= trace.sites.size()) continue;
       if (is_of_another(call, number)) continue;
       if (trace.sites[call.site].name != what.site || call.thread >= trace.threads.size()) continue;
+      if (what.threads == Intervention::Threads::named &&
+          trace.threads[call.thread].name.text != what.thread.text)
+        continue;
       if (first) {
         late.thread = trace.threads[call.thread].name.text;
         late.started_by = started_by(trace, call.thread);
@@ -141,17 +148,35 @@ class Explainer {
     return std::nullopt;
   }
 
-  std::optional<PointPair> shown_pair() const {
+  std::optional<PointPair> shown_pair() {
     if (!options_.shown || !passing_ || !failing_) return std::nullopt;
     const auto &passing = passing_->trace.calls, &failing = failing_->trace.calls;
     if (options_.shown->critical >= passing.size()) return std::nullopt;
     const auto first = point_of(&Point::passing, &passing[options_.shown->critical]);
     if (!first) return std::nullopt;
-    if (!options_.shown->barrier) return flipped_pair(*order_, *first);
+    if (!options_.shown->barrier) return gap_or_guess(*first);
     if (*options_.shown->barrier >= failing.size()) return std::nullopt;
     const auto second = point_of(&Point::failing, &failing[*options_.shown->barrier]);
     if (!second) return std::nullopt;
-    return PointPair{*first, *second, are_about_one_object(*order_, *first, *second)};
+    if (!options_.shown->is_refuted())
+      return PointPair{*first, *second, are_about_one_object(*order_, *first, *second)};
+    const auto guess = flipped_pair(*order_, *first);
+    return guess && guess->second != *second ? guess : std::nullopt;
+  }
+
+  // Two calls say more than one thread alone; a call and the check that fails after it do not. Who
+  // fails itself when it is late is not seen half done by another one.
+  std::optional<PointPair> gap_or_guess(size_t first) {
+    const auto guess = flipped_pair(*order_, first);
+    const bool is_call = guess && order_->points[guess->second].kind != Point::Kind::failure;
+    if (!options_.shown->gap_from || is_call) return guess;
+    const auto second =
+        point_of(&Point::passing, &passing_->trace.calls[*options_.shown->gap_from]);
+    const uint32_t thread = order_->points[first].thread;
+    if (!second || order_->points[*second].thread != thread) return guess;
+    if (order_->failing_thread() == thread) return guess;
+    is_gap_ = true;
+    return PointPair{first, *second, false};
   }
 
   void find_pair() {
@@ -159,21 +184,66 @@ class Explainer {
     pair_ = shown_pair();
     FlippedPair pair;
     pair.is_shown = pair_ && options_.shown->decides();
-    if (pair.is_shown) {
+    pair.is_gap = is_gap_;
+    if (pair_ && options_.shown->barrier && !options_.shown->is_refuted()) {
       pair.kept = options_.shown->kept;
       pair.reversed = options_.shown->reversed;
     }
-    if (!pair_) pair_ = flipped_pair(*order_);
+    const bool is_refuted = options_.shown && options_.shown->is_refuted();
+    if (!pair_ && !is_refuted) pair_ = flipped_pair(*order_);
     if (!pair_) return;
-    pair.first = moment_of(*order_, order_->points[pair_->first]);
-    pair.second = moment_of(*order_, order_->points[pair_->second]);
-    if (const auto test = line_in_failing_function(*order_, order_->points[pair_->second]))
+    Point first = order_->points[pair_->first], second = order_->points[pair_->second];
+    if (pair.is_shown) find_in_pool(first, second);
+    pair.first = moment_of(*order_, first);
+    pair.second = moment_of(*order_, second);
+    if (const auto test = line_in_failing_function(*order_, second))
       if (*test != pair.second.place) pair.second.caller = test;
     pair.same_object = pair_->same_object;
     if (pair.second.passing_is_bound && pair.second.passing < pair.first.passing)
       pair.second.passing = std::nullopt;
     found_.pair = std::move(pair);
-    found_.wait = covering_wait(*order_, *pair_);
+    if (!is_gap_) found_.wait = covering_wait(*order_, *pair_);
+  }
+
+  // Which thread of a pool comes somewhere differs from run to run: a point is described by the run
+  // in which it was found, and comes in the other one when any of them does the same.
+  void find_in_pool(Point& first, Point& second) const {
+    const auto pool_of = [&](const Point& point) {
+      return thread_class_of(order_->threads[point.thread].name);
+    };
+    if (!first.passing || !second.failing || pool_of(first) != pool_of(second)) return;
+    first.failing = like(passing_->trace, *first.passing, failing_->trace);
+    second.passing = nullptr;
+    const TracedCall* usual = like(failing_->trace, *second.failing, passing_->trace);
+    first.failing_at = time_of(first.failing);
+    second.passing_from = second.passing_to = time_of(usual);
+  }
+
+  static std::optional<Duration> time_of(const TracedCall* call) {
+    return call ? std::optional(call->enter) : std::nullopt;
+  }
+
+  static std::vector<std::pair<std::string, int>> way_to(const Trace& trace, uint32_t stack) {
+    std::vector<std::pair<std::string, int>> way;
+    if (stack >= trace.stacks.size()) return way;
+    for (const TracedFrame& frame : trace.stacks[stack].frames)
+      for (const Frame& source : frame.source)
+        if (is_own(frame, source)) way.emplace_back(source.function, source.line);
+    return way;
+  }
+
+  // The first call of a thread of the same pool at the same site that came there the same way.
+  static const TracedCall* like(const Trace& trace, const TracedCall& call, const Trace& other) {
+    const SiteName& site = trace.sites[call.site].name;
+    const std::string pool = thread_class_of(trace.threads[call.thread].name.text);
+    const auto way = way_to(trace, call.stack);
+    for (const TracedCall& one : other.calls)
+      if (!one.is_intervention && one.site < other.sites.size() &&
+          one.thread < other.threads.size() && other.sites[one.site].name == site &&
+          thread_class_of(other.threads[one.thread].name.text) == pool &&
+          way_to(other, one.stack) == way)
+        return &one;
+    return nullptr;
   }
 
   // An order of calls that have no names helps nobody, and where the test's own calls are not seen,
@@ -227,6 +297,12 @@ class Explainer {
           "call shows");
   }
 
+  void tell_what_was_tried() {
+    std::vector<std::string>& evidence = found_.causes.front().evidence;
+    if (found_.experiments.empty()) evidence.push_back("no experiment could be made");
+    for (const std::string& text : found_.experiments) evidence.push_back("tried: " + text);
+  }
+
   bool may_race() const {
     return !order_->failure || others_are_active(*order_, order_->points[*order_->failure]);
   }
@@ -237,10 +313,25 @@ class Explainer {
   const ExplainOptions& options_;
   std::optional<CallOrder> order_;
   std::optional<PointPair> pair_;
+  bool is_gap_ = false;
   Explanation found_;
 };
 
 }  // namespace
+
+SuspectedCauses suspected_causes(const Explanation& found) {
+  SuspectedCauses suspected;
+  for (const RootCause& cause : found.causes) {
+    suspected.async_wait = suspected.async_wait || cause.kind == RootCauseKind::async_wait;
+    suspected.lost_wakeup = suspected.lost_wakeup || cause.kind == RootCauseKind::lost_wakeup;
+    suspected.ordering = suspected.ordering || cause.kind == RootCauseKind::ordering;
+  }
+  suspected.wake_up = found.wake_up;
+  if (found.wait)
+    suspected.wait = SuspectedWait{found.wait->site, found.wait->executable, found.wait->asked,
+                                   found.wait->times, found.wait->is_sleep};
+  return suspected;
+}
 
 Explanation explain(const Repro& repro, const ObservedRun* passing, const ObservedRun* failing,
                     const ExplainOptions& options) {

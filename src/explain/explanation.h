@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/cause_facts.h"
 #include "model/repro.h"
 #include "model/trace.h"
 
@@ -42,6 +43,8 @@ struct FlippedPair {
   // the second one first.
   bool is_shown = false;
   Count kept{}, reversed{};
+  // One thread comes to both, the second one first, and nobody else may come in between.
+  bool is_gap = false;
 };
 
 // Where a thread was made late.
@@ -60,6 +63,8 @@ struct Lateness {
 // A sleep or timed wait that is all that keeps the barrier point after the critical one.
 struct CoveringWait {
   Moment moment;
+  SiteName site{};           // as a plan names it
+  std::string executable{};  // of the thread's process
   bool is_sleep = false;
   int times = 1;                    // waits of the failing run at this site
   std::optional<Duration> asked;    // by one of them
@@ -98,6 +103,8 @@ struct Explanation {
   std::optional<Moment> failure;
   std::optional<FlippedPair> pair;
   std::optional<CoveringWait> wait;
+  std::optional<MissedWakeUp> wake_up;
+  CauseFacts facts;
   std::vector<RootCause> causes;         // the best one first; never empty
   std::vector<std::string> notes;        // what the reader must know before believing the rest
   std::vector<std::string> experiments;  // what was tried and what came of it
@@ -111,7 +118,10 @@ struct ShownPair {
   size_t critical = 0;            // a call of the passing run
   std::optional<size_t> barrier;  // a call of the failing run
   Count kept, reversed;  // passes with the critical point first; failures with the other one first
+  // A call of the passing run before which the late thread may be late, but not between the two.
+  std::optional<size_t> gap_from{};
 
+  bool is_refuted() const { return barrier && reversed.runs > 0 && reversed.hits == 0; }
   bool decides() const { return barrier && kept.hits > 0 && reversed.hits > 0; }
 };
 
@@ -123,7 +133,11 @@ struct ExplainOptions {
   std::optional<CodeSpot> other_way{};
   // Experiments have chosen where the plan is late: that it is a line says nothing.
   bool is_place_chosen = false;
+  CauseFacts facts{};
 };
+
+// What experiments could be asked about it.
+SuspectedCauses suspected_causes(const Explanation& found);
 
 // Either run may be missing. Under a plan that makes the test pass it is the passing run that was
 // made under it.

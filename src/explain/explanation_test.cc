@@ -215,6 +215,70 @@ TEST(Explanation, Of_plain_memory_takes_the_failing_line_as_the_barrier_point) {
   EXPECT_EQ(best(found), RootCauseKind::async_wait);
 }
 
+Explanation sleeping_test_with(const CauseFacts& facts) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "post.cc:24:pthread_mutex_lock", 5, 5.1, 0xa)
+      .call("main", "post_test.cc:44:nanosleep", 2, 12)
+      .asks_for(10)
+      .call("main", "post.cc:30:pthread_mutex_lock", 12.1, 12.2, 0xb);
+  failing.delay(worker, "post.cc:24:pthread_mutex_lock", 5, 105)
+      .call(worker, "post.cc:24:pthread_mutex_lock", 105, 105.1, 0xa)
+      .call("main", "post_test.cc:44:nanosleep", 2, 12)
+      .asks_for(10)
+      .call("main", "post.cc:30:pthread_mutex_lock", 12.1, 12.2, 0xb)
+      .fails("main", "post_test.cc", 45, 12.3);
+  const ObservedRun good = run_of(passing, OutcomeKind::pass);
+  const ObservedRun bad = run_of(failing, OutcomeKind::fail);
+  ExplainOptions options;
+  options.facts = facts;
+  return explain(repro_at("post.cc:24:pthread_mutex_lock", worker), &good, &bad, options);
+}
+
+TEST(Explanation, Says_nothing_that_an_experiment_contradicts) {
+  EXPECT_EQ(best(sleeping_test_with({})), RootCauseKind::async_wait);
+  CauseFacts facts;
+  facts.longer_wait = {2, 2};
+  EXPECT_EQ(best(sleeping_test_with(facts)), RootCauseKind::async_wait);
+  facts.longer_wait = {0, 2};
+  const Explanation found = sleeping_test_with(facts);
+  EXPECT_NE(best(found), RootCauseKind::async_wait);
+  EXPECT_FALSE(found.wait);
+}
+
+TEST(Explanation, Of_what_may_be_late_only_as_a_whole_is_half_done) {
+  CauseFacts facts;
+  facts.late_as_a_whole = {2, 2};
+  const Explanation found = sleeping_test_with(facts);
+  EXPECT_EQ(best(found), RootCauseKind::ordering);
+  EXPECT_THAT(found.causes.front().evidence, Contains(HasSubstr("half done")));
+}
+
+TEST(Explanation, Of_an_order_that_was_refuted_names_another_pair_or_none) {
+  const TraceBuilder passing = two_threads()
+                                   .call(worker, "post.cc:24:write", 5, 5.1)
+                                   .call("main", "post_test.cc:44:read", 12, 12.1);
+  const TraceBuilder failing = two_threads()
+                                   .delay(worker, "post.cc:24:write", 5, 105)
+                                   .call(worker, "post.cc:24:write", 105, 105.1)
+                                   .call("main", "post_test.cc:44:read", 12, 12.1);
+  const ObservedRun good = run_of(passing, OutcomeKind::pass);
+  const ObservedRun bad = run_of(failing, OutcomeKind::fail);
+  ExplainOptions options;
+  options.shown = ShownPair{0, 2, {3, 3}, {0, 3}};
+  const Explanation found = explain(repro_at("post.cc:24:write", worker), &good, &bad, options);
+  EXPECT_FALSE(found.pair && found.pair->is_shown);
+  EXPECT_TRUE(!found.pair || found.pair->reversed.runs == 0);
+}
+
+TEST(Explanation, Of_an_unknown_cause_says_what_was_tried) {
+  const ObservedRun same = run_of(two_threads(), OutcomeKind::pass);
+  ExplainOptions options;
+  options.experiments = {"late before it fails"};
+  const Explanation found = explain(repro_at("post.cc:24:write", worker), &same, &same, options);
+  ASSERT_EQ(best(found), RootCauseKind::unknown);
+  EXPECT_THAT(found.causes.front().evidence, Contains("tried: late before it fails"));
+}
+
 TEST(Explanation, Of_a_timed_wait_that_ran_out_is_an_async_wait) {
   TraceBuilder passing = two_threads(), failing = two_threads();
   passing.call("main", "post_test.cc:40:pthread_cond_clockwait", 2, 5.2, 0xc)

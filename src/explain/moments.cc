@@ -7,6 +7,7 @@
 
 #include "protocol/agent_protocol.h"
 #include "symbols/project_code.h"
+#include "trace/happens_before.h"
 #include "trace/names.h"
 #include "util/paths.h"
 #include "util/text.h"
@@ -219,6 +220,10 @@ void add(Waits& waits, const Point& wait) {
 CoveringWait described(const CallOrder& order, const Waits& waits, const Point& critical) {
   CoveringWait wait;
   wait.moment = moment_of(order, *waits.first);
+  wait.site = order.failing->sites[waits.first->failing->site].name;
+  if (waits.first->failing->thread < order.failing->threads.size())
+    wait.executable =
+        executable_of(*order.failing, order.failing->threads[waits.first->failing->thread]);
   wait.is_sleep = order.group_traits_of(*waits.first) & protocol::group_sleeps;
   wait.times = waits.times;
   wait.asked =
@@ -229,6 +234,40 @@ CoveringWait described(const CallOrder& order, const Waits& waits, const Point& 
   wait.ran_out_failing = waits.ran_out_failing;
   if (waits.passing_begin && critical.passing_from && *critical.passing_from > *waits.passing_begin)
     wait.needed = *critical.passing_from - *waits.passing_begin;
+  return wait;
+}
+
+}  // namespace
+
+namespace {
+
+// The last one of a run that was there before the time; a script sleeps by a program of that name.
+const TracedThread* sleeper_before(const Trace& trace, Duration end) {
+  const TracedThread* last = nullptr;
+  for (const TracedThread& thread : trace.threads)
+    if (thread.process < trace.processes.size() && thread.parent == no_index &&
+        base_name(trace.processes[thread.process].name) == "sleep" && thread.started < end &&
+        (!last || thread.started > last->started))
+      last = &thread;
+  return last;
+}
+
+std::optional<CoveringWait> sleeping_process(const CallOrder& order, const PointPair& pair) {
+  const Point &first = order.points[pair.first], &second = order.points[pair.second];
+  if (!first.passing_from || !second.passing_to || !second.failing_at) return std::nullopt;
+  const TracedThread* usual = sleeper_before(*order.passing, *second.passing_to);
+  const TracedThread* failing = sleeper_before(*order.failing, *second.failing_at);
+  if (!usual || !failing) return std::nullopt;
+  CoveringWait wait;
+  wait.is_sleep = true;
+  wait.moment.thread = failing->name.text;
+  wait.moment.place.function = "sleep";
+  wait.moment.api = "sleep";
+  wait.moment.passing = usual->started;
+  wait.moment.failing = failing->started;
+  wait.passing = *second.passing_to - usual->started;
+  wait.failing = *second.failing_at - failing->started;
+  if (*first.passing_from > usual->started) wait.needed = *first.passing_from - usual->started;
   return wait;
 }
 
@@ -247,7 +286,7 @@ std::optional<CoveringWait> covering_wait(const CallOrder& order, const PointPai
   }
   const auto longest = std::ranges::max_element(
       seen, {}, [&](const TracedSite* site) { return sites.at(site).failing; });
-  if (longest == seen.end()) return std::nullopt;
+  if (longest == seen.end()) return sleeping_process(order, pair);
   return described(order, sites.at(*longest), first);
 }
 

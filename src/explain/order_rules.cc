@@ -98,12 +98,24 @@ std::optional<CodeSpot> delay_at_line(const Clues& clues) {
 }  // namespace
 
 RootCauseEvidence ordering(const Clues& clues) {
+  if (clues.pair && CauseFacts::holds(clues.found->facts.late_as_a_whole))
+    return {0.9,
+            {fmt::format("{} may be late before all that it does, but not in the middle of it: "
+                         "another thread sees what is half done",
+                         clues.order->threads[clues.first()->thread].name)}};
   if (const auto line = delay_at_line(clues))
     return {0.91,
             {fmt::format("it fails when a thread is late at {}, between two calls: another one "
                          "sees, in memory that no call protects, what is half done",
                          short_place(*line))}};
   if (!clues.pair) return {};
+  if (clues.found->pair->is_gap)
+    return {0.7,
+            {fmt::format("{} may be late before {} and after {}, but not in between: another "
+                         "thread sees what is half done",
+                         clues.order->threads[clues.first()->thread].name,
+                         short_place(clues.found->pair->second.place),
+                         short_place(clues.found->pair->first.place))}};
   if (clues.found->wait && fails_elsewhere(clues))
     return {0.68,
             {"the order of two threads decides; the one that waits a fixed time goes by a time of "
@@ -224,17 +236,70 @@ const TracedCall* overtaking_signal(const CallOrder& order, const Point& point) 
 
 }  // namespace
 
+namespace {
+
+// Of a wait that ran out or never ended, and did not when the test passed.
+const TracedCall* signal_that_was_missed(const CallOrder& order, const Point& point) {
+  if (point.kind != Point::Kind::begin || !point.failing) return nullptr;
+  const TracedCall& wait = *point.failing;
+  if (!forgets_signals(order, point) || !(wait.timed_out || wait.unfinished) ||
+      !(order.traits_of(point) & protocol::api_wait))
+    return nullptr;
+  if (point.passing && (point.passing->timed_out || point.passing->unfinished)) return nullptr;
+  return missed_signal(*order.failing, wait);
+}
+
+// What a thread was given by its reads.
+int64_t bytes_read(const Trace& trace, uint32_t thread) {
+  int64_t bytes = 0;
+  for (const TracedCall& call : trace.calls) {
+    if (call.thread != thread || call.is_intervention || call.site >= trace.sites.size()) continue;
+    const TracedSite& site = trace.sites[call.site];
+    const bool reads = site.group == "file" || site.group == "socket";
+    if (reads && !can_wake(site) && call.result > 0) bytes += call.result;
+  }
+  return bytes;
+}
+
+bool ran_out(const TracedCall* call) {
+  return call != nullptr && (call->timed_out || call->unfinished);
+}
+
+// What was sent first counts only once where somebody waits for changes: the wait for the second
+// one runs out although there is more to read.
+std::string merged_wake_ups(const Clues& clues) {
+  if (!clues.pair || !clues.found->pair->is_shown || !clues.order) return "";
+  const CallOrder& order = *clues.order;
+  const Point &first = *clues.first(), &second = *clues.second();
+  const TracedSite* site = order.site_of(first);
+  if (site == nullptr || !(order.group_traits_of(first) & protocol::group_polls) ||
+      !(order.traits_of(first) & protocol::api_wait) ||
+      !(order.traits_of(second) & protocol::api_wakes))
+    return "";
+  const OrderedThread& thread = order.threads[first.thread];
+  if (thread.passing == no_index || thread.failing == no_index) return "";
+  if (bytes_read(*order.failing, thread.failing) >= bytes_read(*order.passing, thread.passing))
+    return "";
+  for (const Point& point : order.points)
+    if (point.thread == first.thread && point.kind == Point::Kind::begin &&
+        order.site_of(point)->name == site->name && ran_out(point.failing) &&
+        !ran_out(point.passing) && point.failing->enter >= *second.failing_at)
+      return fmt::format(
+          "{} waits in {} at {} for what is already there: it came before the wait "
+          "began, and nothing comes again",
+          thread.name, site->name.api, short_place(moment_of(order, point).place));
+  return "";
+}
+
+}  // namespace
+
 RootCauseEvidence lost_wakeup(const Clues& clues) {
   if (!clues.order) return {};
+  if (const std::string text = merged_wake_ups(clues); !text.empty()) return {0.92, {text}};
   for (const Point& point : clues.order->points) {
-    if (point.kind != Point::Kind::begin || !point.failing) continue;
-    const TracedCall& wait = *point.failing;
-    if (!forgets_signals(*clues.order, point) || !(wait.timed_out || wait.unfinished) ||
-        !(clues.order->traits_of(point) & protocol::api_wait))
-      continue;
-    if (point.passing && (point.passing->timed_out || point.passing->unfinished)) continue;
-    const TracedCall* missed = missed_signal(clues.failing->trace, wait);
+    const TracedCall* missed = signal_that_was_missed(*clues.order, point);
     if (!missed) continue;
+    const TracedCall& wait = *point.failing;
     const std::string place = short_place(moment_of(*clues.order, point).place);
     return {point.passing ? 0.95 : 0.9,
             {fmt::format("the signal came {} before {} began to wait at {}, and nobody signalled "
@@ -266,6 +331,19 @@ bool is_between_processes(const CallOrder& order, const Point& point) {
 }
 
 }  // namespace
+
+std::optional<MissedWakeUp> missed_wake_up(const CallOrder& order) {
+  const auto number = [&](const TracedCall* call) {
+    return static_cast<size_t>(call - order.failing->calls.data());
+  };
+  for (const Point& point : order.points)
+    if (const TracedCall* signal = signal_that_was_missed(order, point))
+      return MissedWakeUp{number(point.failing), number(signal)};
+  for (const Point& point : order.points)
+    if (const TracedCall* signal = overtaking_signal(order, point))
+      return MissedWakeUp{number(point.failing), number(signal)};
+  return std::nullopt;
+}
 
 RootCauseEvidence process_handover(const Clues& clues) {
   if (!clues.pair) return {};
@@ -388,7 +466,34 @@ bool is_refused_when_failing(const CallOrder& order, const Point& point) {
 
 }  // namespace
 
+namespace {
+
+// A file that somebody reads to its end while it is still being written.
+std::string read_too_early(const Clues& clues) {
+  if (!clues.pair || !CauseFacts::holds(clues.found->facts.late_as_a_whole)) return "";
+  const CallOrder& order = *clues.order;
+  const Point &first = *clues.first(), &second = *clues.second();
+  const TracedSite *writes = order.site_of(first), *reads = order.site_of(second);
+  if (!writes || !reads || writes->group != "file" || reads->group != "file") return "";
+  if (!can_wake(*writes) || can_wake(*reads) || !second.failing) return "";
+  const Trace& trace = *order.failing;
+  const bool to_its_end = std::ranges::any_of(trace.calls, [&](const TracedCall& call) {
+    return call.thread == second.failing->thread && call.site < trace.sites.size() &&
+           trace.sites[call.site].name.api == reads->name.api && call.result == 0 &&
+           call.object == second.failing->object && call.enter >= second.failing->enter &&
+           call.exit <= order.decided_by();
+  });
+  if (!to_its_end) return "";
+  return fmt::format(
+      "what is read to its end at {} is still being written at {}: it is there "
+      "before it is complete",
+      short_place(clues.found->pair->second.place), short_place(clues.found->pair->first.place));
+}
+
+}  // namespace
+
 RootCauseEvidence resource(const Clues& clues) {
+  if (const std::string text = read_too_early(clues); !text.empty()) return {0.93, {text}};
   if (const std::string found = scarce_thing(clues); !found.empty())
     return {0.92, {fmt::format("the failure says \"{}\"", found)}};
   if (!clues.order) return {};

@@ -96,10 +96,30 @@ std::vector<RootCause> root_causes_of(const Clues& clues) {
     if (found.score > 0) causes.push_back({rule.kind, found.score, std::move(found.texts)});
   }
   std::ranges::stable_sort(causes, std::greater(), &RootCause::score);
-  if (causes.empty())
-    causes.push_back(
-        {RootCauseKind::unknown, 0, {"no rule found evidence for a known root cause"}});
-  return causes;
+  std::vector<std::string> against;
+  std::erase_if(causes, [&](const RootCause& cause) {
+    const std::string text = contradiction(cause.kind, *clues.found);
+    if (!text.empty()) against.push_back(fmt::format("{}: {}", to_string(cause.kind), text));
+    return !text.empty();
+  });
+  if (!causes.empty()) return causes;
+  if (against.empty()) against.push_back("no rule found evidence for a known root cause");
+  return {{RootCauseKind::unknown, 0, std::move(against)}};
+}
+
+// An explanation never says what experiments have shown to be wrong.
+std::string contradiction(RootCauseKind kind, const Explanation& found) {
+  const CauseFacts& facts = found.facts;
+  const bool has_one_wait = found.wait && found.wait->times == 1;
+  if (kind == RootCauseKind::async_wait && CauseFacts::holds(facts.late_as_a_whole))
+    return "the test passes when the thread is as late before all that it does";
+  if (kind == RootCauseKind::async_wait && has_one_wait && CauseFacts::never(facts.longer_wait))
+    return "a longer wait does not help";
+  if (kind == RootCauseKind::lost_wakeup && facts.waiting_first.hits < facts.waiting_first.runs)
+    return "it does not always help that somebody waits before the wake-up comes";
+  if (kind == RootCauseKind::exact_timing && found.pair && found.pair->is_shown)
+    return "the order of two threads decides, whatever the time";
+  return "";
 }
 
 namespace {
@@ -176,8 +196,52 @@ std::string closed_before_use(const Clues& clues) {
 
 }  // namespace
 
+namespace {
+
+// What C and pools have for destructors, by the last words of its name.
+const Frame* frame_that_takes_away(const Trace& trace, const TracedCall* call) {
+  if (!call || call->stack >= trace.stacks.size()) return nullptr;
+  for (const TracedFrame& frame : trace.stacks[call->stack].frames)
+    for (const Frame& source : frame.source) {
+      const std::string name = source.function.substr(source.function.rfind(':') + 1);
+      for (const char* word :
+           {"destroy", "free", "release", "dispose", "teardown", "tear_down", "cleanup", "clean_up",
+            "finalize", "shutdown", "shut_down", "recycle"})
+        if (is_own(frame, source) && (name.starts_with(word) || name.ends_with(word)))
+          return &source;
+    }
+  return nullptr;
+}
+
+// Whether the thread of the barrier point waits for the end of the late one only after it.
+bool is_joined_too_late(const Clues& clues) {
+  const Point &first = *clues.first(), &second = *clues.second();
+  const uint32_t late = clues.order->threads[first.thread].failing;
+  const Trace& trace = *clues.order->failing;
+  if (late == no_index || !second.failing_at) return false;
+  return std::ranges::any_of(trace.calls, [&](const TracedCall& call) {
+    return call.site < trace.sites.size() && joins(trace.sites[call.site]) &&
+           call.thread == clues.order->threads[second.thread].failing &&
+           call.enter > *second.failing_at && call.exit >= trace.threads[late].ended;
+  });
+}
+
+// What the thread still uses is taken away, and whoever does it waits for its end only then.
+std::string taken_away_before_join(const Clues& clues) {
+  if (!clues.pair || !clues.pair->same_object || !clues.found->pair->is_shown) return "";
+  if (!CauseFacts::holds(clues.found->facts.after_its_end) || !is_joined_too_late(clues)) return "";
+  const Frame* frame = frame_that_takes_away(clues.failing->trace, clues.second()->failing);
+  if (!frame) return "";
+  return fmt::format("{} may come to {} after {}, and its end is awaited only then",
+                     clues.order->threads[clues.first()->thread].name,
+                     short_place(clues.found->pair->first.place), frame->function);
+}
+
+}  // namespace
+
 RootCauseEvidence teardown_race(const Clues& clues) {
   if (!clues.failing) return {};
+  if (const std::string text = taken_away_before_join(clues); !text.empty()) return {0.92, {text}};
   if (const std::string text = closed_before_use(clues); !text.empty()) return {0.94, {text}};
   std::vector<std::string> texts;
   const TracedFailure* failure = main_failure(clues.failing->trace);

@@ -26,6 +26,12 @@ struct Clues {
   bool crashed() const;
 };
 
+// What experiments have shown against a cause; empty: nothing.
+std::string contradiction(RootCauseKind kind, const Explanation& found);
+
+// The wait of the failing run that came after its only wake-up, if any.
+std::optional<MissedWakeUp> missed_wake_up(const CallOrder& order);
+
 // Every root cause for which there is evidence, the best one first; `unknown` when there is none.
 std::vector<RootCause> root_causes_of(const Clues& clues);
 

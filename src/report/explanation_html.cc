@@ -114,11 +114,11 @@ constexpr const char* explanation_style = R"css(
   --signal: #3fb950; --io: #39c5cf; --thread: #9aa4ae; --other: #59636e; --mark: #ff7bb5; } }
 body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.35rem; margin: 0; overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
+h1 { font-size: 1.35rem; margin: 0; overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
 p, li { overflow-wrap: anywhere; } ul { margin: .3rem 0; padding-left: 1.2rem; }
 code, pre { font: 13px/1.45 ui-monospace, monospace; }
 .failed { color: var(--bad); } .faint { color: var(--faint); }
-.summary { font-size: 1.15rem; }
+.summary { font-size: 1.15rem; } .summary code { font-size: .92em; }
 .cause { border: 1px solid var(--line); border-left: .35rem solid var(--mark); background: var(--card);
   border-radius: .4rem; padding: .6rem 1rem; margin: 1rem 0; } .cause h2 { margin: 0; }
 figure { margin: .6rem 0; overflow-x: auto; } svg.timeline { min-width: 58rem; } figcaption { font-weight: 600; margin-bottom: .2rem; }
@@ -149,6 +149,7 @@ class PageWriter {
     begin();
     cause();
     text_ += html_list("What happens", words_.story);
+    text_ += html_list("What experiments show", words_.experiments);
     timelines();
     for (const Quotation& quotation : words_.quotations) quote(quotation);
     figures();

@@ -103,7 +103,42 @@ TEST_F(ExplanationReports, The_first_sentence_names_functions_and_threads_as_the
   EXPECT_THAT(first_sentence(shown), HasSubstr("goes on as long as `Post::~Post` has not ended"));
   explanation_.pair->first.place.function = "Post::deliver";
   explanation_.causes = {{RootCauseKind::ordering, 1, {}}};
-  EXPECT_THAT(first_sentence(shown), HasSubstr("Nothing makes `Post::deliver` come before"));
+  EXPECT_THAT(first_sentence(shown), HasSubstr("The test does not wait for `Post::deliver`."));
+}
+
+TEST_F(ExplanationReports, The_first_sentence_tells_two_calls_of_one_function_apart) {
+  report();
+  explanation_.causes = {{RootCauseKind::ordering, 1, {}}};
+  FlippedPair& pair = *explanation_.pair;
+  pair.first.place.function = pair.second.place.function = "Box::put";
+  pair.first.caller = CodeSpot{"post.cc", 60, "ride"};
+  pair.second.caller = CodeSpot{"post.cc", 61, "walk"};
+  const ExplanationReport shown{repro_, explanation_, &passing_, &failing_, {}, nullptr};
+  EXPECT_THAT(first_sentence(shown), HasSubstr("Nothing makes `ride` come before `walk`"));
+  pair.second.caller.reset();
+  pair.first.thread = pair.second.thread = "main";
+  EXPECT_THAT(first_sentence(shown), HasSubstr("one call of `Box::put` come before another one"));
+}
+
+TEST_F(ExplanationReports, Say_of_a_gap_that_nobody_may_come_in_between) {
+  report();
+  explanation_.causes = {{RootCauseKind::teardown_race, 1, {}}};
+  FlippedPair& pair = *explanation_.pair;
+  pair.is_gap = true;
+  pair.first.place.function = "Sampler::~Sampler";
+  pair.second.place.function = "Registry::~Registry";
+  const ExplanationReport shown{repro_, explanation_, &passing_, &failing_, {}, nullptr};
+  EXPECT_THAT(first_sentence(shown), HasSubstr("`Registry::~Registry` takes away what another "
+                                               "thread uses until `Sampler::~Sampler` is over."));
+  EXPECT_THAT(explanation_text(shown, Style(false)), HasSubstr("in between, another thread sees"));
+}
+
+TEST_F(ExplanationReports, Say_what_experiments_show) {
+  report();
+  explanation_.experiments = {"main late before post.cc:24 fails, late after it passes"};
+  const ExplanationReport shown{repro_, explanation_, &passing_, &failing_, {}, nullptr};
+  for (const std::string& page : {explanation_text(shown, Style(false)), explanation_html(shown)})
+    EXPECT_THAT(page, HasSubstr("main late before post.cc:24 fails, late after it passes"));
 }
 
 TEST_F(ExplanationReports, The_text_says_who_must_come_first) {

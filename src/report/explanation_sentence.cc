@@ -18,12 +18,14 @@ std::string spoken_function(std::string name) {
   return name;
 }
 
+constexpr const char* the_test = "the test";
+
 class FirstSentence {
  public:
   explicit FirstSentence(const ExplanationReport& report)
       : repro_(report.repro),
         found_(report.explanation),
-        has_slack_(report.repro.slack && !report.recorded_plan) {}
+        has_slack_(report.repro.slack && is_late_as_recorded(report)) {}
 
   std::string operator()() const {
     if (!found_.unseen.empty()) return "";
@@ -35,10 +37,10 @@ class FirstSentence {
   std::string what_happens() const {
     switch (found_.causes.front().kind) {
       case RootCauseKind::async_wait:
-        return found_.wait   ? about_wait("done")
-               : found_.pair ? about_order()
-                             : "A time-out that the test serves itself runs out before it gets to "
-                               "what it waits for.";
+        return found_.wait         ? about_wait("done")
+               : has_two_threads() ? about_order()
+                                   : "A time-out that the test serves itself runs out before it "
+                                     "gets to what it waits for.";
       case RootCauseKind::process_handover:
         return found_.wait ? about_wait("ready") : about_hand_over();
       case RootCauseKind::ordering:
@@ -61,6 +63,10 @@ class FirstSentence {
     return "";
   }
 
+  bool has_two_threads() const {
+    return found_.pair && found_.pair->first.thread != found_.pair->second.thread;
+  }
+
   std::string about_wait(const char* state) const {
     const CoveringWait& wait = *found_.wait;
     const Duration time = wait.asked.value_or(wait.failing) * (wait.asked ? wait.times : 1);
@@ -79,6 +85,10 @@ class FirstSentence {
   std::string about_order() const {
     if (!found_.pair) return "The order of two threads decides, and nothing keeps it.";
     const auto [first, second] = deeds();
+    if (found_.pair->is_gap)
+      return fmt::format("Nothing keeps other threads out between {} and {}.", second, first);
+    if (second == the_test) return fmt::format("The test does not wait for {}.", first);
+    if (first == the_test) return fmt::format("{} does not wait for the test.", capital(second));
     return fmt::format("Nothing makes {} come before {}, and the test needs that order.", first,
                        second);
   }
@@ -100,6 +110,9 @@ class FirstSentence {
   std::string about_teardown() const {
     if (!found_.pair) return "A thread is still at work when what it uses is taken away.";
     const auto [first, second] = deeds();
+    if (found_.pair->is_gap)
+      return fmt::format("{} takes away what another thread uses until {} is over.",
+                         capital(second), first);
     if (found_.pair->first.place.function.find("::~") != std::string::npos)
       return fmt::format("{} goes on as long as {} has not ended it, and uses what may be gone.",
                          capital(second), first);
@@ -128,25 +141,52 @@ class FirstSentence {
 
   template <class Actor>
   static std::string who(const Actor& actor) {
-    if (actor.thread == "main") return "the test";
-    if (!actor.role.empty()) return actor.role;
+    if (actor.thread == "main") return the_test;
+    if (actor.role.ends_with("runs `main`")) return "another process";
+    if (!actor.role.empty()) return one_of_several(actor.role);
     return actor.started_by.empty() ? "another process" : "another thread";
+  }
+
+  // The slack is that of one delay, wherever on its way the thread has it.
+  static bool is_late_as_recorded(const ExplanationReport& report) {
+    if (!report.recorded_plan) return true;
+    const auto &then = report.recorded_plan->interventions, &now = report.repro.plan.interventions;
+    return then.size() == 1 && now.size() == 1 &&
+           then.front().action == Intervention::Action::delay &&
+           then.front().thread == now.front().thread;
   }
 
   // What is done there: a function of the program, or all that the test does after it.
   static std::string deed(const Moment& moment) {
     if (moment.what == Moment::What::thread_end) return "the end of " + who(moment);
     const std::string function = spoken_function(moment.place.function);
-    if (is_test_itself(function)) return "the test";
+    if (is_test_itself(function)) return the_test;
     if (function.empty()) return who(moment);
     return "`" + function + "`";
   }
 
-  // Of both; with the threads where they would read the same.
+  static std::string deed_of_caller(const Moment& moment) {
+    const std::string function = moment.caller ? spoken_function(moment.caller->function) : "";
+    return function.empty() || is_test_itself(function) ? "" : "`" + function + "`";
+  }
+
+  // "thread 2 of 3 that run `x`": which one it is differs from run to run.
+  static std::string one_of_several(const std::string& role) {
+    const size_t of = role.find(" of "), that = role.find(" that ");
+    if (!role.starts_with("thread ") || of == std::string::npos || of > that) return role;
+    return fmt::format("one of {} threads{}", role.substr(of + 4, that - of - 4),
+                       role.substr(that));
+  }
+
+  // Of both; by their callers, or else with the threads, where they would read the same.
   std::pair<std::string, std::string> deeds() const {
     const Moment &one = found_.pair->first, &other = found_.pair->second;
     std::pair<std::string, std::string> both{deed(one), deed(other)};
     if (both.first != both.second) return both;
+    const std::string caller = deed_of_caller(one), other_caller = deed_of_caller(other);
+    if (caller != other_caller && !caller.empty() && !other_caller.empty())
+      return {caller, other_caller};
+    if (who(one) == who(other)) return {"one call of " + both.first, "another one"};
     return {both.first + " in " + who(one), both.second + " in " + who(other)};
   }
 

@@ -104,7 +104,24 @@ class ExplanationWording {
                               : fmt::format("{} {} at {}", call, moment.api, place);
   }
 
+  // One thread that comes to both, and nobody else may come in between.
+  void tell_gap(const FlippedPair& pair) {
+    words_.story.push_back(one_line(fmt::format(
+        "{} {} and then has to {}: in between, another thread sees what is half done.",
+        thread_text(pair.second), action_text(pair.second, "calls", "reaches", "returns", "ends"),
+        action_text(pair.first, "call", "reach", "return", "end"))));
+    if (!pair.first.passing || !pair.second.passing || !pair.second.failing) return;
+    const std::string late =
+        pair.first.failing
+            ? format_duration(*pair.first.failing - *pair.second.failing) + " when it failed"
+            : "it had not come so far when it failed";
+    words_.story.push_back(fmt::format("That took {} when the test passed, and {}.",
+                                       format_duration(*pair.first.passing - *pair.second.passing),
+                                       late));
+  }
+
   void tell_order(const FlippedPair& pair) {
+    if (pair.is_gap) return tell_gap(pair);
     const std::string first = action_text(pair.first, "call", "reach", "return", "end");
     const std::string second = action_text(pair.second, "calls", "reaches", "returns", "ends");
     words_.story.push_back(one_line(fmt::format("{} must {} before {} {}.", thread_text(pair.first),
@@ -116,6 +133,9 @@ class ExplanationWording {
     words_.story.push_back(fmt::format("{}; when it failed, the second came {} and the first {}.",
                                        text, time_text(pair.second.failing),
                                        time_text(pair.first.failing)));
+    if (!pair.is_shown && !found_.experiments.empty())
+      words_.story.push_back(
+          "That is what the two runs look like; no experiment has shown it in both directions.");
   }
 
   void tell_wait(const CoveringWait& wait) {
@@ -226,10 +246,15 @@ class ExplanationWording {
     words_.quotations.push_back(std::move(quotation));
   }
 
+  // A site has the short name of its file, a stack the whole one.
+  static bool is_same_file(const std::string& one, const std::string& other) {
+    return one.ends_with(other) || other.ends_with(one);
+  }
+
   // Two places a line apart are read together.
   bool joins_another(const std::string& role, const CodeSpot& place) {
     for (size_t i = 0; i < places_.size(); ++i) {
-      if (places_[i].file != place.file) continue;
+      if (!is_same_file(places_[i].file, place.file)) continue;
       Quotation& known = words_.quotations[i];
       const auto line = std::ranges::find(known.lines, place.line, &QuotedLine::number);
       const bool is_same = places_[i].line == place.line;

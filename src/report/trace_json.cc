@@ -279,6 +279,24 @@ Json late(const std::vector<Lateness>& all) {
   return list;
 }
 
+Json count(const Count& count) {
+  return Json::array({count.hits, count.runs});
+}
+
+// Hits and runs of what was asked; runs of 0: it was not.
+Json proof(const Explanation& found) {
+  const CauseFacts& facts = found.facts;
+  return {{"is_shown", found.pair && found.pair->is_shown},
+          {"is_gap", found.pair && found.pair->is_gap},
+          {"kept", count(found.pair ? found.pair->kept : Count())},
+          {"reversed", count(found.pair ? found.pair->reversed : Count())},
+          {"late_as_a_whole", count(facts.late_as_a_whole)},
+          {"longer_wait", count(facts.longer_wait)},
+          {"shorter_wait", count(facts.shorter_wait)},
+          {"waiting_first", count(facts.waiting_first)},
+          {"after_its_end", count(facts.after_its_end)}};
+}
+
 }  // namespace
 
 std::string explanation_json(const ExplanationReport& report) {
@@ -303,6 +321,7 @@ std::string explanation_json(const ExplanationReport& report) {
       {"failure", found.failure ? moment(*found.failure) : Json(nullptr)},
       {"experiments", words.experiments},
       {"ending", safe_texts(found.ending)},
+      {"proof", proof(found)},
       {"late", late(found.late)},
       {"story", words.story},
       {"figures", words.figures},

@@ -104,29 +104,167 @@ class PairExperiments {
   const Trace& passing() const { return *found_.passing->trace; }
 
   void search() {
-    late_ = late_threads(runs_.test().failing.plan, failing());
+    late_ = threads_to_blame();
     if (late_.empty()) return (void)give_up("nobody is late in the failing run");
-    for (const LateThread& late : late_) {
-      find_critical_of(late);
-      if (found_.critical) break;
-    }
-    if (!found_.critical) return;
-    find_barrier();
-    if (!found_.barrier && be_late_there()) find_barrier();
-    if (found_.barrier) {
-      count_both_ways();
-      name_hand_over();
-    } else if (!find_own_way()) {
+    for (const LateThread& late : late_)
+      if (find_pair_of(late)) return;
+    if (find_other_late_thread()) return;
+    // Where little lateness fails only mostly, twice as much may do so every time.
+    if (!best_)
+      for (LateThread late : late_) {
+        late.by *= 2;
+        if (find_pair_of(late)) return;
+      }
+    if (!best_) return;
+    go_back_to(*best_);
+    if (found_.barrier) return tell_both_ways();
+    if (!find_own_way() && !find_gap())
       note("no place was found whose waiting for it makes the test pass");
-    }
   }
 
-  // In a loop the plan may be late at a visit before the last one that matters.
+  // Lateness that is there when the test passes, too, is no reason.
+  std::vector<LateThread> threads_to_blame() const {
+    const auto& usual = runs_.test().passing.plan.interventions;
+    const auto& all = runs_.test().failing.plan.interventions;
+    std::vector<LateThread> late = late_threads(runs_.test().failing.plan, failing());
+    std::erase_if(late, [&](const LateThread& one) {
+      return std::ranges::all_of(one.interventions, [&](size_t i) {
+        return std::ranges::any_of(
+            usual, [&](const Intervention& other) { return is_same_lateness(other, all[i]); });
+      });
+    });
+    return late;
+  }
+
+  static bool is_same_lateness(const Intervention& one, const Intervention& other) {
+    return one.action == other.action && one.site == other.site && one.thread == other.thread &&
+           one.position == other.position;
+  }
+
+  // Several threads may have to be late, and each of them comes too late for something else.
+  bool find_pair_of(const LateThread& late) {
+    if (runs_.is_over()) return false;
+    const State before = state();
+    late_name_ = late.name;
+    found_.critical.reset();
+    found_.barrier.reset();
+    find_critical_of(late);
+    if (!found_.critical) return false;
+    // Which visit by a pool it is differs with what else its threads do, and a test that fails by
+    // itself now and then may do so before anybody is late there.
+    const bool at_once = !found_.critical->whole_class && !runs_.test().is_noisy();
+    if (at_once) be_late_there();
+    find_barrier();
+    if (!at_once && !is_decided() && be_late_there()) find_barrier();
+    if (is_decided()) {
+      name_hand_over();
+      return true;
+    }
+    if (!best_) best_ = state();
+    go_back_to(before);
+    return false;
+  }
+
+  // What a search that begins anew would change.
+  struct State {
+    Trial failing_trial;
+    std::optional<ExperimentResult> failing;
+    std::optional<CriticalPoint> critical;
+    std::optional<ThreadStep> barrier, behind_barrier;
+    Count kept, reversed;
+    std::optional<Plan> late_there;
+    std::vector<Intervention> other_delays;
+    std::vector<ThreadStep> late_steps;
+    std::string late_name;
+  };
+
+  State state() const {
+    return {runs_.test().failing, found_.failing, found_.critical, found_.barrier,
+            behind_barrier_,      found_.kept,    found_.reversed, found_.late_there,
+            other_delays_,        late_steps_,    late_name_};
+  }
+
+  void go_back_to(const State& state) {
+    runs_.test().failing = state.failing_trial;
+    found_.failing = state.failing;
+    found_.critical = state.critical;
+    found_.barrier = state.barrier;
+    behind_barrier_ = state.behind_barrier;
+    found_.kept = state.kept;
+    found_.reversed = state.reversed;
+    found_.late_there = state.late_there;
+    other_delays_ = state.other_delays;
+    late_steps_ = state.late_steps;
+    late_name_ = state.late_name;
+  }
+
+  // Whoever comes late may leave another thread, which it has set going, less time: that one is
+  // overtaken, and being late itself it shows by what.
+  bool find_other_late_thread() {
+    const std::optional<CriticalPoint> from = best_ ? best_->critical : start_;
+    if (!from) return false;
+    const State before = best_ ? *best_ : state();
+    for (const ThreadStep& first : others_that_follow(from->step)) {
+      if (runs_.is_over()) return false;
+      go_back_to(before);
+      Trial trial = runs_.test().passing;
+      trial.plan.agent = true;
+      trial.plan.interventions = before.other_delays;
+      trial.plan.interventions.push_back(late_before(from->late, first));
+      Intervention& late = trial.plan.interventions.back();
+      late.threads = Intervention::Threads::named;
+      late.thread = first.thread;
+      trial.why = first.thread.text + " late instead";
+      if (!fails_twice(trial)) continue;
+      auto failing = runs_.record(trial, &*lines_, End::failed);
+      if (!failing) continue;
+      found_.failing = std::move(failing);
+      found_.late_there = trial.plan;
+      runs_.test().failing = std::move(trial);
+      found_.tried.push_back(fmt::format("the same failure comes when {} is late instead, by {}",
+                                         first.thread.text, format_duration(late.duration)));
+      for (const LateThread& other : threads_to_blame())
+        if (other.name == first.thread.text && find_pair_of(other)) return true;
+    }
+    go_back_to(before);
+    return false;
+  }
+
+  bool fails_twice(const Trial& trial) {
+    return runs_.most_of(trial) == End::failed && runs_.most_of(trial) == End::failed;
+  }
+
+  // The first steps after it of threads that then have something to do.
+  std::vector<ThreadStep> others_that_follow(const ThreadStep& critical) const {
+    std::vector<ThreadStep> firsts;
+    for (uint32_t thread = 0; thread < passing().threads.size(); ++thread) {
+      const std::string& name = passing().threads[thread].name.text;
+      if (name == "main") continue;
+      const auto steps = steps_without_lock(passing(), steps_of(passing(), thread, *lines_));
+      const auto first = std::ranges::find_if(steps, [&](const ThreadStep& step) {
+        return step.at >= critical.at && !step.woken_from;
+      });
+      if (first != steps.end() && first->thread != critical.thread) firsts.push_back(*first);
+    }
+    std::ranges::stable_sort(firsts, {}, &ThreadStep::at);
+    if (firsts.size() > most_threads) firsts.resize(most_threads);
+    return firsts;
+  }
+
+  bool is_decided() const { return found_.kept.hits > 0 && found_.reversed.hits > 0; }
+
+  // In a loop the plan may be late at a visit before the last one that matters, and what follows
+  // comes at other times then.
   bool be_late_there() {
     Trial there = runs_.test().failing;
     there.plan.interventions = other_delays_;
     there.plan.interventions.push_back(found_.critical->late);
-    if (runs_.is_over()) return false;
+    const bool is_there =
+        std::ranges::any_of(runs_.test().failing.plan.interventions, [&](const Intervention& one) {
+          return is_same_lateness(one, found_.critical->late) &&
+                 one.visits == found_.critical->late.visits && one.nth == found_.critical->late.nth;
+        });
+    if (is_there || runs_.is_over()) return false;
     auto failing = runs_.record(there, &*lines_, End::failed);
     if (!failing) return false;
     found_.late_there = there.plan;
@@ -143,9 +281,13 @@ class PairExperiments {
       if (!std::ranges::count(late.interventions, i))
         search.others.push_back(plan.interventions[i]);
     other_delays_ = search.others;
+    if (search.whole_class) keep_first_visits(search.steps, late);
     const std::vector<ThreadStep> steps = search.steps;
+    late_steps_ = steps;
     std::vector<size_t> times(late.behind.rbegin(), late.behind.rend());
     times.erase(std::ranges::unique(times).begin(), times.end());
+    if (!start_ && !times.empty() && times.front() < steps.size())
+      start_ = start_at(steps[times.front()], search);
     for (size_t i = 0; i < times.size() && i < 2 && !found_.critical; ++i)
       find_critical_from(times[i], steps, search);
     if (found_.critical)
@@ -153,6 +295,27 @@ class PairExperiments {
                                          short_name(found_.critical->step)));
     else
       note(fmt::format("no step of {} was found from which on it may be late", late.name));
+  }
+
+  CriticalPoint start_at(const ThreadStep& step, const CriticalSearch& search) const {
+    CriticalPoint start;
+    start.step = step;
+    start.late = late_before(search.late, step);
+    return start;
+  }
+
+  // Which of its threads comes somewhere for the tenth time is chance, most of all in what they all
+  // do between two tasks.
+  static void keep_first_visits(std::vector<ThreadStep>& steps, LateThread& late) {
+    std::vector<ThreadStep> kept;
+    std::vector<size_t> behind;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const bool is_late_there = std::ranges::count(late.behind, i) > 0;
+      if (is_late_there) behind.push_back(kept.size());
+      if (is_late_there || steps[i].visit == 1) kept.push_back(steps[i]);
+    }
+    steps = std::move(kept);
+    late.behind = std::move(behind);
   }
 
   // Who is late with a lock keeps others waiting for it, so that nothing goes wrong: between such
@@ -199,9 +362,8 @@ class PairExperiments {
 
   // ---- The barrier point ----
 
-  bool is_late(const std::string& name) const {
-    return std::ranges::any_of(late_, [&](const LateThread& late) { return late.name == name; });
-  }
+  // Another late one may be made to wait for this one.
+  bool is_late(const std::string& name) const { return name == late_name_; }
 
   Duration late_from() const {
     Duration from = Duration::max();
@@ -230,12 +392,37 @@ class PairExperiments {
     return threads;
   }
 
+  // A place where waiting helps is the one that matters if the test also fails when it comes first.
   void find_barrier() {
     set_bound();
+    std::optional<Barrier> other;
     for (const uint32_t thread : threads_to_hold()) {
       if (runs_.is_over()) break;
-      if (find_barrier_in(thread)) return;
+      auto found = find_barrier_in(thread);
+      if (!found) continue;
+      take(*found);
+      count_both_ways();
+      if (is_decided()) return;
+      found->kept = found_.kept;
+      found->reversed = found_.reversed;
+      if (!other && found->kept.hits > 0) other = std::move(found);
     }
+    if (other) return take(*other);
+    found_.barrier.reset();
+    found_.kept = found_.reversed = {};
+  }
+
+  struct Barrier {
+    ThreadStep step;
+    std::optional<ThreadStep> next;  // none: its thread came no further
+    Count kept{}, reversed{};
+  };
+
+  void take(const Barrier& barrier) {
+    found_.barrier = barrier.step;
+    behind_barrier_ = barrier.next;
+    found_.kept = barrier.kept;
+    found_.reversed = barrier.reversed;
   }
 
   void set_bound() {
@@ -253,20 +440,21 @@ class PairExperiments {
 
   // The later a thread waits the less it helps: from a place on it is too late. What is so early
   // that the other one could not come first is of no use either.
-  bool find_barrier_in(uint32_t thread) {
+  std::optional<Barrier> find_barrier_in(uint32_t thread) {
     const TracedFailure* failure = main_failure(failing());
-    const Duration from = late_from(), to = failure ? failure->at : Duration::max();
+    const Duration to = failure ? failure->at : Duration::max();
+    const Duration from = late_from() < to ? late_from() : Duration{};
     const std::vector<ThreadStep> all = steps_of(failing(), thread, *lines_, is_same_pool(thread));
     std::vector<ThreadStep> steps = steps_without_lock(failing(), all);
     std::erase_if(steps, [&](const ThreadStep& step) {
       return step.at < from || step.at > to || step.woken_from;
     });
     const std::optional<ThreadStep> last = last_that_helps(steps);
-    if (!last) return false;
-    found_.barrier = last;
+    if (!last) return std::nullopt;
+    Barrier barrier{*last, std::nullopt};
     const auto here = std::ranges::find(all, last->call, &ThreadStep::call);
-    if (here + 1 != all.end()) behind_barrier_ = *(here + 1);
-    return true;
+    if (here + 1 != all.end()) barrier.next = *(here + 1);
+    return barrier;
   }
 
   // Where the two cannot come in this order, one of them is too early or too late: later steps are
@@ -286,7 +474,43 @@ class PairExperiments {
   }
 
   Plan with_wait(const Plan& plan, const ThreadStep& barrier) const {
-    return with_order(plan, {{*found_.critical, barrier}}, bound_);
+    Plan order = with_order(plan, {{*found_.critical, barrier}}, bound_);
+    if (found_.critical->whole_class) order.interventions.back().count = passes_before(barrier);
+    return order;
+  }
+
+  // Which thread of a pool is the late one differs from run to run: all that come there the same
+  // way, before the barrier when the test passes, are waited for.
+  uint64_t passes_before(const ThreadStep& barrier) const {
+    const ThreadStep& critical = found_.critical->step;
+    const std::string pool = thread_class_of(critical.thread.text);
+    const auto way = lines_to(passing().calls[critical.call]);
+    const Duration end = step_like(passing(), barrier).value_or(Duration{});
+    uint64_t passes = 0;
+    for (const TracedCall& call : passing().calls)
+      passes += !call.is_intervention && call.enter >= critical.at && call.enter < end &&
+                passing().sites[call.site].name == critical.site &&
+                thread_class_of(passing().threads[call.thread].name.text) == pool &&
+                lines_to(call) == way;
+    return std::max<uint64_t>(1, passes);
+  }
+
+  std::vector<std::pair<std::string, int>> lines_to(const TracedCall& call) const {
+    std::vector<std::pair<std::string, int>> lines;
+    if (call.stack >= passing().stacks.size()) return lines;
+    for (const TracedFrame& frame : passing().stacks[call.stack].frames)
+      for (const Frame& source : frame.source)
+        if (is_own(frame, source)) lines.emplace_back(source.file, source.line);
+    return lines;
+  }
+
+  // When the same thread comes there in another run.
+  std::optional<Duration> step_like(const Trace& trace, const ThreadStep& step) const {
+    const uint32_t thread = thread_like(trace, step.thread.text);
+    if (thread == no_index) return std::nullopt;
+    for (const ThreadStep& one : steps_of(trace, thread, *lines_))
+      if (one.site == step.site && one.visit == step.visit) return one.at;
+    return std::nullopt;
   }
 
   Waiting wait_at(const ThreadStep& barrier) {
@@ -295,10 +519,12 @@ class PairExperiments {
     trial.plan = with_wait(trial.plan, barrier);
     trial.why = short_name(barrier) + " waits for it";
     const RepairRuns::Run run = runs_.run(trial);
-    if (run.end == End::passed) return Waiting::helps;
     const HoldsSeen held = holds_in(trial.plan, own, run.result);
+    const bool is_kept = held.impossible + held.let_go == 0;
+    // Whoever was let go has only been late itself.
+    if (run.end == End::passed && is_kept) return Waiting::helps;
     if (held.fired == 0) return Waiting::did_not_begin;
-    return held.impossible + held.let_go > 0 ? Waiting::is_impossible : Waiting::is_too_late;
+    return is_kept ? Waiting::is_too_late : Waiting::is_impossible;
   }
 
   Trial late_trial() const {
@@ -341,6 +567,35 @@ class PairExperiments {
     return std::nullopt;
   }
 
+  // ---- What must not be seen half done ----
+
+  // The late thread may be late before a place, and after the critical point, but not in between:
+  // what it does there and there belongs together.
+  bool find_gap() {
+    const auto at = std::ranges::find(late_steps_, found_.critical->step.call, &ThreadStep::call);
+    if (at == late_steps_.end()) return false;
+    size_t passes = 0, fails = static_cast<size_t>(at - late_steps_.begin());
+    if (fails == 0 || !passes_when_late_at(late_steps_[passes])) return false;
+    while (fails - passes > 1 && !runs_.is_over()) {
+      const size_t middle = passes + (fails - passes) / 2;
+      (passes_when_late_at(late_steps_[middle]) ? passes : fails) = middle;
+    }
+    const ThreadStep& begin = late_steps_[passes];
+    if (runs_.is_over() || begin.process != found_.critical->step.process) return false;
+    found_.gap_from = begin;
+    found_.tried.push_back(fmt::format("{} late before {} passes, late after it fails", late_name_,
+                                       short_name(begin)));
+    return true;
+  }
+
+  bool passes_when_late_at(const ThreadStep& step) {
+    Trial trial = runs_.test().failing;
+    trial.plan.interventions = other_delays_;
+    trial.plan.interventions.push_back(late_before(found_.critical->late, step));
+    trial.why = "late at " + short_name(step);
+    return runs_.most_of(trial) == End::passed;
+  }
+
   // ---- Under a lock ----
 
   // Where both take a lock for it, what one of them waits for there and the other one signals is
@@ -354,11 +609,16 @@ class PairExperiments {
           return (void)(found_.hand_over = {one, other});
   }
 
+  static bool has_taken_lock(const Trace& trace, const TracedCall& call) {
+    const TracedSite& site = trace.sites[call.site];
+    return is_lock(site) && !is_unlock(site) && call.result == 0 && !call.unfinished;
+  }
+
   // The calls from where a thread takes a lock until it gives it back.
   static std::vector<size_t> section_of(const Trace& trace, const ThreadStep& lock) {
     std::vector<size_t> calls;
     const TracedCall& taken = trace.calls[lock.call];
-    if (!is_lock(trace.sites[taken.site])) return calls;
+    if (!has_taken_lock(trace, taken)) return calls;
     for (size_t i = lock.call + 1; i < trace.calls.size(); ++i) {
       const TracedCall& call = trace.calls[i];
       if (call.thread != taken.thread || call.is_intervention) continue;
@@ -391,9 +651,12 @@ class PairExperiments {
     reversed.why = "the barrier point first";
     for (int i = 0; i < options_.runs_each_way && !runs_.is_over(); ++i) {
       count(kept, End::passed, found_.kept);
+      if (found_.kept.hits == 0) return;
       count(reversed, End::failed, found_.reversed);
     }
-    if (found_.kept.hits > 0 && found_.reversed.hits > 0) return;
+  }
+
+  void tell_both_ways() {
     tell("the critical point first", "passed, although a thread was late", found_.kept);
     tell("the barrier point first", "failed, although nobody was late", found_.reversed);
     if (runs_.is_over()) note("");
@@ -427,6 +690,10 @@ class PairExperiments {
     for (const Intervention& other : other_delays_) {
       if (other.action != Intervention::Action::delay) continue;
       Intervention also = other;
+      if (is_of_barrier(other)) {
+        reversed.interventions.push_back(std::move(also));
+        continue;
+      }
       also.action = Intervention::Action::hold;
       also.until = hold.until;
       also.duration = bound_;
@@ -435,12 +702,22 @@ class PairExperiments {
     return reversed;
   }
 
+  // Who has to come first does not wait for itself: it is as late as it was.
+  bool is_of_barrier(const Intervention& late) const {
+    return late.threads == Intervention::Threads::named &&
+           late.thread.text == found_.barrier->thread.text;
+  }
+
   RepairRuns& runs_;
   const DecisivePairOptions options_;
   std::optional<RepairLines> lines_;
   std::vector<LateThread> late_;
   Duration bound_{};
-  std::vector<Intervention> other_delays_;    // besides the one at the critical point
+  std::vector<Intervention> other_delays_;  // besides the one at the critical point
+  std::vector<ThreadStep> late_steps_;      // of the late thread, when the test passes
+  std::string late_name_;
+  std::optional<CriticalPoint> start_;        // where the plan is late, whatever that shows
+  std::optional<State> best_;                 // where only a critical point was found
   std::optional<ThreadStep> behind_barrier_;  // none: its thread came no further
   DecisivePair found_;
 };

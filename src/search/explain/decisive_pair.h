@@ -20,6 +20,9 @@ struct DecisivePair {
   // By their calls in the passing and in the failing run: what a thread comes to that only its own
   // time overtakes; and what hands over, where both points are the taking of a lock for that.
   std::optional<std::pair<size_t, size_t>> own_way, hand_over;
+  // Of the late thread, where nobody was found whose waiting helps: between this step and the
+  // critical point it must not be late, and before it it may be.
+  std::optional<ThreadStep> gap_from;
   // The first line that the failing thread comes to before it fails, and never when the test
   // passes.
   std::optional<CodeSpot> other_way;

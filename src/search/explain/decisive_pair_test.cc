@@ -112,6 +112,65 @@ TEST(DecisivePair, Is_found_among_steps_without_a_lock) {
   EXPECT_EQ(found.reversed, (Count{3, 3}));
 }
 
+// Main gives the worker something to do, and looks after a time that others set.
+TEST(DecisivePair, Is_that_of_the_thread_that_is_overtaken_by_the_late_one) {
+  Program program;
+  Script& worker = program.thread();
+  Script& clock = program.thread();
+  worker.enter("work").wait("work.cc:20", "begun", simulated::is_set("begun")).work(1ms);
+  worker.line("work.cc:21").set("done").line("work.cc:22");
+  clock.sleep("work.cc:30", 100ms).set("asked").broadcast("work.cc:31", "asked");
+  program.main()
+      .enter("test")
+      .create("work.cc:8", clock)
+      .create("work.cc:9", worker)
+      .line("work.cc:10")
+      .set("begun")
+      .broadcast("work.cc:11", "begun")
+      .line("work.cc:12")
+      .wait("work.cc:13", "asked", simulated::is_set("asked"))
+      .line("work.cc:14")
+      .check("work.cc:15", simulated::is_set("done"));
+  PairSearch search(program, {late_thread("work.cc:10", "main", 200ms)}, 15);
+  const DecisivePair found = search();
+  ASSERT_TRUE(found.critical);
+  EXPECT_EQ(found.critical->step.thread.text, "work.cc:9#1");
+  EXPECT_EQ(to_string(found.critical->step.site), "work.cc:21");
+  ASSERT_TRUE(found.barrier);
+  EXPECT_EQ(found.barrier->thread.text, "main");
+  EXPECT_EQ(found.kept, (Count{3, 3}));
+  EXPECT_EQ(found.reversed, (Count{3, 3}));
+  EXPECT_TRUE(found.late_there);
+}
+
+// The registry goes before the thread that uses it is told to stop.
+TEST(DecisivePair, Of_one_thread_alone_is_a_gap_that_nobody_may_come_into) {
+  Program program;
+  Script& user = program.thread();
+  for (int use = 0; use < 4; ++use)
+    user.sleep("work.cc:20", 60ms).check("work.cc:21", [](const simulated::State& state) {
+      return !state.is_set("gone") || state.is_set("stopped");
+    });
+  program.main()
+      .enter("test")
+      .create("work.cc:10", user)
+      .sleep("work.cc:11", 80ms)
+      .line("work.cc:12")
+      .set("gone")
+      .work(1ms)
+      .call("work.cc:13", "getrandom")
+      .set("stopped")
+      .line("work.cc:14")
+      .join("work.cc:15", user);
+  PairSearch search(program, {late_thread("work.cc:13:getrandom", "main", 50ms)}, 21);
+  const DecisivePair found = search();
+  ASSERT_TRUE(found.critical) << testing::PrintToString(found.tried);
+  EXPECT_EQ(to_string(found.critical->step.site), "work.cc:13:getrandom");
+  EXPECT_FALSE(found.barrier);
+  ASSERT_TRUE(found.gap_from);
+  EXPECT_EQ(to_string(found.gap_from->site), "work.cc:12");
+}
+
 TEST(DecisivePair, Is_not_looked_for_when_nobody_is_late) {
   const Program program = sleeping_test();
   PairSearch search(program, {}, 13);

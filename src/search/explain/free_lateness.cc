@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "search/repair/points.h"
 #include "search/schedule/free_run.h"
 #include "trace/happens_before.h"
 #include "util/text.h"
@@ -16,6 +17,8 @@ using End = RepairRuns::End;
 
 constexpr int runs_to_believe = 2;
 constexpr size_t most_alone = 6;
+constexpr double allowed_chance = 0.01;
+constexpr int most_to_believe = 20;
 
 // The same threads late at the same places, whatever the others do.
 std::vector<Intervention> holds_as_delays(const std::vector<Intervention>& plan, Duration late) {
@@ -74,7 +77,55 @@ std::optional<Intervention> delay_at(const Trace& trace, const SwitchPoint& poin
   return delay;
 }
 
+// So many runs in a row fail by chance at most once in a hundred times.
+int runs_to_believe_in(const Count& by_itself) {
+  if (by_itself.hits == 0 || by_itself.runs == 0) return runs_to_believe;
+  const double rate = static_cast<double>(by_itself.hits) / by_itself.runs;
+  int runs = runs_to_believe;
+  for (double chance = rate * rate; chance > allowed_chance && runs < most_to_believe; ++runs)
+    chance *= rate;
+  return runs;
+}
+
+// The first thing that it does, whatever that is.
+std::optional<Intervention> whole_thread_late(const Trace& usual, uint32_t thread, Duration by) {
+  const auto steps = steps_of(usual, thread, RepairLines({}, nullptr));
+  if (steps.empty()) return std::nullopt;
+  Intervention late;
+  late.duration = by;
+  late = late_before(late, steps.front());
+  late.threads = Intervention::Threads::named;
+  late.thread = usual.threads[thread].name;
+  return late;
+}
+
 }  // namespace
+
+std::optional<Trial> late_from_its_start(RepairRuns& runs) {
+  const Trial usual = runs.test().passing;
+  const auto passing = runs.record(usual, nullptr, End::passed);
+  if (!passing) return std::nullopt;
+  const Trace& trace = *passing->trace;
+  const Duration already = longest_delay(usual.plan);
+  size_t asked = 0;
+  for (const Duration by : {100ms, 400ms})
+    for (uint32_t thread = 0; thread < trace.threads.size(); ++thread) {
+      if (trace.threads[thread].parent == no_index || ++asked > 2 * most_alone) continue;
+      const auto late = whole_thread_late(trace, thread, already + by);
+      if (!late) continue;
+      Trial trial = usual;
+      trial.plan.agent = true;
+      trial.plan.interventions.push_back(*late);
+      trial.why = trace.threads[thread].name.text + " late from its start";
+      int failed = 0;
+      const int needed = usual.plan.interventions.empty()
+                             ? runs_to_believe_in(runs.test().by_itself)
+                             : runs_to_believe;
+      while (failed < needed && runs.run(trial).end == End::failed) ++failed;
+      if (failed == needed) return trial;
+    }
+  return std::nullopt;
+}
 
 // Of a call that is several points, each is counted: the first visits are right.
 std::vector<Intervention> passed_over(const Trace& controlled, Duration late) {

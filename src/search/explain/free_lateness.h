@@ -17,4 +17,8 @@ std::vector<Intervention> passed_over(const Trace& controlled, Duration late);
 // and may be missing. Nothing: no lateness that was tried makes the test fail.
 std::optional<Trial> as_lateness(RepairRuns& runs, const Plan& plan, const Trace* controlled);
 
+// A trial in which a thread that the test starts is late from its first step on, beside what the
+// passing one does, and the test fails, more surely than it does by itself.
+std::optional<Trial> late_from_its_start(RepairRuns& runs);
+
 }  // namespace unflake

@@ -28,6 +28,10 @@ Duration failed_at_time(const Trace& trace) {
 
 bool is_of(const Intervention& one, const Trace& trace, const TracedCall& late) {
   if (one.action != Action::delay && one.action != Action::hold) return false;
+  // Of two that have a site in common, each has a thread of its own.
+  if (one.threads == Intervention::Threads::named &&
+      one.thread.text != trace.threads[late.thread].name.text)
+    return false;
   // What a user or a file has named by its line need not say the function.
   return late.site < trace.sites.size() &&
          to_string(trace.sites[late.site].name) == to_string(one.site);
