@@ -31,6 +31,7 @@ struct EvaluateRepair {
   std::string proof_budget = "20s";
   std::string reproduce_budget = "1m";
   std::string method = "short-cut";
+  std::string compare;
   std::string keep;
   int jobs = 3;
   int reruns = 20;
@@ -132,9 +133,22 @@ class RepairEvaluation {
     if (!result->errors.empty() && !repaired.is_ordered && !repaired.says_timing)
       repaired.why_not += " " + result->errors;
     repaired.reproduce_seconds = place.seconds_to_record();
+    if (auto done = compare(place, repaired); !done) return done.error();
     if (repaired.is_proven())
       if (auto run = run_afterwards(place, object, repaired); !run) return run.error();
     return repaired;
+  }
+
+  // Another search on the same failure.
+  Result<void> compare(const ZooRepository& place, Repaired& repaired) const {
+    if (command_.compare.empty()) return {};
+    const auto result = run_tool({unflake(), "repair", place.repro(), "--json", "--no-patch",
+                                  "--method", command_.compare, "--budget", command_.budget},
+                                 place.path(), longest_repair);
+    if (!result) return result.error();
+    repaired.compared = compared_by(command_.compare, result->output,
+                                    std::chrono::duration<double>(result->elapsed).count());
+    return {};
   }
 
   void keep(const Truth& truth, const ToolResult& result) const {
@@ -193,6 +207,8 @@ int evaluate_repair(int argc, char** argv) {
   app.add_option("--proof-budget", command.proof_budget, "of each proof [20s]");
   app.add_option("--reproduce-budget", command.reproduce_budget, "to record a failure [1m]");
   app.add_option("--method", command.method, "short-cut or flakesync [short-cut]");
+  app.add_option("--compare", command.compare,
+                 "another method, without patches, on the same failures: a second table");
   app.add_option("--reruns", command.reruns, "plain runs with a proven patch [20]");
   app.add_option("--keep", command.keep, "a folder for what unflake repair says");
   app.add_option("-j,--jobs", command.jobs, "programs side by side [3]");

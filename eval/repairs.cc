@@ -199,6 +199,51 @@ std::vector<Score> repair_scores(const std::vector<Repaired>& all) {
   return scores;
 }
 
+Compared compared_by(const std::string& method, const std::string& output, double seconds) {
+  Compared found;
+  found.method = method;
+  found.seconds = seconds;
+  const nlohmann::json report = parse_json(output);
+  if (!report.is_object()) return found;
+  found.is_ordered = report.contains("repairs") && !report["repairs"].empty();
+  found.runs = report.value("runs", 0);
+  found.ran_out = report.value("out_of_budget", false);
+  return found;
+}
+
+namespace {
+
+std::string comparison_words(const Compared& one) {
+  return one.is_ordered ? "order" : one.ran_out ? "no order in the time" : "no order";
+}
+
+// The search alone, without patches: on the same recorded failures.
+std::string comparison_text(const std::vector<Repaired>& all) {
+  std::vector<const Repaired*> compared;
+  for (const Repaired& one : all)
+    if (one.compared && wanted_repair(one.truth) == WantedRepair::repair) compared.push_back(&one);
+  if (compared.empty()) return "";
+  Count ours, theirs;
+  std::vector<double> seconds;
+  std::string rows;
+  for (const Repaired* one : compared) {
+    ours.add(one->is_ordered);
+    theirs.add(one->compared->is_ordered);
+    seconds.push_back(one->compared->seconds);
+    rows += row({one->truth.program, one->is_ordered ? "order" : "no order",
+                 comparison_words(*one->compared), std::to_string(one->compared->runs),
+                 fmt::format("{:.0f}", one->compared->seconds)});
+  }
+  return fmt::format(
+             "\nWith `--method {} --no-patch` on the same recorded failures, an order that holds "
+             "in "
+             "the running binary: {}, median {:.0f} s; by the search above: {}.\n\n",
+             compared.front()->compared->method, share(theirs), median(seconds), share(ours)) +
+         table_head({"program", "found", compared.front()->compared->method, "runs", "s"}) + rows;
+}
+
+}  // namespace
+
 std::string repairs_section(const std::vector<Repaired>& all,
                             const std::vector<std::string>& options, const Surroundings& where) {
   std::string text = fmt::format(
@@ -216,7 +261,7 @@ std::string repairs_section(const std::vector<Repaired>& all,
                  fmt::format("{:.0f}", one.reproduce_seconds),
                  one.is_proven() ? fmt::format("{:.2f}x", one.run_time) : "", afterwards(one),
                  cell(shorten(one.why_not, longest_refusal))});
-  return text + patches_text(all);
+  return text + comparison_text(all) + patches_text(all);
 }
 
 }  // namespace unflake::eval

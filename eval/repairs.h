@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,15 @@ enum class WantedRepair {
 };
 WantedRepair wanted_repair(const Truth& truth);
 
+// What another search says of the same failure, without patches.
+struct Compared {
+  std::string method;
+  bool is_ordered = false;
+  bool ran_out = false;  // of time
+  int runs = 0;
+  double seconds = 0;
+};
+
 // What became of a program.
 struct Repaired {
   Truth truth;
@@ -38,6 +48,7 @@ struct Repaired {
   int plain_runs = 0;   // with the patch applied and built again, afterwards
   int failed_runs = 0;  // of these
   bool hangs = false;   // at least one of these did not end
+  std::optional<Compared> compared{};
 
   bool is_proven() const { return !idiom.empty(); }
   // By what the code has already, or by asking for what is asserted.
@@ -46,6 +57,8 @@ struct Repaired {
 
 // What `unflake repair --json` says, which took so long.
 Repaired repaired_by(const Truth& truth, const std::string& output, double seconds);
+
+Compared compared_by(const std::string& method, const std::string& output, double seconds);
 
 // What `unflake run --json` says about runs of a test with the patch.
 void add_runs(Repaired& repaired, const std::string& lines);

@@ -36,6 +36,18 @@ TEST(Repairs, What_must_be_said_follows_from_the_truth) {
   EXPECT_EQ(wanted_repair(sound), WantedRepair::none);
 }
 
+TEST(Repairs, Another_search_is_compared_on_the_same_failures) {
+  Repaired found = repaired_by(truth_of("a"), proven, 30);
+  found.compared =
+      compared_by("flakesync", R"({"repairs": [], "runs": 12, "out_of_budget": true})", 120);
+  EXPECT_FALSE(found.compared->is_ordered);
+  const std::string text = repairs_section({found}, {"--budget", "1m"}, {});
+  EXPECT_THAT(text, HasSubstr("`--method flakesync --no-patch`"));
+  EXPECT_THAT(text, HasSubstr("| a | order | no order in the time | 12 | 120 |"));
+  found.compared.reset();
+  EXPECT_THAT(repairs_section({found}, {}, {}), Not(HasSubstr("flakesync")));
+}
+
 TEST(Repairs, Only_a_patch_that_was_proven_counts) {
   const Repaired found = repaired_by(truth_of("a"), proven, 30);
   EXPECT_EQ(found.idiom, "poll");

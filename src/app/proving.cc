@@ -132,6 +132,7 @@ Result<void> Proving::build_both() {
   if (auto built = build(before_, before_name, "without the patch"); !built) {
     Error error = built.error();
     if (is_stopped(error)) return error;
+    cannot_build_ = true;
     error.what = "without the patch: " + error.what;
     if (error.next.empty())
       error.next = "it has nothing to do with the patch; --build 'COMMAND' says how it is built";
@@ -361,17 +362,21 @@ Result<int> write_patches(RepairReport& report, const Project& project,
   const auto patches = patches_for(request, &why_not);
   for (std::string& note : refusals(why_not)) report.notes.push_back(std::move(note));
   if (!patches) {
-    report.notes.push_back("no patch was written: " + to_string(patches.error()));
+    if (why_not.empty())
+      report.notes.push_back("no patch was written: " + to_string(patches.error()));
     return 0;
   }
-  bool is_proven = false;
+  bool is_proven = false, cannot_build = false;
   for (const RepairPatch& patch : *patches) {
     TriedPatch tried{patch, "", std::nullopt, ""};
-    if (!is_proven) {
+    if (cannot_build) {
+      tried.why_not = "the program cannot be built without the patch either";
+    } else if (!is_proven) {
       tell(fmt::format("patch by {}: {}", to_string(patch.idiom), patch.what));
       Proving proving(project, proving_options(options, patch), events, tell);
       auto proof = proving();
       if (proving.stop_signal() != 0) return proving.stop_signal();
+      cannot_build = proving.cannot_build();
       if (proof)
         tried.proof = std::move(*proof);
       else

@@ -46,6 +46,8 @@ class Proving {
   Result<ProofReport> operator()();
   // The signal that asked unflake to stop; 0: none did.
   int stop_signal() const;
+  // There is nothing to compare with: the program cannot be built without any patch.
+  bool cannot_build() const { return cannot_build_; }
 
  private:
   struct Side {
@@ -77,6 +79,7 @@ class Proving {
   Sources tree_;
   LineChanges changes_{""};
   Side before_, after_;
+  bool cannot_build_ = false;
   int check_before_ = 0;  // the line of the check that failed, without the patch
   ProofReport report_;
 };

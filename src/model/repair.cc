@@ -49,6 +49,8 @@ const ProofRuns* Proof::find(ProofRuns::Kind kind) const {
 
 std::string_view to_string(RepairIdiom idiom) {
   switch (idiom) {
+    case RepairIdiom::definition:
+      return "definition";
     case RepairIdiom::join:
       return "join";
     case RepairIdiom::notify:

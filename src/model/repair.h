@@ -156,13 +156,14 @@ struct Fix {
 
 // How a patch makes one thread wait for another, the one that a maintainer likes best first.
 enum class RepairIdiom {
-  join,       // of a thread, future, latch or process that is there already
-  notify,     // a wait on the condition variable or event that the code has
-  poll,       // a bounded wait until what the assertion reads is true
-  hand_over,  // UNFLAKE_REACHED and UNFLAKE_AWAIT of unflake_sync.h
-  bound,      // another constant, for a test of how long something takes
-  reset,      // of state that another test leaves behind
-  delay,      // before the reading side: a stop-gap
+  join,        // of a thread, future, latch or process that is there already
+  notify,      // a wait on the condition variable or event that the code has
+  poll,        // a bounded wait until what the assertion reads is true
+  hand_over,   // UNFLAKE_REACHED and UNFLAKE_AWAIT of unflake_sync.h
+  definition,  // of objects in another order, so that they go away in the opposite one
+  bound,       // another constant, for a test of how long something takes
+  reset,       // of state that another test leaves behind
+  delay,       // before the reading side: a stop-gap
 };
 
 std::string_view to_string(RepairIdiom idiom);

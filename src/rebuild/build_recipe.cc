@@ -354,7 +354,8 @@ class Building {
       what = "the build could not be started: " + result.error;
     else if (result.end == ProcessResult::End::signalled)
       what = "the build died of " + signal_name(result.code);
-    return usage_error(what + "\n" + last_lines(said), printable(shell_join(words)));
+    if (const std::string lines = last_lines(said); !lines.empty()) what += "\n" + lines;
+    return usage_error(what, printable(shell_join(words)));
   }
 
   static std::string last_lines(const std::string& said) {

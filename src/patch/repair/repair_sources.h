@@ -59,6 +59,7 @@ struct DraftPatch {
   bool is_tried = false;  // as it is
 };
 
+Result<DraftPatch> draft_definition(const PatchRequest& request, RepairSources& sources);
 Result<DraftPatch> draft_join(const PatchRequest& request, RepairSources& sources);
 Result<DraftPatch> draft_notify(const PatchRequest& request, RepairSources& sources);
 Result<DraftPatch> draft_poll(const PatchRequest& request, RepairSources& sources);

@@ -198,7 +198,7 @@ TEST_F(Statements, Templates_and_members_have_statements_too) {
             "template <class T>\nstruct A {\n  void f() {\n    act();\n    T x = get();\n    "
             "(void)x;\n  }\n};\n");
   EXPECT_EQ(before("template <class T>\nvoid f(T x) { x.call(); }@\n"),
-            "template <class T>\nvoid f(T x) { act(); x.call(); }\n");
+            "template <class T>\nvoid f(T x) {\n  act();\n  x.call();\n}\n");
 }
 
 TEST_F(Statements, Line_ends_marks_and_missing_line_feeds_stay_as_they_are) {

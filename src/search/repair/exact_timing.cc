@@ -196,7 +196,13 @@ std::optional<GuessedWait> wait_that_ran_out(const Trace& passing, const Trace& 
   std::optional<GuessedWait> last;
   for (const ThreadStep& step : timing_steps(passing, failing, failing_thread_of(failing), lines)) {
     const TracedCall& call = passing.calls[step.call];
-    if (reads_clock(passing.sites[call.site]) || call.value < 0) continue;
+    const auto ran_out = [&](const TracedCall& each) {
+      return each.timed_out && each.site == call.site && each.thread == call.thread;
+    };
+    // What runs out in passing runs, too, is a pause and not patience.
+    if (reads_clock(passing.sites[call.site]) || call.value < 0 ||
+        std::ranges::any_of(passing.calls, ran_out))
+      continue;
     last = GuessedWait{place_of(step), meant_time(call.value), false};
   }
   return last;
