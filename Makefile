@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 PRESET ?= release
 BUILD = $(if $(filter release,$(PRESET)),build,build/$(PRESET))
 
-.PHONY: all ready setup test torture check demo bench eval eval-races eval-repeatability eval-fixes eval-repair eval-balance eval-detect eval-bisect eval-factors eval-suite rank format install clean
+.PHONY: all ready setup test torture check demo bench eval eval-races eval-repeatability eval-fixes eval-repair eval-balance eval-detect eval-bisect eval-factors eval-orders eval-suite rank format install clean
 .NOTPARALLEL:
 
 all: ready
@@ -53,6 +53,7 @@ eval: all
 	@$(MAKE) --no-print-directory eval-fixes
 	@$(MAKE) --no-print-directory eval-repair
 	@$(MAKE) --no-print-directory eval-factors
+	@$(MAKE) --no-print-directory eval-orders
 	@$(MAKE) --no-print-directory eval-suite
 	@$(MAKE) --no-print-directory eval-bisect
 	@$(MAKE) --no-print-directory eval-detect
@@ -77,6 +78,10 @@ eval-repair: all
 eval-factors: TARGETS = --target unflake evaluate_factors
 eval-factors: all
 	build/bin/evaluate_factors $(EVAL_FACTORS)
+
+eval-orders: TARGETS = --target unflake evaluate_orders
+eval-orders: all
+	build/bin/evaluate_orders $(EVAL_ORDERS)
 
 eval-suite: TARGETS = --target unflake evaluate_suite
 eval-suite: all

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 
 #include "detect_replay.h"
@@ -15,6 +16,7 @@ struct EvaluateDetect {
   std::string source = ".";
   std::string rates = "../shared/data/flakeflagger-rates.csv";
   std::string out = "docs/EVALUATION.md";
+  std::vector<std::string> only;
   ReplaySettings settings;
 };
 
@@ -34,6 +36,12 @@ Result<int> evaluate(const EvaluateDetect& command) {
   if (!rates) return rates.error();
   Watch watch(command.source);
   const std::vector<ReplayedProject> projects = projects_of(*rates, command.settings);
+  if (!command.only.empty()) {  // a look, without a document
+    for (const ReplayedProject& project : projects)
+      if (std::ranges::count(command.only, project.name) > 0)
+        told(replay_result({&project}, command.settings), project.name);
+    return 0;
+  }
   DetectFigures figures;
   figures.settings = command.settings;
   figures.source = std::filesystem::path(command.rates).filename();
@@ -68,6 +76,7 @@ int evaluate_detect(int argc, char** argv) {
                  "CSV file with the columns project,test,passes,failures,seconds "
                  "[../shared/data/flakeflagger-rates.csv]");
   app.add_option("--out", command.out, "the document [docs/EVALUATION.md]");
+  app.add_option("--only", command.only, "show only this project, and write nothing");
   app.add_option("--repetitions", command.settings.repetitions, "[20]")
       ->check(CLI::Range(1, 10'000));
   app.add_option("--seed", command.settings.seed, "of the first repetition [1]");

@@ -309,9 +309,9 @@ class Detecting {
   Result<DetectOptions::Ordered> look_for_orders(Duration most) {
     DetectOptions::Ordered all;
     std::map<std::string, Tests> programs;
-    for (const size_t number : numbers_) {
+    for (const size_t number : numbers_) {  // entries of CTest share files instead of a process
       const auto& test = one_->selected()[number];
-      if (shares_process(*test)) programs[test->command.argv.front()].push_back(test);
+      programs[shares_process(*test) ? test->command.argv.front() : ""].push_back(test);
     }
     std::erase_if(programs, [](const auto& program) { return program.second.size() < 2; });
     for (const auto& [program, tests] : programs) {
@@ -326,14 +326,17 @@ class Detecting {
       if (suite.error()) return *suite.error();
       all.test_runs += static_cast<int>(report.test_runs);
       for (const std::string& note : suite.notes())
-        all.notes.push_back(
-            fmt::format("orders of {}: {}",
-                        printable(std::filesystem::path(program).filename().string()), note));
+        all.notes.push_back(fmt::format("orders of {}: {}", name_of_suite(program), note));
       if (auto added = add_relations(report, suite.conditions(), all); !added) return added.error();
       all.stopped = suite.stopped();
       if (all.stopped) break;
     }
     return all;
+  }
+
+  static std::string name_of_suite(const std::string& program) {
+    if (program.empty()) return "entries of CTest";
+    return printable(std::filesystem::path(program).filename().string());
   }
 
   Result<void> add_relations(const OrderReport& report, const Conditions& conditions,
