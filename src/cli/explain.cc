@@ -249,6 +249,7 @@ class Explaining {
     test.by_itself = repro_.without_plan;
     test.timeout = repro_.timeout > Duration{} ? repro_.timeout : one_->timeout();
     test.lines = code_.lines;
+    test.printed_at = line_of_printed_failure(repro_.failure, repro_.framework);
     return test;
   }
 

@@ -13,6 +13,7 @@
 #include "report/search_text.h"
 #include "search/repair/flakesync.h"
 #include "search/repair/repair.h"
+#include "search/reproduce/candidates.h"
 #include "search/reproduce/strategy.h"
 #include "util/files.h"
 #include "util/paths.h"
@@ -227,6 +228,7 @@ class Repairing {
     test.by_itself = repro_->without_plan;
     test.timeout = repro_->timeout > Duration{} ? repro_->timeout : one_->timeout();
     test.lines = located_.code.lines;
+    test.printed_at = line_of_printed_failure(repro_->failure, repro_->framework);
     return test;
   }
 

@@ -68,12 +68,6 @@ TEST(Demangle, Gives_the_parameters_too) {
   EXPECT_EQ(demangle("_ZN6Server4pushEi"), "Server::push(int)");
 }
 
-TEST(Demangle, Knows_the_body_of_a_coroutine) {
-  EXPECT_EQ(
-      qualified_name(demangle("_ZN3net7connectEPZNS_7connectEiE15_ZN3net7connectEi.Frame.actor")),
-      "net::connect");
-}
-
 TEST(Demangle, Leaves_alone_what_is_absurdly_long) {
   const std::string name = "_Z100000" + std::string(100000, 'a') + "v";
   EXPECT_EQ(demangle(name.c_str()), name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "search/reproduce/candidates.h"
 
@@ -14,6 +15,13 @@ constexpr int runs_to_believe = 3;  // that all fail
 constexpr int runs_to_compare = 2;
 constexpr int runs_to_know_noise = 6;
 constexpr int sure_when_quiet = 3, sure_when_noisy = 8, sure_when_loud = 16;
+
+Intervention watch_of(const SiteName& line) {
+  Intervention watch;
+  watch.action = Intervention::Action::watch;
+  watch.site = line;
+  return watch;
+}
 
 // To its end.
 bool was_controlled(const ExperimentResult& result) {
@@ -114,14 +122,16 @@ std::optional<ExperimentResult> RepairRuns::record(Trial trial, RepairLines* lin
   for (int i = 0; i < most_tries_to_record && !is_over(); ++i) {
     Trial watched = trial;
     if (lines != nullptr) lines->watch_in(watched.plan);
+    if (test_.printed_at) watched.plan.interventions.push_back(watch_of(*test_.printed_at));
     Run seen = run(watched, Purpose::look);
     if (seen.end == wanted && seen.result.trace) {
       add_printed_failure(seen.result);
       return std::move(seen.result);
     }
     if (seen.end != End::refused) continue;
-    if (lines == nullptr || ++refusals > most_refusals) return std::nullopt;
-    if (!lines->leave_out(seen.result.process.error)) return std::nullopt;
+    if (++refusals > most_refusals) return std::nullopt;
+    const bool is_left_out = lines != nullptr && lines->leave_out(seen.result.process.error);
+    if (!is_left_out && !std::exchange(test_.printed_at, std::nullopt)) return std::nullopt;
     --i;
   }
   return std::nullopt;

@@ -17,6 +17,7 @@ struct FailingTest {
   Count by_itself;                              // how often it comes when nobody is late
   Duration timeout{};                           // of one run
   LinesOf lines;
+  std::optional<SiteName> printed_at{};  // the line of a check that only prints its failure
 
   // Runs in which nobody is late show the failure, too.
   bool is_noisy() const { return by_itself.hits > 0; }

@@ -28,6 +28,9 @@ FailurePoint find_failure_point(const Trace& trace, const Hunt& hunt);
 // learns where the run came to that: by the line of the check, else where the initial thread ended.
 void add_printed_failure(ExperimentResult& result);
 
+// The line to watch for that; none where the framework's failures are captured.
+std::optional<SiteName> line_of_printed_failure(const Failure& failure, Framework framework);
+
 // One delay that may flip two calls of a passing run.
 struct Candidate {
   // What being late there would flip, most promising last.

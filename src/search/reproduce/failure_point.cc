@@ -137,6 +137,16 @@ void add_printed_failure(ExperimentResult& result) {
   result.trace = std::move(trace);
 }
 
+std::optional<SiteName> line_of_printed_failure(const Failure& failure, Framework framework) {
+  const bool has_own_checks = framework == Framework::command || framework == Framework::ctest;
+  if (!has_own_checks || failure.line <= 0 || failure.kind != FailureKind::assertion)
+    return std::nullopt;
+  SiteName line;
+  line.file = base_name(failure.file);
+  line.line = failure.line;
+  return line;
+}
+
 FailurePoint find_failure_point(const Trace& trace, const Hunt& hunt) {
   const Wanted& wanted = hunt.options().wanted;
   return find_failure_point(trace, wanted, recorded_failure(hunt.profile(), wanted));
