@@ -36,10 +36,19 @@ struct RunMoments {
   bool failed = false;
 };
 
+// Of each thread, how many of its name were there before it: in other processes.
+std::vector<size_t> processes_of(const Trace& trace) {
+  std::map<std::string, size_t> seen;
+  std::vector<size_t> processes;
+  for (const TracedThread& thread : trace.threads) processes.push_back(seen[thread.name.text]++);
+  return processes;
+}
+
 // All moments of one run.
 class MomentReader {
  public:
-  explicit MomentReader(const SeenRun& run) : trace_(*run.trace) {
+  explicit MomentReader(const SeenRun& run)
+      : trace_(*run.trace), processes_(processes_of(*run.trace)) {
     found_.failed = run.failed;
     find_failure();
     for (const TracedThread& thread : trace_.threads)
@@ -68,11 +77,11 @@ class MomentReader {
            call.site < trace_.sites.size();
   }
 
-  void add(const std::string& thread, const TracedCall& call) {
+  void add(const std::string& thread, size_t process, const TracedCall& call) {
     const TracedSite& site = trace_.sites[call.site];
-    uint64_t& visits = visits_[{thread, call.site}];
+    uint64_t& visits = visits_[{thread, process, call.site}];
     if (++visits > most_visits) return;
-    OrderedMoment moment{thread, site.name, visits, false};
+    OrderedMoment moment{thread, process, site.name, visits, false};
     found_.at[moment] = call.enter;
     if (!may_wait(site) || lets_one_in(site) || call.unfinished) return;
     moment.is_end = true;
@@ -83,7 +92,8 @@ class MomentReader {
     for (const TracedCall& call : trace_.calls) {
       if (!is_known(call)) continue;
       const std::string& name = trace_.threads[call.thread].name.text;
-      if (members_[class_name(name)].size() <= most_members) add(name, call);
+      if (members_[class_name(name)].size() <= most_members)
+        add(name, processes_[call.thread], call);
     }
   }
 
@@ -95,13 +105,14 @@ class MomentReader {
         calls.push_back(&call);
     std::ranges::stable_sort(calls, {}, &TracedCall::enter);
     for (const TracedCall* call : calls)
-      add(class_name(trace_.threads[call->thread].name.text), *call);
+      add(class_name(trace_.threads[call->thread].name.text), 0, *call);
   }
 
   const Trace& trace_;
+  const std::vector<size_t> processes_;  // of threads
   RunMoments found_;
   std::map<std::string, std::set<std::string>> members_;  // of classes
-  std::map<std::pair<std::string, uint32_t>, uint64_t> visits_;
+  std::map<std::tuple<std::string, size_t, uint32_t>, uint64_t> visits_;
 };
 
 class DifferenceSearch {
@@ -159,7 +170,8 @@ class DifferenceSearch {
   }
 
   static bool may_be_one_thread(const OrderedMoment& one, const OrderedMoment& other) {
-    if (one.thread == other.thread) return !is_class(one.thread) || one.site == other.site;
+    if (one.thread == other.thread)
+      return is_class(one.thread) ? one.site == other.site : one.process == other.process;
     return (is_class(one.thread) || is_class(other.thread)) &&
            class_name(one.thread) == class_name(other.thread);
   }
@@ -205,11 +217,13 @@ class DifferenceSearch {
     std::ranges::stable_sort(found_, {}, [](const OrderDifference& order) {
       return std::tuple(order.p, !order.with_failing_thread, order.to_failure);
     });
-    std::set<std::tuple<std::string, SiteName, std::string, SiteName>> known;
+    using Place = std::tuple<std::string, size_t, SiteName>;
+    const auto place_of = [](const OrderedMoment& moment) {
+      return Place(moment.thread, moment.process, moment.site);
+    };
+    std::set<std::pair<Place, Place>> known;
     std::erase_if(found_, [&](const OrderDifference& order) {
-      return !known
-                  .emplace(order.first.thread, order.first.site, order.then.thread, order.then.site)
-                  .second;
+      return !known.emplace(place_of(order.first), place_of(order.then)).second;
     });
   }
 
@@ -275,13 +289,15 @@ namespace {
 
 // The call of a trace, by a thread or by any of its class.
 const TracedCall* call_of(const Trace& trace, const OrderedMoment& moment) {
+  const std::vector<size_t> processes = processes_of(trace);
   std::vector<const TracedCall*> calls;
   for (const TracedCall& call : trace.calls) {
     if (call.is_intervention || call.thread >= trace.threads.size() ||
         call.site >= trace.sites.size() || trace.sites[call.site].name != moment.site)
       continue;
     const std::string& name = trace.threads[call.thread].name.text;
-    if (name == moment.thread || (is_class(moment.thread) && class_name(name) == moment.thread))
+    const bool is_it = name == moment.thread && processes[call.thread] == moment.process;
+    if (is_it || (is_class(moment.thread) && class_name(name) == moment.thread))
       calls.push_back(&call);
   }
   std::ranges::stable_sort(calls, {}, &TracedCall::enter);
@@ -322,7 +338,8 @@ std::optional<Intervention> at_step_before(const OrderedMoment& moment,
       if (other.thread == call->thread && other.site == before->site && !other.is_intervention &&
           &other <= before)
         ++nth;
-    auto what = at_moment({moment.thread, run.trace->sites[before->site].name, nth, true}, runs);
+    auto what = at_moment(
+        {moment.thread, moment.process, run.trace->sites[before->site].name, nth, true}, runs);
     if (what) what->nth = nth;
     return what;
   }

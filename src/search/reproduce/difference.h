@@ -19,6 +19,7 @@ struct SeenRun {
 // When a thread, or any of a class, comes to a call for the nth time, or leaves it.
 struct OrderedMoment {
   std::string thread;  // its name, or that of its class: `pool.cc:31#*`
+  size_t process = 0;  // which of the threads of this name: of several processes each has a `main`
   SiteName site;
   uint64_t nth = 1;
   bool is_end = false;

@@ -131,6 +131,34 @@ TEST(OrderDifference, Of_a_pool_whoever_comes_first_counts) {
   EXPECT_EQ(found[0].in_failing, (Count{10, 10}));
 }
 
+// A test that starts its own program again.
+TEST(OrderDifference, Threads_of_one_name_in_two_processes_are_two) {
+  std::vector<Trace> traces;
+  for (int i = 0; i < 10; ++i) {
+    TraceBuilder builder;
+    builder.thread("main").call("main", "parent.c:40:wait", 1, 2);
+    Trace trace = builder.call("main", "parent.c:44:close", 10, 10).trace();
+    TracedThread child = trace.threads[0];
+    trace.processes.push_back({101, 0, no_index, "other", {}, {}});
+    child.process = 1;
+    trace.threads.push_back(child);
+    TracedCall write = trace.calls[0];
+    write.enter = write.exit = Duration(i < 5 ? 12'000 : 8'000);
+    write.thread = 1;
+    write.site = static_cast<uint32_t>(trace.sites.size());
+    trace.calls.push_back(write);
+    trace.sites.push_back({*parse_site("child.c:19:write"), "file", "", no_index, 0, 0});
+    traces.push_back(std::move(trace));
+  }
+  std::vector<SeenRun> runs;
+  for (size_t i = 0; i < traces.size(); ++i) runs.push_back({&traces[i], i < 5});
+  const auto found = find_order_differences(runs);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(to_string(found[0].first), "main comes to parent.c:44:close");
+  EXPECT_EQ(to_string(found[0].then), "main comes to child.c:19:write");
+  EXPECT_EQ(found[0].then.process, 1u);
+}
+
 TEST(OrderDifference, Is_kept_by_a_hold) {
   Guesses guesses;
   guesses.add(10, 10);
