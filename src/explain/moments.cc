@@ -196,13 +196,16 @@ bool is_timed(const CallOrder& order, const Point& point) {
          call->value >= 0;
 }
 
-// In a run under the plan a wait that was over before anything was late kept nobody.
+// In a run under the plan a wait that was over before anything was late kept nobody, unless it went
+// on beyond the first point when the test passed: then its thread came there too late by itself.
 bool stands_between(const CallOrder& order, const PointPair& pair, const Point& wait) {
   const Point &first = order.points[pair.first], &second = order.points[pair.second];
   if (!wait.failing || wait.failing->enter >= *second.failing_at) return false;
   if (wait.failing == second.failing && second.kind != Point::Kind::end) return false;
   const auto& from = order.threads[first.thread].late_from;
-  return order.plan_is_passing || !from || wait.failing->exit > *from;
+  const bool went_on =
+      wait.passing && first.passing_from && wait.passing->exit > *first.passing_from;
+  return order.plan_is_passing || !from || wait.failing->exit > *from || went_on;
 }
 
 void add(Waits& waits, const Point& wait) {

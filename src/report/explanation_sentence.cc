@@ -160,8 +160,7 @@ class FirstSentence {
   static std::string deed(const Moment& moment) {
     if (moment.what == Moment::What::thread_end) return "the end of " + who(moment);
     const std::string function = spoken_function(moment.place.function);
-    if (is_test_itself(function)) return the_test;
-    if (function.empty()) return who(moment);
+    if (function.empty() || is_test_itself(function)) return who(moment);
     return "`" + function + "`";
   }
 
