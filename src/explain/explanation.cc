@@ -46,8 +46,9 @@ class Explainer {
     tell_ending();
     found_.unseen = why_unseen();
     if (!found_.unseen.empty()) return without_cause();
-    Clues clues{&repro_, passing_, failing_,           order_ ? &*order_ : nullptr,
-                pair_,   &found_,  options_.other_way, options_.is_place_chosen};
+    Clues clues{&repro_,       passing_, failing_,           order_ ? &*order_ : nullptr,
+                pair_,         &found_,  options_.other_way, options_.is_place_chosen,
+                options_.shown};
     found_.causes = root_causes_of(clues);
     if (CauseFacts::never(found_.facts.longer_wait)) found_.wait.reset();
     if (found_.causes.front().kind == RootCauseKind::unknown) tell_what_was_tried();

@@ -44,11 +44,12 @@ ObservedRun run_of(const TraceBuilder& builder, OutcomeKind kind) {
 }
 
 Explanation explain_pair(const Repro& repro, const TraceBuilder& passing,
-                         const TraceBuilder& failing, OutcomeKind kind = OutcomeKind::fail) {
+                         const TraceBuilder& failing, OutcomeKind kind = OutcomeKind::fail,
+                         const ExplainOptions& options = {}) {
   Repro known = repro;
   known.outcome = kind;
   const ObservedRun good = run_of(passing, OutcomeKind::pass), bad = run_of(failing, kind);
-  return explain(known, &good, &bad);
+  return explain(known, &good, &bad, options);
 }
 
 RootCauseKind best(const Explanation& found) {
@@ -364,6 +365,31 @@ TEST(Explanation, Of_a_late_thread_that_fails_at_its_own_clock_is_exact_timing) 
   EXPECT_EQ(best(found), RootCauseKind::exact_timing);
   EXPECT_FALSE(found.pair);
   EXPECT_THAT(found.notes, IsEmpty()) << "there is nobody to race with";
+}
+
+TEST(Explanation, Of_a_late_thread_between_two_looks_at_the_clock_is_exact_timing) {
+  TraceBuilder passing, failing;
+  passing.thread("main")
+      .call("main", "clock_test.cc:10:clock_gettime", 1, 1)
+      .call("main", "loop.cc:11:poll", 1.1, 11.1)
+      .call("main", "clock_test.cc:12:clock_gettime", 11.2, 11.2)
+      .call("main", "clock_test.cc:20:poll", 11.5, 11.6);
+  failing.thread("main")
+      .call("main", "clock_test.cc:10:clock_gettime", 1, 1)
+      .call("main", "loop.cc:11:poll", 1.1, 11.1)
+      .delay("main", "clock_test.cc:12:clock_gettime", 11.2, 31.2)
+      .call("main", "clock_test.cc:12:clock_gettime", 31.2, 31.2)
+      .call("main", "clock_test.cc:30:close", 31.3, 31.3)
+      .fails("main", "clock_test.cc", 13, 31.4);
+  Repro repro = repro_at("clock_test.cc:12:clock_gettime", "main");
+  repro.failure.file = "clock_test.cc";
+  ExplainOptions options;
+  options.shown = ShownPair{2, std::nullopt, {}, {}, 0};
+  EXPECT_EQ(best(explain_pair(repro, passing, failing, OutcomeKind::fail, options)),
+            RootCauseKind::exact_timing);
+  repro.failure.file = "elsewhere.cc";
+  EXPECT_NE(best(explain_pair(repro, passing, failing, OutcomeKind::fail, options)),
+            RootCauseKind::exact_timing);
 }
 
 // An event loop that serves its own time-outs: the same calls, but another way through the code.

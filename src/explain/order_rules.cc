@@ -6,6 +6,7 @@
 #include "explain/root_cause.h"
 #include "protocol/agent_protocol.h"
 #include "trace/happens_before.h"
+#include "util/paths.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -388,11 +389,32 @@ RootCauseEvidence measured_another(const CallOrder& order, const Point& failure)
            "looked again"}};
 }
 
+// Being late matters from one look at the clock to another, and both are made where the check is.
+RootCauseEvidence measured_itself(const Clues& clues, const Point& failure) {
+  if (!clues.shown || !clues.shown->gap_from || clues.shown->barrier) return {};
+  const Trace& passing = clues.passing->trace;
+  std::vector<std::string> places;
+  for (const size_t number : {*clues.shown->gap_from, clues.shown->critical}) {
+    if (number >= passing.calls.size()) return {};
+    const TracedCall& call = passing.calls[number];
+    const SiteName& site = passing.sites[call.site].name;
+    const bool is_look = passing.sites[call.site].group == "clock" &&
+                         call.thread == clues.order->threads[failure.thread].passing;
+    if (!is_look || base_name(site.file) != base_name(clues.repro->failure.file)) return {};
+    places.push_back(fmt::format("{}:{}", base_name(site.file), site.line));
+  }
+  return {0.95,
+          {fmt::format("it fails when the thread that fails is late between its looks at the clock "
+                       "at {} and {}, and passes when it is late before or after them",
+                       places.front(), places.back())}};
+}
+
 }  // namespace
 
 RootCauseEvidence exact_timing(const Clues& clues) {
   if (!clues.order || !clues.order->failure || clues.crashed()) return {};
   const Point& failure = clues.order->points[*clues.order->failure];
+  if (RootCauseEvidence found = measured_itself(clues, failure); found.score > 0) return found;
   if (!clues.order->threads[failure.thread].late_from)
     return measured_another(*clues.order, failure);
   const int calls = own_time_calls(*clues.order, failure);

@@ -19,6 +19,7 @@ struct Clues {
   const Explanation* found = nullptr;   // what is known besides the causes
   std::optional<CodeSpot> other_way{};  // of the failing thread, before it failed
   bool is_place_chosen = false;         // where the plan is late
+  std::optional<ShownPair> shown{};     // by experiment
 
   const Point* first() const { return pair ? &order->points[pair->first] : nullptr; }
   const Point* second() const { return pair ? &order->points[pair->second] : nullptr; }
