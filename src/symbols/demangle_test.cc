@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Demangle, Knows_the_body_of_a_coroutine) {
   EXPECT_EQ(
-      qualified_name(demangle("_ZN3net7connectEPZNS_7connectEiE15_ZN3net7connectEi.Frame.actor")),
+      qualified_name(demangle("_ZN3net7connectEPZNS_7connectEiE23_ZN3net7connectEi.Frame.actor")),
       "net::connect");
 }
 

@@ -242,7 +242,7 @@ TEST_F(LoweringTest, Calls_of_other_libraries_get_probes_that_look_at_the_caller
   const auto plan = lowered();
   ASSERT_TRUE(plan);
   ASSERT_EQ(plan->probes.size(), 3u) << "nobody is interested in memcpy";
-  EXPECT_EQ(plan->probes[2].flags, protocol::probe_of_call);
+  EXPECT_EQ(plan->probes[2].flags, protocol::probe_of_call | protocol::probe_may_jump);
   EXPECT_EQ(protocol::offset_of(plan->probes[2].address), 0x310u);
   EXPECT_EQ(code_.kind_of(program_, 0x310), FunctionKind::call);
   EXPECT_EQ(code_.name_of_entry(program_, 0x310), "getenv");
