@@ -73,7 +73,7 @@ eval-fixes: all
 
 eval-repair: TARGETS = --target evaluate_repair
 eval-repair: all
-	build/bin/evaluate_repair $(EVAL_REPAIR)
+	build/bin/evaluate_repair --compare flakesync $(EVAL_REPAIR)
 
 eval-factors: TARGETS = --target unflake evaluate_factors
 eval-factors: all

@@ -324,9 +324,11 @@ std::string_view last_part(std::string_view name) {
 
 using NamedFunctions = std::map<std::string, std::vector<const Function*>>;
 
-// By qualified name; only those that have the wanted text in them, which is quick to see.
+// By qualified name; only those that have the wanted text in them, which is quick to see. Lambdas
+// are called something else there.
 NamedFunctions functions_with(const Image& image, std::string_view part) {
   NamedFunctions found;
+  if (part.starts_with('{')) part = "";
   for (const Function& function : image.functions())
     if (function.name.find(part) != std::string::npos && !is_split_off(function))
       found[qualified_name(function.name)].push_back(&function);

@@ -10,6 +10,7 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -25,6 +26,13 @@ TEST(FindFunctions, By_the_end_of_the_name) {
   EXPECT_THAT(find_functions(*image, "Server::push").functions, SizeIs(1));
   EXPECT_THAT(find_functions(*image, "Server::push()").functions, SizeIs(1));
   EXPECT_THAT(find_functions(*image, "rver::push").functions, IsEmpty());
+}
+
+TEST(FindFunctions, A_lambda_is_found_by_the_function_around_it) {
+  const auto image = open_fixture("gcc_O0");
+  const auto matches = find_functions(*image, "app::Server::start::{lambda}()");
+  ASSERT_THAT(matches.functions, SizeIs(1));
+  EXPECT_THAT(matches.functions.front()->name, HasSubstr("{lambda"));
 }
 
 TEST(FindFunctions, A_template_stands_for_its_instances) {

@@ -190,7 +190,7 @@ class FlakeSync {
       late.back().visits = Intervention::Visits::halving;
     }
     const std::string why =
-        fmt::format("{} places late by {}", numbers.size(), format_duration(delay));
+        numbers.size() == 1 ? "one place late" : fmt::format("{} places late", numbers.size());
     return runs_.most_of(late_trial(late, why)) == End::failed;
   }
 
