@@ -387,6 +387,11 @@ TEST(Explanation, Of_a_late_thread_between_two_looks_at_the_clock_is_exact_timin
   options.shown = ShownPair{2, std::nullopt, {}, {}, 0};
   EXPECT_EQ(best(explain_pair(repro, passing, failing, OutcomeKind::fail, options)),
             RootCauseKind::exact_timing);
+  options.other_way = CodeSpot{"clock_test.cc", 30, "Loop::time_out"};
+  EXPECT_EQ(best(explain_pair(repro, passing, failing, OutcomeKind::fail, options)),
+            RootCauseKind::async_wait)
+      << "a look of the loop's own";
+  options.other_way.reset();
   repro.failure.file = "elsewhere.cc";
   EXPECT_NE(best(explain_pair(repro, passing, failing, OutcomeKind::fail, options)),
             RootCauseKind::exact_timing);

@@ -12,10 +12,13 @@
 namespace unflake {
 namespace {
 
-// A test that waits for a result is the one that fails without it.
+// A test that waits for a result is the one that fails without it. What it starts another process
+// for is its own doing.
 bool fails_elsewhere(const Clues& clues) {
-  const auto& failure = clues.order->failure;
-  return failure && clues.order->points[*failure].thread != clues.second()->thread;
+  if (!clues.order->failure) return false;
+  const Point &failure = clues.order->points[*clues.order->failure], &second = *clues.second();
+  return failure.thread != second.thread &&
+         process_of(*clues.order, failure) == process_of(*clues.order, second);
 }
 
 }  // namespace
@@ -331,6 +334,25 @@ bool is_between_processes(const CallOrder& order, const Point& point) {
   return order.group_traits_of(point) & protocol::group_crosses;
 }
 
+// A port that is taken, or that nobody listens on. A connection that only begins is not refused.
+bool is_refused_when_failing(const CallOrder& order, const Point& point) {
+  if (!(order.traits_of(point) & protocol::api_claims)) return false;
+  return point.kind == Point::Kind::begin && point.failing && point.failing->result < 0 &&
+         point.passing && point.passing->result == 0;
+}
+
+const Point* refused_when_failing(const CallOrder& order) {
+  const auto found = std::ranges::find_if(
+      order.points, [&](const Point& point) { return is_refused_when_failing(order, point); });
+  return found == order.points.end() ? nullptr : &*found;
+}
+
+std::string refusal_words(const CallOrder& order, const Point& refused) {
+  return fmt::format("{} at {} was refused in the failing run only",
+                     order.site_of(refused)->name.api,
+                     short_place(moment_of(order, refused).place));
+}
+
 }  // namespace
 
 std::optional<MissedWakeUp> missed_wake_up(const CallOrder& order) {
@@ -352,6 +374,9 @@ RootCauseEvidence process_handover(const Clues& clues) {
   const double covered = clues.found->wait ? 0.1 : 0;
   if (process_of(*clues.order, first) != process_of(*clues.order, second))
     return {0.94, {"the two that must keep an order are in different processes"}};
+  const Point* refused = refused_when_failing(*clues.order);
+  if (refused && process_of(*clues.order, first) != process_of(*clues.order, *refused))
+    return {0.94, {refusal_words(*clues.order, *refused) + ", and another process comes too late"}};
   if (is_between_processes(*clues.order, first) && is_between_processes(*clues.order, second))
     return {0.72 - covered, {"the two hand over through sockets, pipes or files"}};
   return {};
@@ -389,7 +414,16 @@ RootCauseEvidence measured_another(const CallOrder& order, const Point& failure)
            "looked again"}};
 }
 
+bool is_on_stack_of_failure(const Trace& trace, const std::string& function) {
+  const TracedFailure* failure = main_failure(trace);
+  if (failure == nullptr) return false;
+  return std::ranges::any_of(failure->stack.frames, [&](const TracedFrame& frame) {
+    return std::ranges::count(frame.source, function, &Frame::function) > 0;
+  });
+}
+
 // Being late matters from one look at the clock to another, and both are made where the check is.
+// Code that goes another way because of such a look serves a time-out of its own.
 RootCauseEvidence measured_itself(const Clues& clues, const Point& failure) {
   if (!clues.shown || !clues.shown->gap_from || clues.shown->barrier) return {};
   const Trace& passing = clues.passing->trace;
@@ -401,6 +435,7 @@ RootCauseEvidence measured_itself(const Clues& clues, const Point& failure) {
     const bool is_look = passing.sites[call.site].group == "clock" &&
                          call.thread == clues.order->threads[failure.thread].passing;
     if (!is_look || base_name(site.file) != base_name(clues.repro->failure.file)) return {};
+    if (clues.other_way && !is_on_stack_of_failure(clues.failing->trace, site.function)) return {};
     places.push_back(fmt::format("{}:{}", base_name(site.file), site.line));
   }
   return {0.95,
@@ -479,17 +514,6 @@ std::string scarce_thing(const Clues& clues) {
   return "";
 }
 
-// A port that is taken, or that nobody listens on. A connection that only begins is not refused.
-bool is_refused_when_failing(const CallOrder& order, const Point& point) {
-  if (!(order.traits_of(point) & protocol::api_claims)) return false;
-  return point.kind == Point::Kind::begin && point.failing && point.failing->result < 0 &&
-         point.passing && point.passing->result == 0;
-}
-
-}  // namespace
-
-namespace {
-
 // A file that somebody reads to its end while it is still being written.
 std::string read_too_early(const Clues& clues) {
   if (!clues.pair || !CauseFacts::holds(clues.found->facts.late_as_a_whole)) return "";
@@ -519,12 +543,8 @@ RootCauseEvidence resource(const Clues& clues) {
   if (const std::string found = scarce_thing(clues); !found.empty())
     return {0.92, {fmt::format("the failure says \"{}\"", found)}};
   if (!clues.order) return {};
-  for (const Point& point : clues.order->points)
-    if (is_refused_when_failing(*clues.order, point))
-      return {0.92,
-              {fmt::format("{} at {} was refused in the failing run only",
-                           clues.order->site_of(point)->name.api,
-                           short_place(moment_of(*clues.order, point).place))}};
+  if (const Point* refused = refused_when_failing(*clues.order))
+    return {0.92, {refusal_words(*clues.order, *refused)}};
   return {};
 }
 
