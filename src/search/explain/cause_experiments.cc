@@ -101,7 +101,7 @@ class CauseQuestions {
   // nobody gives it anything, or that is all it does.
   std::optional<ThreadStep> first_since_idle() const {
     const ThreadStep& critical = pair_.critical->step;
-    const uint32_t thread = thread_named(passing(), critical.thread.text);
+    const uint32_t thread = passing().calls[critical.call].thread;
     if (thread == no_index || passing().threads[thread].parent == no_index) return std::nullopt;
     if (pair_.critical->whole_class) return std::nullopt;
     const Duration idle = idle_until(thread, critical.at);
@@ -189,6 +189,18 @@ class CauseQuestions {
     return last;
   }
 
+  // How often threads like it came there after the wake-up in the failing run.
+  uint64_t waits_like(const ThreadStep& wait, const ThreadStep& signal) const {
+    const std::string pool = thread_class_of(wait.thread.text);
+    return static_cast<uint64_t>(
+        std::ranges::count_if(failing().calls, [&](const TracedCall& call) {
+          return !call.is_intervention && call.enter >= signal.at &&
+                 call.site < failing().sites.size() &&
+                 failing().sites[call.site].name == wait.site &&
+                 thread_class_of(failing().threads[call.thread].name.text) == pool;
+        }));
+  }
+
   void ask_who_waits_first() {
     if (!suspected_.wake_up || pair_.hand_over) return;  // or that is what was shown already
     const auto wait = step_of_call(failing(), suspected_.wake_up->wait, lines_);
@@ -197,6 +209,11 @@ class CauseQuestions {
     CriticalPoint first;
     first.step = *wait;
     first.when_reached = true;
+    // One wake-up for all of a pool is held back until the last of them waits.
+    if (const uint64_t all = waits_like(*wait, *signal); all > 1) {
+      first.whole_class = true;
+      first.step.visit = first.count = all;
+    }
     Trial trial = runs_.test().failing;
     const size_t own = trial.plan.interventions.size();
     trial.plan = with_order(trial.plan, {{first, *signal}}, bound());
@@ -214,7 +231,7 @@ class CauseQuestions {
     end.step.visit = 1;
     end.when_reached = true;
     if (pair_.critical->whole_class || end.step.thread.text == pair_.barrier->thread.text) return;
-    const uint32_t thread = thread_named(passing(), end.step.thread.text);
+    const uint32_t thread = passing().calls[end.step.call].thread;
     if (thread == no_index || passing().threads[thread].parent == no_index) return;
     Trial trial = runs_.test().failing;
     const size_t own = trial.plan.interventions.size();

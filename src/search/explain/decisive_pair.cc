@@ -153,8 +153,10 @@ class PairExperiments {
     if (runs_.is_over()) return false;
     const State before = state();
     late_name_ = late.name;
+    late_namesake_ = late.namesake;
     found_.critical.reset();
     found_.barrier.reset();
+    late_without_lock_.reset();
     find_critical_of(late);
     if (!found_.critical) return false;
     // Which visit by a pool it is differs with what else its threads do, and a test that fails by
@@ -183,12 +185,15 @@ class PairExperiments {
     std::vector<Intervention> other_delays;
     std::vector<ThreadStep> late_steps;
     std::string late_name;
+    size_t late_namesake = 0;
+    std::optional<Intervention> late_without_lock;
   };
 
   State state() const {
     return {runs_.test().failing, found_.failing, found_.critical, found_.barrier,
             behind_barrier_,      found_.kept,    found_.reversed, found_.late_there,
-            other_delays_,        late_steps_,    late_name_};
+            other_delays_,        late_steps_,    late_name_,      late_namesake_,
+            late_without_lock_};
   }
 
   void go_back_to(const State& state) {
@@ -203,6 +208,8 @@ class PairExperiments {
     other_delays_ = state.other_delays;
     late_steps_ = state.late_steps;
     late_name_ = state.late_name;
+    late_namesake_ = state.late_namesake;
+    late_without_lock_ = state.late_without_lock;
   }
 
   // Whoever comes late may leave another thread, which it has set going, less time: that one is
@@ -297,11 +304,18 @@ class PairExperiments {
       start_ = start_at(steps[times.front()], search);
     for (size_t i = 0; i < times.size() && i < 2 && !found_.critical; ++i)
       find_critical_from(times[i], steps, search);
+    // Whoever could wait for the end of a wait may be the one that ends it.
+    if (found_.critical && waits_for_signal(site_of(found_.critical->step)))
+      found_.critical->when_reached = true;
     if (found_.critical)
       found_.tried.push_back(fmt::format("{} late before {} fails, late after it passes", late.name,
                                          short_name(found_.critical->step)));
     else
       note(fmt::format("no step of {} was found from which on it may be late", late.name));
+  }
+
+  const TracedSite& site_of(const ThreadStep& step) const {
+    return passing().sites[passing().calls[step.call].site];
   }
 
   CriticalPoint start_at(const ThreadStep& step, const CriticalSearch& search) const {
@@ -359,6 +373,7 @@ class PairExperiments {
     auto narrower = find_critical(runs_, search);
     if (!narrower) return;
     if (!narrower->next) narrower->next = found.next;
+    late_without_lock_ = found.late;
     found_.critical = std::move(narrower);
   }
 
@@ -370,7 +385,10 @@ class PairExperiments {
   // ---- The barrier point ----
 
   // Another late one may be made to wait for this one.
-  bool is_late(const std::string& name) const { return name == late_name_; }
+  bool is_late(uint32_t thread) const {
+    return failing().threads[thread].name.text == late_name_ &&
+           namesake_number(failing(), thread) == late_namesake_;
+  }
 
   Duration late_from() const {
     Duration from = Duration::max();
@@ -385,7 +403,7 @@ class PairExperiments {
     const Duration end = failure ? failure->at : Duration::max();
     std::vector<std::pair<Duration, uint32_t>> order;
     for (uint32_t i = 0; i < failing().threads.size(); ++i) {
-      if (is_late(failing().threads[i].name.text)) continue;
+      if (is_late(i)) continue;
       Duration last{};
       for (const TracedCall& call : failing().calls)
         if (call.thread == i && call.enter <= end) last = std::max(last, call.enter);
@@ -546,8 +564,7 @@ class PairExperiments {
   bool find_own_way() {
     const TracedFailure* failure = main_failure(failing());
     const uint32_t thread = failure ? failure->thread : 0;
-    if (thread >= failing().threads.size() || !is_late(failing().threads[thread].name.text))
-      return false;
+    if (thread >= failing().threads.size() || !is_late(thread)) return false;
     const auto usual = steps_of(passing(), found_step_thread(), *lines_);
     auto other = steps_of(failing(), thread, *lines_);
     const Duration end = failure ? failure->at : Duration::max();
@@ -652,15 +669,27 @@ class PairExperiments {
     Trial kept = late_trial();
     kept.plan = with_wait(kept.plan, *found_.barrier);
     kept.why = "the critical point first";
-    Trial reversed = runs_.test().passing;
-    reversed.plan.agent = true;
-    reversed.plan = reversed_order(reversed.plan);
-    reversed.why = "the barrier point first";
+    const Trial reversed = reversed_trial(found_.critical->late);
     for (int i = 0; i < options_.runs_each_way && !runs_.is_over(); ++i) {
       count(kept, End::passed, found_.kept);
       if (found_.kept.hits == 0) return;
       count(reversed, End::failed, found_.reversed);
     }
+    // Whoever has to come first may need the lock that the other one would wait with.
+    if (found_.reversed.hits > 0 || !late_without_lock_) return;
+    const Trial without_lock = reversed_trial(*late_without_lock_);
+    Count again;
+    for (int i = 0; i < options_.runs_each_way && !runs_.is_over(); ++i)
+      count(without_lock, End::failed, again);
+    if (again.hits > 0) found_.reversed = again;
+  }
+
+  Trial reversed_trial(const Intervention& late) const {
+    Trial reversed = runs_.test().passing;
+    reversed.plan.agent = true;
+    reversed.plan = reversed_order(reversed.plan, late);
+    reversed.why = "the barrier point first";
+    return reversed;
   }
 
   void tell_both_ways() {
@@ -684,12 +713,12 @@ class PairExperiments {
 
   // The critical point waits until the barrier point is over. A line is that when its thread has
   // come to the next step. Where several threads have to be late, all of them wait.
-  Plan reversed_order(const Plan& plan) const {
+  Plan reversed_order(const Plan& plan, const Intervention& late) const {
     CriticalPoint first;
     first.step = *found_.barrier;
     first.next = behind_barrier_;
     Plan reversed = with_order(plan, {{first, found_.critical->step}}, bound_);
-    Intervention hold = found_.critical->late;
+    Intervention hold = late;
     hold.action = Intervention::Action::hold;
     hold.until = reversed.interventions.back().until;
     hold.duration = bound_;
@@ -723,6 +752,8 @@ class PairExperiments {
   std::vector<Intervention> other_delays_;  // besides the one at the critical point
   std::vector<ThreadStep> late_steps_;      // of the late thread, when the test passes
   std::string late_name_;
+  size_t late_namesake_ = 0;
+  std::optional<Intervention> late_without_lock_;  // where the critical point is under a lock
   std::optional<CriticalPoint> start_;        // where the plan is late, whatever that shows
   std::optional<State> best_;                 // where only a critical point was found
   std::optional<ThreadStep> behind_barrier_;  // none: its thread came no further

@@ -280,5 +280,18 @@ TEST(Steps, Go_on_in_the_program_that_took_the_place_of_another) {
               testing::ElementsAre("a.cc:2:execve@a.cc:1#1", "server!b.cc:1:listen@server!main"));
 }
 
+// A test that starts its own program again.
+TEST(Steps, Threads_of_one_name_in_two_processes_are_two) {
+  TraceBuilder builder;
+  builder.thread("main").call("main", "a.cc:1:fork", 0, 1).process().thread("main");
+  const Trace trace = builder.trace();
+  EXPECT_EQ(thread_named(trace, "main"), 0U);
+  EXPECT_EQ(thread_named(trace, "main", 1), 1U);
+  EXPECT_EQ(thread_named(trace, "main", 2), 1U);
+  EXPECT_EQ(thread_named(trace, "a.cc:1#1"), no_index);
+  EXPECT_EQ(namesake_number(trace, 0), 0U);
+  EXPECT_EQ(namesake_number(trace, 1), 1U);
+}
+
 }  // namespace
 }  // namespace unflake

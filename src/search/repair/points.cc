@@ -148,8 +148,12 @@ std::vector<LateThread> late_threads(const Plan& plan, const Trace& with_plan) {
   std::ranges::stable_sort(delays, {}, [](const TracedCall* call) { return call->enter; });
   for (const TracedCall* delay : delays) {
     const std::string& name = with_plan.threads[delay->thread].name.text;
-    auto known = std::ranges::find(found, name, &LateThread::name);
-    if (known == found.end()) known = found.insert(found.end(), LateThread{name, {}, {}, {}});
+    const size_t namesake = namesake_number(with_plan, delay->thread);
+    auto known = std::ranges::find_if(found, [&](const LateThread& late) {
+      return late.name == name && late.namesake == namesake;
+    });
+    if (known == found.end())
+      known = found.insert(found.end(), LateThread{name, namesake, {}, {}, {}});
     known->behind.push_back(steps_before(with_plan, *delay));
     const auto asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(delay->value));
     known->by += std::max(asked, delay->exit - delay->enter);
@@ -321,7 +325,7 @@ void find_in_class(CriticalSearch& search, const Trace& passing, const RepairLin
 CriticalSearch search_for(const Plan& plan, const Trace& passing, const RepairLines& lines,
                           LateThread& late) {
   CriticalSearch search;
-  const uint32_t thread = thread_like(passing, late.name);
+  const uint32_t thread = thread_like(passing, late.name, late.namesake);
   if (thread == no_index || late.interventions.empty()) return search;
   search.late = plan.interventions[late.interventions.front()];
   search.late.duration = std::max(late.by, least_lateness);

@@ -14,6 +14,7 @@ inline constexpr Duration least_lateness = std::chrono::milliseconds(50);
 // A thread that the plan makes late, as the runs with and without it show.
 struct LateThread {
   std::string name;
+  size_t namesake = 0;                // which of several, as in `namesake_number`
   std::vector<size_t> interventions;  // of the plan: what makes it late
   std::vector<size_t> behind;         // so many of its steps come before it is late, each time
   Duration by{};                      // in all, until the failure

@@ -183,14 +183,27 @@ std::vector<SiteName> RepairLines::of_function(const std::string& function) cons
   return all;
 }
 
-uint32_t thread_named(const Trace& trace, const std::string& name) {
-  for (uint32_t i = 0; i < trace.threads.size(); ++i)
-    if (trace.threads[i].name.text == name) return i;
-  return no_index;
+uint32_t thread_named(const Trace& trace, const std::string& name, size_t namesake) {
+  uint32_t found = no_index;
+  for (uint32_t i = 0; i < trace.threads.size(); ++i) {
+    if (trace.threads[i].name.text != name) continue;
+    found = i;
+    if (namesake-- == 0) break;
+  }
+  return found;
 }
 
-uint32_t thread_like(const Trace& trace, const std::string& name) {
-  if (const uint32_t same = thread_named(trace, name); same != no_index) return same;
+size_t namesake_number(const Trace& trace, uint32_t thread) {
+  const auto end = trace.threads.begin() + thread;
+  return static_cast<size_t>(
+      std::count_if(trace.threads.begin(), end, [&](const TracedThread& other) {
+        return other.name.text == trace.threads[thread].name.text;
+      }));
+}
+
+uint32_t thread_like(const Trace& trace, const std::string& name, size_t namesake) {
+  const uint32_t same = thread_named(trace, name, namesake);
+  if (same != no_index) return same;
   for (uint32_t i = 0; i < trace.threads.size(); ++i)
     if (thread_class_of(trace.threads[i].name.text) == thread_class_of(name)) return i;
   return no_index;

@@ -86,10 +86,13 @@ std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const Repa
 // that took it, or by the end of a wait that gave it back meanwhile.
 std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<ThreadStep> steps);
 
-// The thread of this name; no_index: none.
-uint32_t thread_named(const Trace& trace, const std::string& name);
+// The thread of this name; no_index: none. Of several processes each may have one, such as `main`:
+// the one with this number, or the last one where there are fewer.
+uint32_t thread_named(const Trace& trace, const std::string& name, size_t namesake = 0);
 // The same, else one that was started at the same place.
-uint32_t thread_like(const Trace& trace, const std::string& name);
+uint32_t thread_like(const Trace& trace, const std::string& name, size_t namesake = 0);
+// How many threads of its name were there before it.
+size_t namesake_number(const Trace& trace, uint32_t thread);
 
 // The step as reports and patches name it.
 RepairPlace place_of(const ThreadStep& step);
