@@ -207,10 +207,26 @@ const Search* Measured::alone(const std::string& strategy) const {
   return found == result->compared.end() ? nullptr : &*found;
 }
 
+namespace {
+
+ExplanationCheck check_way(const WayToFail& way, const Explained& explained) {
+  return {way.category == explained.cause,
+          agreement(way.critical, explained.critical, explained.critical_caller),
+          agreement(way.barrier, explained.barrier, explained.barrier_caller)};
+}
+
+}  // namespace
+
+// A repro shows one way to fail, and the explanation is about that one.
 ExplanationCheck check(const Truth& truth, const Explained& explained) {
-  return {truth.category == explained.cause,
-          agreement(truth.critical, explained.critical, explained.critical_caller),
-          agreement(truth.barrier, explained.barrier, explained.barrier_caller)};
+  const ExplanationCheck found =
+      check_way({truth.category, truth.critical, truth.barrier}, explained);
+  if (!truth.other_way) return found;
+  const ExplanationCheck other = check_way(*truth.other_way, explained);
+  const auto right = [](const ExplanationCheck& one) {
+    return one.category + one.critical.any() + one.barrier.any();
+  };
+  return right(other) > right(found) ? other : found;
 }
 
 std::vector<Measured> late_ones(const std::vector<Measured>& all) {

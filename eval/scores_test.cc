@@ -165,6 +165,19 @@ TEST(Explanation, Is_right_within_one_line_and_tells_when_only_the_caller_is) {
   EXPECT_TRUE(found.barrier.caller);
 }
 
+TEST(Explanation, Is_right_about_one_of_two_ways_to_fail_and_not_about_half_of_each) {
+  Truth truth;
+  truth.category = "ordering";
+  truth.critical = "a.cc:10";
+  truth.barrier = "a.cc:20";
+  truth.other_way = {"async wait", "a.cc:30", "a.cc:40"};
+  const ExplanationCheck other = check(truth, {"async wait", "a.cc:30", "", "a.cc:40", ""});
+  EXPECT_TRUE(other.category && other.critical.place && other.barrier.place);
+  const ExplanationCheck mixed = check(truth, {"async wait", "a.cc:10", "", "a.cc:20", ""});
+  EXPECT_FALSE(mixed.category);
+  EXPECT_TRUE(mixed.critical.place && mixed.barrier.place);
+}
+
 TEST(Explanation, Is_not_asked_for_lines_that_the_truth_does_not_name) {
   Truth truth;
   truth.category = "exact timing";

@@ -20,6 +20,10 @@ Truth truth_in(const std::string& name, const toml::table& table) {
   truth.failure = text("failure");
   truth.critical = text("critical");
   truth.barrier = text("barrier");
+  if (const toml::table* other = table["other_way"].as_table()) {
+    const auto word = [&](const char* key) { return (*other)[key].value_or(std::string()); };
+    truth.other_way = {word("category"), word("critical"), word("barrier")};
+  }
   truth.expect = text("expect");
   truth.lateness_can_cause_it =
       table["lateness_can_cause_it"].value_or(truth.expect == "reproduced");

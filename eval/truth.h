@@ -1,11 +1,17 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "util/result.h"
 
 namespace unflake::eval {
+
+// A way to fail: the kind of mistake, what must run first, and what must wait for it.
+struct WayToFail {
+  std::string category, critical, barrier;
+};
 
 // What is known about a program of the zoo; zoo/README.md describes the fields.
 struct Truth {
@@ -16,6 +22,7 @@ struct Truth {
   std::string category;
   std::string failure;
   std::string critical, barrier;
+  std::optional<WayToFail> other_way;  // with the same failure
   std::string expect;
   bool lateness_can_cause_it = false;
   int delays_needed = 0;

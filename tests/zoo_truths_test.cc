@@ -75,7 +75,8 @@ long how_many(Holds holds, const Programs& all = programs()) {
 
 // The words of a line's last comment, if it is one of markers: "// barrier, fails here".
 std::vector<std::string> markers_of(const std::string& line) {
-  static const std::set<std::string> known{"critical", "barrier", "step", "fails here"};
+  static const std::set<std::string> known{"critical",       "barrier",       "step",
+                                           "other critical", "other barrier", "fails here"};
   const std::size_t comment = line.rfind("// ");
   if (comment == std::string::npos) return {};
   std::vector<std::string> markers;
@@ -109,11 +110,10 @@ Markers markers_in(const fs::path& file) {
   return found;
 }
 
-void expect_marker(const Program& program, const char* key, const std::string& marker,
+void expect_marker(const Program& program, const std::string& place, const std::string& marker,
                    const std::set<std::string>& words) {
-  SCOPED_TRACE(program.name + ".toml: " + key);
+  SCOPED_TRACE(program.name + ".toml: " + marker);
   const Markers found = markers_in(source_of(program));
-  const std::string place = program.text(key);
   if (words.count(place) != 0) {
     EXPECT_EQ(found.count(marker), 0u) << "the source has a marker, but the truth names no line";
   } else {
@@ -133,6 +133,7 @@ void expect_fields(const Program& program, std::set<std::string> wanted) {
                                      "plain_failure_rate"});
   std::set<std::string> fields;
   for (const auto& [key, value] : program.truth) fields.emplace(key.str());
+  fields.erase("other_way");
   EXPECT_EQ(fields, wanted) << program.name;
 }
 
@@ -150,10 +151,13 @@ const std::set<std::string> categories_of_lateness{"async wait", "exact timing",
                                                    "resource", "process hand-over"};
 
 void expect_marked_lines(const Program& program) {
-  expect_marker(program, "failure", "fails here",
+  expect_marker(program, program.text("failure"), "fails here",
                 {"timeout", "signal", "exception", "exit status", "none"});
-  expect_marker(program, "critical", "critical", {"exact timing", "none"});
-  expect_marker(program, "barrier", "barrier", {"exact timing", "none"});
+  expect_marker(program, program.text("critical"), "critical", {"exact timing", "none"});
+  expect_marker(program, program.text("barrier"), "barrier", {"exact timing", "none"});
+  for (const std::string key : {"critical", "barrier"})
+    expect_marker(program, program.truth["other_way"][key].value_or(std::string("none")),
+                  "other " + key, {"none"});
 }
 
 TEST(ZooTruths, Every_program_has_one_and_every_one_has_a_program) {

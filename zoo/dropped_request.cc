@@ -19,7 +19,7 @@ class Client {
 
   std::future<std::string> ask(std::string question) {
     std::lock_guard lock(mutex_);
-    pending_.push_back({std::move(question), {}});
+    pending_.push_back({std::move(question), {}});  // other critical
     return pending_.back().answer.get_future();
   }
 
@@ -37,7 +37,7 @@ class Client {
   void receive() {
     std::this_thread::sleep_for(milliseconds(3));  // the network
     std::lock_guard lock(mutex_);
-    for (Request& request : pending_)
+    for (Request& request : pending_)  // other barrier
       request.answer.set_value("re: " + request.question);  // critical
     pending_.clear();
   }
