@@ -37,7 +37,7 @@ class Client {
   void receive() {
     std::this_thread::sleep_for(milliseconds(3));  // the network
     std::lock_guard lock(mutex_);
-    for (Request& request : pending_)  // other barrier
+    for (Request& request : pending_)                       // other barrier
       request.answer.set_value("re: " + request.question);  // critical
     pending_.clear();
   }

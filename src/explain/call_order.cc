@@ -194,6 +194,12 @@ const TracedSite* CallOrder::site_of(const Point& point) const {
   return nullptr;
 }
 
+std::string CallOrder::who(const Point& point) const {
+  const OrderedThread& thread = threads[point.thread];
+  return thread.passing != no_index ? who_is(*passing, thread.passing)
+                                    : who_is(*failing, thread.failing);
+}
+
 uint16_t CallOrder::traits_of(const Point& point) const {
   const TracedSite* site = site_of(point);
   return site ? api_traits(*site) : 0;

@@ -50,6 +50,7 @@ struct CallOrder {
 
   const Trace& with_plan() const { return plan_is_passing ? *passing : *failing; }
   const TracedSite* site_of(const Point& point) const;
+  std::string who(const Point& point) const;           // its thread, as sentences call it
   uint16_t traits_of(const Point& point) const;        // of its API: protocol::ApiTraits
   uint16_t group_traits_of(const Point& point) const;  // protocol::GroupTraits
 };

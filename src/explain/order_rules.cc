@@ -74,13 +74,14 @@ RootCauseEvidence async_wait(const Clues& clues) {
   const bool covers = wait->needed && wait->passing && wait->moment.passing && second.passing_to &&
                       *wait->moment.passing + *wait->needed <= *second.passing_to;
   if (covers)
-    return {fails_elsewhere(clues) ? 0.6 : 0.9,
-            {fmt::format("nothing but the {} at {} keeps {} after {}", kind, place,
-                         short_place(clues.found->pair->second.place),
-                         critical.what == Moment::What::thread_end ? "the end of " + critical.thread
-                                                                   : short_place(critical.place))}};
+    return {
+        fails_elsewhere(clues) ? 0.6 : 0.9,
+        {fmt::format("nothing but the {} at {} keeps {} after {}", kind, place,
+                     short_place(clues.found->pair->second.place),
+                     critical.what == Moment::What::thread_end ? "the end of " + who_is(critical)
+                                                               : short_place(critical.place))}};
   return {fails_elsewhere(clues) ? 0.5 : 0.65,
-          {fmt::format("{} waits at {} for a fixed time before it goes on", wait->moment.thread,
+          {fmt::format("{} waits at {} for a fixed time before it goes on", who_is(wait->moment),
                        place)}};
 }
 
@@ -106,7 +107,7 @@ RootCauseEvidence ordering(const Clues& clues) {
     return {0.9,
             {fmt::format("{} may be late before all that it does, but not in the middle of it: "
                          "another thread sees what is half done",
-                         clues.order->threads[clues.first()->thread].name)}};
+                         clues.order->who(*clues.first()))}};
   if (const auto line = delay_at_line(clues))
     return {0.91,
             {fmt::format("it fails when a thread is late at {}, between two calls: another one "
@@ -114,12 +115,12 @@ RootCauseEvidence ordering(const Clues& clues) {
                          short_place(*line))}};
   if (!clues.pair) return {};
   if (clues.found->pair->is_gap)
-    return {0.7,
-            {fmt::format("{} may be late before {} and after {}, but not in between: another "
-                         "thread sees what is half done",
-                         clues.order->threads[clues.first()->thread].name,
-                         short_place(clues.found->pair->second.place),
-                         short_place(clues.found->pair->first.place))}};
+    return {
+        0.7,
+        {fmt::format("{} may be late before {} and after {}, but not in between: another "
+                     "thread sees what is half done",
+                     clues.order->who(*clues.first()), short_place(clues.found->pair->second.place),
+                     short_place(clues.found->pair->first.place))}};
   if (clues.found->wait && fails_elsewhere(clues))
     return {0.68,
             {"the order of two threads decides; the one that waits a fixed time goes by a time of "
@@ -291,7 +292,7 @@ std::string merged_wake_ups(const Clues& clues) {
       return fmt::format(
           "{} waits in {} at {} for what is already there: it came before the wait "
           "began, and nothing comes again",
-          thread.name, site->name.api, short_place(moment_of(order, point).place));
+          order.who(first), site->name.api, short_place(moment_of(order, point).place));
   return "";
 }
 
@@ -309,7 +310,7 @@ RootCauseEvidence lost_wakeup(const Clues& clues) {
             {fmt::format("the signal came {} before {} began to wait at {}, and nobody signalled "
                          "again",
                          format_duration(wait.enter - missed->enter),
-                         name_of_thread(clues.failing->trace, wait.thread), place),
+                         who_is(clues.failing->trace, wait.thread), place),
              wait.unfinished ? "the wait never ended" : "the wait ended at its time-out"}};
   }
   for (const Point& point : clues.order->points)
@@ -318,7 +319,7 @@ RootCauseEvidence lost_wakeup(const Clues& clues) {
               {fmt::format("the signal came {} before {} began to wait for it at {}, which it does "
                            "without looking whether it was there",
                            format_duration(point.failing->enter - signal->enter),
-                           name_of_thread(clues.failing->trace, point.failing->thread),
+                           who_is(clues.failing->trace, point.failing->thread),
                            short_place(moment_of(*clues.order, point).place))}};
   if (signal_overtook_wait(clues))
     return {waits_blindly(*clues.order->passing, *clues.first()->passing) ? 0.85 : 0.62,
@@ -476,8 +477,7 @@ RootCauseEvidence starved_of_lock(const CallOrder& order) {
     if (!point.failing || !point.failing->timed_out) continue;
     if (point.passing && point.passing->timed_out) continue;
     return {0.93,
-            {fmt::format("{} waited {} for the lock at {} and did not get it",
-                         order.threads[point.thread].name,
+            {fmt::format("{} waited {} for the lock at {} and did not get it", order.who(point),
                          format_duration(point.failing->exit - point.failing->enter),
                          short_place(moment_of(order, point).place))}};
   }

@@ -151,18 +151,17 @@ std::string pair_in_clean_up(const Clues& clues) {
   if (!second) return "";
   const Frame* frame = clean_up_of(clues.failing->trace, second->failing);
   if (!frame) return "";
-  return fmt::format("{} came there in {}", clues.order->threads[second->thread].name,
-                     frame->function);
+  return fmt::format("{} came there in {}", clues.order->who(*second), frame->function);
 }
 
 // A worker that fails while somebody who takes things away is late on its way.
 std::string late_in_clean_up(const Clues& clues) {
   if (!clues.order || !clues.order->failure) return "";
-  const OrderedThread& failed =
-      clues.order->threads[clues.order->points[*clues.order->failure].thread];
+  const Point& failure = clues.order->points[*clues.order->failure];
   for (const Lateness& late : clues.found->late)
-    if (is_clean_up(late.place.function) && late.thread != failed.name)
-      return fmt::format("{} fails while {} is in {}", failed.name, late.thread,
+    if (is_clean_up(late.place.function) &&
+        late.thread != clues.order->threads[failure.thread].name)
+      return fmt::format("{} fails while {} is in {}", clues.order->who(failure), who_is(late),
                          late.place.function);
   return "";
 }
@@ -177,7 +176,7 @@ std::string outlived_main(const Clues& clues) {
         (call.exit > failure->at || call.unfinished))
       return "";
   return fmt::format("{} was still at work when main had made its last call",
-                     threads[failure->thread].name.text);
+                     who_is(clues.failing->trace, failure->thread));
 }
 
 }  // namespace
@@ -233,8 +232,8 @@ std::string taken_away_before_join(const Clues& clues) {
   const Frame* frame = frame_that_takes_away(clues.failing->trace, clues.second()->failing);
   if (!frame) return "";
   return fmt::format("{} may come to {} after {}, and its end is awaited only then",
-                     clues.order->threads[clues.first()->thread].name,
-                     short_place(clues.found->pair->first.place), frame->function);
+                     clues.order->who(*clues.first()), short_place(clues.found->pair->first.place),
+                     frame->function);
 }
 
 }  // namespace
@@ -273,9 +272,8 @@ std::string cycle_text(const Trace& trace, const StuckLocks& stuck) {
     const std::string place = wait.site < trace.sites.size()
                                   ? short_place(place_of(trace, trace.sites[wait.site].name))
                                   : "?";
-    parts.push_back(fmt::format("{} waits at {} for a lock of {}",
-                                name_of_thread(trace, wait.thread), place,
-                                name_of_thread(trace, wait.holder)));
+    parts.push_back(fmt::format("{} waits at {} for a lock of {}", who_is(trace, wait.thread),
+                                place, who_is(trace, wait.holder)));
   }
   return join(parts, "; ");
 }
@@ -313,7 +311,7 @@ std::string waits_for_each_other(const Trace& trace) {
     if (call.site >= trace.sites.size() || call.thread >= trace.threads.size()) continue;
     const TracedSite& site = trace.sites[call.site];
     if (may_wait(site) && !joins(site))
-      waits[call.object] = fmt::format("{} waits at {}", trace.threads[call.thread].name.text,
+      waits[call.object] = fmt::format("{} waits at {}", who_is(trace, call.thread),
                                        short_place(place_of(trace, site.name)));
   }
   if (waits.size() < 2) return "";
@@ -332,11 +330,10 @@ RootCauseEvidence deadlock(const Clues& clues) {
   if (const std::string text = waits_for_each_other(trace); !text.empty()) return {0.94, {text}};
   for (const StuckLocks::Wait& wait : stuck.waits)
     if (is_stuck_elsewhere(trace, wait.holder))
-      return {
-          0.85,
-          {fmt::format("{} waits for a lock of {}, which waits for something else and never "
-                       "lets it go",
-                       name_of_thread(trace, wait.thread), name_of_thread(trace, wait.holder))}};
+      return {0.85,
+              {fmt::format("{} waits for a lock of {}, which waits for something else and never "
+                           "lets it go",
+                           who_is(trace, wait.thread), who_is(trace, wait.holder))}};
   const int in_locks = std::max(static_cast<int>(stuck.waits.size()),
                                 threads_in_locks(clues.failing->thread_stacks));
   if (in_locks == 0) return {};

@@ -27,6 +27,12 @@ struct Clues {
   bool crashed() const;
 };
 
+// What sentences call whoever a moment, or lateness, is about.
+template <class Actor>
+const std::string& who_is(const Actor& actor) {
+  return actor.role.empty() ? actor.thread : actor.role;
+}
+
 // What experiments have shown against a cause; empty: nothing.
 std::string contradiction(RootCauseKind kind, const Explanation& found);
 

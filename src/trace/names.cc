@@ -212,10 +212,6 @@ const TracedFailure* main_failure(const Trace& trace) {
   return found == trace.failures.end() ? nullptr : &*found;
 }
 
-std::string name_of_thread(const Trace& trace, uint32_t thread) {
-  return thread < trace.threads.size() ? trace.threads[thread].name.text : "a thread";
-}
-
 const Frame* frame_at(const TracedStack& stack, const SiteName& site) {
   for (const TracedFrame& frame : stack.frames)
     for (const Frame& source : frame.source)

@@ -104,9 +104,6 @@ bool is_own(const TracedFrame& frame, const Frame& source);
 // "main at pool.cc:31"; empty for a process's first thread.
 std::string started_by(const Trace& trace, uint32_t thread);
 
-// A thread's name, or "a thread" when it is not known.
-std::string name_of_thread(const Trace& trace, uint32_t thread);
-
 // "src/queue.cc:57 in Queue::pop"
 std::string location_of(const Frame& frame);
 

@@ -117,4 +117,10 @@ std::string role_of(const Trace& trace, uint32_t thread) {
   return ThreadRoles(trace).of(thread);
 }
 
+std::string who_is(const Trace& trace, uint32_t thread) {
+  if (thread >= trace.threads.size()) return "a thread";
+  std::string role = role_of(trace, thread);
+  return role.empty() ? trace.threads[thread].name.text : role;
+}
+
 }  // namespace unflake

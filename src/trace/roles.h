@@ -39,5 +39,7 @@ class ThreadRoles {
 
 // Of one thread.
 std::string role_of(const Trace& trace, uint32_t thread);
+// The same, or its name where it has no role: what sentences call it.
+std::string who_is(const Trace& trace, uint32_t thread);
 
 }  // namespace unflake

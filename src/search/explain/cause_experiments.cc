@@ -7,6 +7,7 @@
 
 #include "trace/happens_before.h"
 #include "trace/names.h"
+#include "trace/roles.h"
 #include "trace/translation.h"
 #include "util/text.h"
 
@@ -83,7 +84,8 @@ class CauseQuestions {
     late.thread = first->thread;
     trial.plan.interventions.push_back(late);
     found_.facts.late_as_a_whole = count(trial, "late before all that it does", End::passed);
-    tell(fmt::format("with {} as late before all that it does", first->thread.text),
+    tell(fmt::format("with {} as late before all that it does",
+                     who_is(passing(), passing().calls[first->call].thread)),
          found_.facts.late_as_a_whole, "passed");
   }
 
@@ -237,7 +239,8 @@ class CauseQuestions {
     const size_t own = trial.plan.interventions.size();
     trial.plan = with_order(trial.plan, {{end, *pair_.barrier}}, bound());
     found_.facts.after_its_end = count(trial, "not before its end", End::passed, own);
-    tell(fmt::format("with the barrier point held back until {} has ended", end.step.thread.text),
+    tell(fmt::format("with the barrier point held back until {} has ended",
+                     who_is(passing(), thread)),
          found_.facts.after_its_end, "passed");
   }
 

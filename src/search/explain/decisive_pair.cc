@@ -9,6 +9,8 @@
 
 #include "trace/happens_before.h"
 #include "trace/names.h"
+#include "trace/roles.h"
+#include "util/paths.h"
 #include "util/text.h"
 
 namespace unflake {
@@ -16,6 +18,16 @@ namespace {
 
 using namespace std::chrono_literals;
 using End = RepairRuns::End;
+
+// Where the test or what it tests comes to it, and not the wrapper in which it happens.
+std::string words_for(const Trace& trace, const ThreadStep& step) {
+  if (step.is_line() || trace.calls[step.call].stack >= trace.stacks.size())
+    return to_string(step.site);
+  const auto frames = frames_above(trace.stacks[trace.calls[step.call].stack], Wrappers({&trace}));
+  if (frames.empty()) return to_string(step.site);
+  return fmt::format("{} at {}:{}", step.site.api, base_name(frames.front()->file),
+                     frames.front()->line);
+}
 
 constexpr Duration longest_bound = 3s;
 constexpr int most_looks = 3;       // for lateness in a failing run
@@ -236,7 +248,8 @@ class PairExperiments {
       found_.late_there = trial.plan;
       runs_.test().failing = std::move(trial);
       found_.tried.push_back(fmt::format("the same failure comes when {} is late instead, by {}",
-                                         first.thread.text, format_duration(late.duration)));
+                                         who_is(passing(), passing().calls[first.call].thread),
+                                         format_duration(late.duration)));
       for (const LateThread& other : threads_to_blame())
         if (other.name == first.thread.text && find_pair_of(other)) return true;
     }
@@ -308,10 +321,11 @@ class PairExperiments {
     if (found_.critical && waits_for_signal(site_of(found_.critical->step)))
       found_.critical->when_reached = true;
     if (found_.critical)
-      found_.tried.push_back(fmt::format("{} late before {} fails, late after it passes", late.name,
-                                         short_name(found_.critical->step)));
+      found_.tried.push_back(
+          fmt::format("with {} late before {} it fails, and late after that it passes", late_one(),
+                      words_for(passing(), found_.critical->step)));
     else
-      note(fmt::format("no step of {} was found from which on it may be late", late.name));
+      note(fmt::format("no step of {} was found from which on it may be late", late_one()));
   }
 
   const TracedSite& site_of(const ThreadStep& step) const {
@@ -576,8 +590,13 @@ class PairExperiments {
     found_.tried.push_back(
         fmt::format("the same thread comes to {} when it is in time, and to {} "
                     "when it is late",
-                    short_name(*first), short_name(*second)));
+                    words_for(passing(), *first), words_for(failing(), *second)));
     return true;
+  }
+
+  // What people call it.
+  std::string late_one() const {
+    return who_is(passing(), thread_like(passing(), late_name_, late_namesake_));
   }
 
   uint32_t found_step_thread() const { return passing().calls[found_.critical->step.call].thread; }
@@ -607,8 +626,9 @@ class PairExperiments {
     const ThreadStep& begin = late_steps_[passes];
     if (runs_.is_over() || begin.process != found_.critical->step.process) return false;
     found_.gap_from = begin;
-    found_.tried.push_back(fmt::format("{} late before {} passes, late after it fails", late_name_,
-                                       short_name(begin)));
+    found_.tried.push_back(
+        fmt::format("with {} late before {} it passes, and late after that it fails", late_one(),
+                    words_for(passing(), begin)));
     return true;
   }
 
@@ -754,9 +774,9 @@ class PairExperiments {
   std::string late_name_;
   size_t late_namesake_ = 0;
   std::optional<Intervention> late_without_lock_;  // where the critical point is under a lock
-  std::optional<CriticalPoint> start_;        // where the plan is late, whatever that shows
-  std::optional<State> best_;                 // where only a critical point was found
-  std::optional<ThreadStep> behind_barrier_;  // none: its thread came no further
+  std::optional<CriticalPoint> start_;             // where the plan is late, whatever that shows
+  std::optional<State> best_;                      // where only a critical point was found
+  std::optional<ThreadStep> behind_barrier_;       // none: its thread came no further
   DecisivePair found_;
 };
 
