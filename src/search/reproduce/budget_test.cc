@@ -122,6 +122,19 @@ TEST(Budget, That_cut_a_run_short_knows_it_for_a_hang_when_others_take_far_less)
   EXPECT_EQ(scripted.hunt.profile().failures(), 1);
 }
 
+// A deadlock that the agent sees ends a run at once.
+TEST(Budget, Is_spent_on_more_runs_where_the_first_ones_hang_and_take_no_time) {
+  ScriptedHunt scripted(
+      [](Experiment experiment, int nth) {
+        experiment.timeout = 40ms;
+        return nth <= 2 ? hangs(experiment) : passes(experiment, 10ms);
+      },
+      with_budget(60s));
+  EXPECT_TRUE(scripted.hunt.prepare());
+  EXPECT_FALSE(scripted.hunt.profile().always_fails);
+  EXPECT_EQ(scripted.hunt.profile().failures(), 2);
+}
+
 TEST(Budget, Is_enough_to_see_that_a_test_never_stops_within_its_own_time_limit) {
   HuntOptions options = with_budget(1s);
   options.timeout = 300ms;

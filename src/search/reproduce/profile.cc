@@ -196,8 +196,7 @@ bool Profiling::is_wanted() const {
 }
 
 bool Profiling::is_enough() const {
-  return profile_.runs.size() >= 2 &&
-         (profile_.never_stops() || runner_.left() < options_.budget * 4 / 5);
+  return profile_.runs.size() >= 2 && runner_.left() < options_.budget * 4 / 5;
 }
 
 // A run that hangs says nothing of how long the test takes, so that another one is worth a part of
