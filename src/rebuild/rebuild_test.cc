@@ -104,6 +104,15 @@ TEST_F(RebuildTest, A_copy_has_what_is_committed_what_is_not_and_no_build_folder
   EXPECT_EQ(shell("git status --porcelain; git rev-parse HEAD; ls -la .git"), before);
 }
 
+TEST_F(RebuildTest, What_unflake_keeps_beside_the_sources_is_no_change_of_them) {
+  commit();
+  write(root() + "/.unflake/history.db", "runs");
+  write(root() + "/src/.unflake/history.db", "runs");
+  EXPECT_FALSE(source_tree_of(root(), launcher()).is_dirty);
+  write(root() + "/src/new.c", "// new\n");
+  EXPECT_TRUE(source_tree_of(root(), launcher()).is_dirty);
+}
+
 TEST_F(RebuildTest, A_copy_of_a_commit_has_nothing_else) {
   commit();
   write(root() + "/src/main.c", "edited\n");

@@ -331,9 +331,11 @@ Sources source_tree_of(const std::string& folder, Launcher& launcher) {
   tree.is_git = !tree.commit.empty();
   tree.root = tree.is_git ? root : folder;
   if (tree.is_git) {
-    const auto status = git_says(
-        root, {"status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all"}, "",
-        launcher);
+    const auto status =
+        git_says(root,
+                 {"status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all",
+                  "--", ".", ":(exclude,glob)**/.unflake/**"},
+                 "", launcher);
     tree.is_dirty = status && !status->empty();
   }
   return tree;
