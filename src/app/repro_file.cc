@@ -38,8 +38,8 @@ constexpr size_t longest_name = 120;
 constexpr const char* ending = ".json";
 
 // A name without special meaning to any shell, file system or archive.
-std::string safe_name(const TestId& test) {
-  std::string name = to_string(test).substr(0, longest_name);
+std::string safe_name(std::string name) {
+  name = name.substr(0, longest_name);
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
            c == '-' || c == '_';
@@ -62,7 +62,7 @@ bool are_of_one_failure(const Repro& known, const Repro& repro) {
 // Different tests can have the same safe name, and signatures the same first digits.
 template <class IsOf>
 std::string path_for(const std::string& folder, const Repro& repro, IsOf is_of) {
-  const std::string name = safe_name(repro.test);
+  const std::string name = safe_name(to_string(repro.test));
   const auto path = [&](const std::string& rest) {
     return folder + "/" + name + "-" + rest + ending;
   };
@@ -138,6 +138,20 @@ std::string with_signature(const Project& project, const std::string& word) {
   return only;
 }
 
+// The only one of this test; empty: there is none, or several.
+std::string of_test(const Project& project, const std::string& word) {
+  const std::string beginning = safe_name(word) + "-";
+  std::string only;
+  for (const std::string& name : names_in(project.path("repro"))) {
+    if (!name.starts_with(beginning) ||
+        name.find_first_not_of("0123456789abcdef-", beginning.size()) != std::string::npos)
+      continue;
+    if (!only.empty()) return "";
+    only = project.path("repro/" + name + ending);
+  }
+  return only;
+}
+
 Error no_such_repro(const Project& project, const std::string& word) {
   const std::vector<std::string> names = names_in(project.path("repro"));
   std::vector<std::string> similar = nearest(word.substr(0, 500), names, 3);
@@ -184,7 +198,8 @@ Result<std::string> find_repro(const Project& project, const std::string& word) 
     for (const std::string& name : {word, word + ending})
       if (const std::string path = project.path("repro/" + name); !word.empty() && exists(path))
         return path;
-  if (const std::string path = with_signature(project, word); !path.empty()) return path;
+  for (const auto find : {with_signature, of_test})
+    if (const std::string path = find(project, word); !path.empty()) return path;
   return no_such_repro(project, word);
 }
 

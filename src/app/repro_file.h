@@ -36,8 +36,8 @@ Result<SavedRepro> save_repro(const Project& project, const Repro& repro);
 // after it.
 Result<void> check_repro_folder(const Project& project);
 
-// The file that a user means: a path, the bare name of one in `.unflake/repro/`, or the first eight
-// digits or more of its failure's signature.
+// The file that a user means: a path, the bare name of one in `.unflake/repro/`, the first eight
+// digits or more of its failure's signature, or the test that there is only one of.
 Result<std::string> find_repro(const Project& project, const std::string& word);
 
 Result<Repro> load_repro(const std::string& path);

@@ -136,6 +136,20 @@ TEST_F(ReproFile, Is_found_by_the_signature_of_its_failure_unless_that_is_ambigu
   EXPECT_FALSE(find_repro(project_, "8c7b35ab"));
 }
 
+TEST_F(ReproFile, Is_found_by_its_test_unless_that_has_several) {
+  const std::string path =
+      save_repro(project_, repro_of("Server.Accepts", "8c7b35ab158e3e23"))->path;
+  (void)save_repro(project_, repro_of("Server.Accepts-late", "01556f5028a697f1"));
+  for (const char* word : {"server_test:Server.Accepts", "server_test_Server.Accepts"}) {
+    const auto found = find_repro(project_, word);
+    ASSERT_TRUE(found) << to_string(found.error());
+    EXPECT_EQ(*found, path);
+  }
+  EXPECT_FALSE(find_repro(project_, "server_test:Server"));
+  (void)save_repro(project_, repro_of("Server.Accepts", "01556f5028a697f1"));
+  EXPECT_FALSE(find_repro(project_, "server_test:Server.Accepts"));
+}
+
 TEST_F(ReproFile, That_is_not_there_is_an_error_with_the_nearest_names) {
   (void)save_repro(project_, repro_of("Server.Accepts", "8c7b35ab158e3e23"));
   const auto found = find_repro(project_, "server_test_Server.Accept-8c7b35ab");
