@@ -145,10 +145,11 @@ inline ExperimentResult under_control(ExperimentResult result) {
 // The program must outlive it.
 inline MockExecutor executor_of(const Program& program, size_t slots = 1) {
   return MockExecutor(
-      MockExecutor::FullTruth([&program](const Experiment& experiment, int nth) {
+      MockExecutor::FullTruth([&program](Experiment experiment, int nth) {
+        const bool is_controlled = program.bears_control && experiment.plan.schedule;
+        if (is_controlled) experiment.timeout = std::chrono::hours(24);  // time that nobody waits
         ExperimentResult result = run(program, experiment, nth);
-        const bool is_controlled = experiment.plan.schedule && result.trace;
-        return program.bears_control && is_controlled ? under_control(std::move(result)) : result;
+        return is_controlled && result.trace ? under_control(std::move(result)) : result;
       }),
       slots);
 }

@@ -186,5 +186,15 @@ TEST(Confirmation, Does_not_take_a_slow_run_for_a_hang) {
   EXPECT_THAT(scripted.hunt.found(), IsEmpty());
 }
 
+TEST(Confirmation, Takes_a_slow_run_for_what_it_came_to_at_last) {
+  ScriptedHunt scripted([](const Experiment& experiment, int) {
+    if (experiment.plan.interventions.empty()) return passes(experiment, 10ms);
+    return experiment.timeout < 5s ? hangs(experiment) : fails(experiment, 5s);
+  });
+  ASSERT_TRUE(confirms_any(scripted, 1, 1));
+  EXPECT_EQ(scripted.hunt.found()[0].outcome.kind, OutcomeKind::fail);
+  EXPECT_GE(scripted.hunt.found()[0].timeout, 5s);
+}
+
 }  // namespace
 }  // namespace unflake

@@ -110,6 +110,31 @@ TEST(Foresight, A_failure_that_control_alone_shows_is_not_kept_as_a_delay) {
   EXPECT_TRUE(hunt.found().empty());
 }
 
+// Who asks too late gets no answer, and the test waits for one as long as it can.
+TEST(Foresight, A_failure_that_the_test_waits_long_for_is_given_the_time_on_free_cores) {
+  Program program;
+  program.bears_control = true;
+  Script& worker = program.thread();
+  worker.lock("worker.cc:3", "m")
+      .change([](auto& state) { state["answered"] = !state["closed"]; })
+      .signal("worker.cc:5", "c")
+      .unlock("worker.cc:6", "m");
+  program.main()
+      .create("test.cc:10", worker)
+      .sleep("test.cc:11", 50ms)
+      .lock("test.cc:12", "m")
+      .set("closed")
+      .unlock("test.cc:13", "m")
+      .wait_for("test.cc:14", "c", 20s, is_set("answered"))
+      .check("test.cc:15", is_set("answered"))
+      .join("test.cc:16", worker);
+  SimulatedHunt simulated(program);
+  search_by(simulated.hunt, {"lateness"});
+  ASSERT_EQ(simulated.hunt.found().size(), 1u);
+  EXPECT_EQ(simulated.hunt.found()[0].outcome.kind, OutcomeKind::fail);
+  EXPECT_THAT(simulated.said, testing::Not(testing::Contains(testing::HasSubstr("hang"))));
+}
+
 // On free cores every fourth late run passes: something else has its say there.
 TEST(Foresight, What_free_cores_leave_to_chance_is_replayed_under_control) {
   const Program late = guessing_program(50ms), sound = joining_program();

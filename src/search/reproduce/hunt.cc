@@ -182,18 +182,6 @@ std::optional<ExperimentResult> Hunt::look(const Plan& plan) {
 
 namespace {
 
-// A hang is only believed when it lasts. Nothing: there was no time to see.
-std::optional<bool> is_slow_only(TrialRunner& runner, const Trial& trial, const Found& found) {
-  if (found.outcome.kind != OutcomeKind::timeout) return false;
-  const auto seen = runner.run(trial, Purpose::confirm, {found.timeout * 3, runner.left()});
-  if (!seen) return std::nullopt;
-  const Outcome& outcome = seen->result.outcome;
-  const bool is_slow = outcome.kind != OutcomeKind::timeout && outcome.duration > found.timeout;
-  if (is_slow)
-    runner.teller().say("did not hang: it ended by itself when it was given three times as long");
-  return is_slow;
-}
-
 void give_up(Hunt& hunt, Found found) {
   if (hunt.runner().has_ended()) return;
   hunt.runner().teller().say("no time left to tell it from chance: " + counts_text(found));
@@ -293,7 +281,28 @@ std::vector<ExperimentResult> Company::run(const Trial& trial, TrialEnded::Purpo
   return made;
 }
 
-bool Hunt::confirm(const Trial& trial, const Observation& hit) {
+// A hang is only believed when it lasts; else what counts is what the run came to at last. Nothing:
+// there was no time to see.
+std::optional<Observation> Hunt::seen_to_its_end(const Trial& trial, const Observation& hit) {
+  if (hit.result.outcome.kind != OutcomeKind::timeout) return hit;
+  const Duration limit = std::max(times_.limit_for(trial), hit.limit);
+  auto seen = runner_.run(trial, Purpose::confirm, {3 * limit, runner_.left()});
+  if (!seen) return std::nullopt;
+  const Outcome& outcome = seen->result.outcome;
+  if (outcome.kind == OutcomeKind::timeout || outcome.duration <= limit) return hit;
+  runner_.teller().say("did not hang: it ended by itself when it was given three times as long");
+  seen->hit = seen->hit && seen->fired;
+  return seen;
+}
+
+bool Hunt::confirm(const Trial& tried, const Observation& first) {
+  const auto seen = seen_to_its_end(tried, first);
+  const Observation& hit = seen ? *seen : first;
+  if (!hit.hit) return false;
+  Trial trial = tried;
+  if (first.result.outcome.kind == OutcomeKind::timeout &&
+      hit.result.outcome.kind != OutcomeKind::timeout)
+    trial.takes = hit.result.outcome.duration;
   Found found;
   found.trial = trial;
   found.outcome = hit.result.outcome;
@@ -307,9 +316,10 @@ bool Hunt::confirm(const Trial& trial, const Observation& hit) {
   found.candidates = std::max(1, static_cast<int>(coverage_.plans_tried.size()));
   found.passes_under_plan = goal_.is_inverted();
   found.timeout = std::max(times_.limit_for(trial), hit.limit);
-  const auto slow_only = is_slow_only(runner_, trial, found);
-  if (!slow_only) give_up(*this, std::move(found));
-  if (slow_only.value_or(true)) return false;
+  if (!seen) {
+    give_up(*this, std::move(found));
+    return false;
+  }
   // Runs under control come out the same every time: among those nothing was chosen by chance.
   const int chances = std::max(1, static_cast<int>(coverage_.free_plans.size()));
   Confirmation confirmation(chances, coverage_.unconfirmed + findings_.size());

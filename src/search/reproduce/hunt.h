@@ -112,6 +112,7 @@ class Hunt {
  private:
   bool measure_base();
   bool is_affordable(const Trial& trial);
+  std::optional<Observation> seen_to_its_end(const Trial& trial, const Observation& hit);
   Confirmation::Runs confirming(const Trial& trial, const Found& found);
 
   const HuntOptions options_;

@@ -142,8 +142,9 @@ double share_of(const Trial& trial) {
 }  // namespace
 
 Duration TrialTimes::expected(const Trial& trial) const {
-  return std::chrono::duration_cast<Duration>(profile_.average / share_of(trial)) +
-         longest_delay(trial.plan);
+  return std::max(trial.takes,
+                  std::chrono::duration_cast<Duration>(profile_.average / share_of(trial)) +
+                      longest_delay(trial.plan));
 }
 
 Duration TrialTimes::added_by(const Plan& plan) const {
@@ -163,7 +164,8 @@ Duration TrialTimes::added_by(const Plan& plan) const {
 Duration TrialTimes::limit_for(const Trial& trial) const {
   const auto normal = std::chrono::duration_cast<Duration>(
       3 * profile_.longest * (1 + trial.conditions.competitors) / share_of(trial));
-  return std::min(options_.timeout, normal + added_by(trial.plan) + options_.time_offset);
+  const Duration known = normal + added_by(trial.plan) + options_.time_offset;
+  return std::min(options_.timeout, std::max(known, normal + 2 * trial.takes));
 }
 
 Duration TrialTimes::until_it_hangs() const {

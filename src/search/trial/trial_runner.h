@@ -23,6 +23,7 @@ struct Trial {
   std::string why;
   std::optional<TestOrder> tests = std::nullopt;  // that run before the one that it is about
   bool is_one_of_many = false;                    // so that it is worth a fork server
+  Duration takes{};  // at least so long, as another run has told; zero: no run has
 };
 
 struct Observation {
