@@ -208,7 +208,7 @@ ProofSide Proving::proof_side(Side& side, int check_line) {
   const auto is_recorded = [this, &side](const Outcome& outcome) {
     const bool hangs = options_.repro.outcome == OutcomeKind::timeout;
     return outcome.failed() && ((hangs && outcome.kind == OutcomeKind::timeout) ||
-                                is_same_failure(options_.repro, outcome, side.plan.code));
+                                is_same_mistake(options_.repro, outcome, side.plan.code));
   };
   ProofSide proof{side.one->executor(),
                   side.one->shared_test(),

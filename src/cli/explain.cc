@@ -244,7 +244,7 @@ class Explaining {
     test.failing = repro_.passes_under_plan ? without : with_plan;
     test.passing = repro_.passes_under_plan ? with_plan : without;
     test.is_same = [this](const Outcome& outcome) {
-      return is_same_failure(repro_, outcome, code_);
+      return is_same_mistake(repro_, outcome, code_);
     };
     test.by_itself = repro_.without_plan;
     test.timeout = repro_.timeout > Duration{} ? repro_.timeout : one_->timeout();

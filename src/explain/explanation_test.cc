@@ -214,6 +214,8 @@ TEST(Explanation, Of_plain_memory_takes_the_failing_line_as_the_barrier_point) {
   EXPECT_EQ(found.pair->second.what, Moment::What::failure);
   EXPECT_EQ(found.pair->second.place.line, 45);
   EXPECT_EQ(best(found), RootCauseKind::async_wait);
+  ASSERT_TRUE(found.wait);
+  EXPECT_EQ(found.wait->needed, Duration(3'000)) << "until the worker's sleep is over";
 }
 
 Explanation sleeping_test_with(const CauseFacts& facts) {

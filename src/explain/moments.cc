@@ -220,6 +220,13 @@ void add(Waits& waits, const Point& wait) {
   waits.ran_out_passing = waits.ran_out_passing || wait.passing->timed_out;
 }
 
+// Nobody relies on the beginning of a sleep.
+std::optional<Duration> usually_over(const CallOrder& order, const Point& critical) {
+  const bool sleeps = critical.kind == Point::Kind::begin && critical.passing &&
+                      order.group_traits_of(critical) & protocol::group_sleeps;
+  return sleeps ? critical.passing->exit : critical.passing_from;
+}
+
 CoveringWait described(const CallOrder& order, const Waits& waits, const Point& critical) {
   CoveringWait wait;
   wait.moment = moment_of(order, *waits.first);
@@ -235,8 +242,9 @@ CoveringWait described(const CallOrder& order, const Waits& waits, const Point& 
   wait.failing = waits.failing;
   wait.ran_out_passing = waits.ran_out_passing;
   wait.ran_out_failing = waits.ran_out_failing;
-  if (waits.passing_begin && critical.passing_from && *critical.passing_from > *waits.passing_begin)
-    wait.needed = *critical.passing_from - *waits.passing_begin;
+  const auto over = usually_over(order, critical);
+  if (waits.passing_begin && over && *over > *waits.passing_begin)
+    wait.needed = *over - *waits.passing_begin;
   return wait;
 }
 

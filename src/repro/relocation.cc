@@ -404,4 +404,20 @@ bool is_same_failure(const Repro& repro, const Outcome& outcome, const CodeView&
   return says_something && is.expression == was.expression && is.function == was.function;
 }
 
+namespace {
+
+bool is_of_memory(FailureKind kind) {
+  return kind == FailureKind::signal || kind == FailureKind::address_sanitizer ||
+         kind == FailureKind::memory_sanitizer || kind == FailureKind::valgrind;
+}
+
+}  // namespace
+
+bool is_same_mistake(const Repro& repro, const Outcome& outcome, const CodeView& code) {
+  if (is_same_failure(repro, outcome, code)) return true;
+  return is_of_memory(repro.failure.kind) &&
+         std::ranges::any_of(outcome.failures,
+                             [](const Failure& failure) { return is_of_memory(failure.kind); });
+}
+
 }  // namespace unflake

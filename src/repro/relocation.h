@@ -45,6 +45,9 @@ bool refresh_thread(Intervention& intervention, const Trace& seen);
 // Whether a run failed as recorded: the same signature, or the same line that has moved.
 bool is_same_failure(const Repro& repro, const Outcome& outcome, const CodeView& code);
 
+// The same, or another crash where it was one: what uses memory that is gone may break anywhere.
+bool is_same_mistake(const Repro& repro, const Outcome& outcome, const CodeView& code);
+
 // A site and the source around it.
 struct SiteInSource {
   SiteName name;

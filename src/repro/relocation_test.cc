@@ -448,6 +448,21 @@ TEST(SameFailure, A_pass_and_another_kind_are_not_the_same) {
   EXPECT_FALSE(is_same_failure(repro, crash, program.view()));
 }
 
+TEST(SameFailure, Of_a_crash_any_crash_is_the_same_mistake) {
+  Repro repro = recorded(delay_at("office.cc:9:nanosleep"));
+  const Program program(Files{{"office.cc", office}});
+  Outcome crash = failed_at(17);
+  crash.failures[0].kind = FailureKind::signal;
+  crash.failures[0].file = "letter.cc";
+  crash.signature = signature_of(crash.failures[0]);
+  EXPECT_FALSE(is_same_mistake(repro, crash, program.view()));
+  repro.failure.kind = FailureKind::signal;
+  EXPECT_FALSE(is_same_failure(repro, crash, program.view()));
+  EXPECT_TRUE(is_same_mistake(repro, crash, program.view()));
+  EXPECT_FALSE(is_same_mistake(repro, failed_at(17), program.view()));
+  EXPECT_FALSE(is_same_mistake(repro, Outcome(), program.view()));
+}
+
 TEST(SameFailure, Without_sources_the_expression_decides) {
   const Repro repro = recorded(delay_at("office.cc:9:nanosleep"));
   const Program none(Files{});
