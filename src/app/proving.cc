@@ -355,9 +355,34 @@ std::optional<ProposedPatch> proposed_patch(const Project& project, const std::s
   return read_patch_file(path_from_here(path), text);
 }
 
+namespace {
+
+// How the sources are compiled, where nobody has let CMake write it down: it is asked to, in a
+// folder of its own, which has to be kept as long as patches are made.
+std::optional<WorkFolder> ask_for_compile_commands(PatchRequest& request,
+                                                   const PatchingOptions& options,
+                                                   const TellPatching& tell) {
+  const auto recipe = find_recipe(request.binary, options.build_command, request.root);
+  if (!recipe || recipe->system != BuildRecipe::System::cmake || has_compile_commands(request))
+    return std::nullopt;
+  Interrupts interrupts;
+  auto launcher = LocalExecutor::create({}, interrupts);
+  auto work = WorkFolder::make();
+  if (!launcher || !work) return std::nullopt;
+  tell("there is no compile_commands.json: asking CMake for one, beside the build");
+  const std::string folder = work->path("commands");
+  if (!Builder(*recipe, {}, **launcher).compile_commands(folder)) return std::nullopt;
+  request.compile_commands_folder = folder;
+  request.build_folder = recipe->build;
+  return std::move(*work);
+}
+
+}  // namespace
+
 Result<int> write_patches(RepairReport& report, const Project& project,
-                          const PatchingOptions& options, const PatchRequest& request,
-                          Consumer& events, const TellPatching& tell) {
+                          const PatchingOptions& options, PatchRequest request, Consumer& events,
+                          const TellPatching& tell) {
+  const auto commands = ask_for_compile_commands(request, options, tell);
   std::vector<std::string> why_not;
   const auto patches = patches_for(request, &why_not);
   for (std::string& note : refusals(why_not)) report.notes.push_back(std::move(note));

@@ -106,8 +106,8 @@ std::optional<PatchRequest> patch_request(const RepairReport& report, const Repr
 // `report`. The signal that asked to stop; 0: none did.
 using TellPatching = std::function<void(const std::string& line)>;
 Result<int> write_patches(RepairReport& report, const Project& project,
-                          const PatchingOptions& options, const PatchRequest& request,
-                          Consumer& events, const TellPatching& tell);
+                          const PatchingOptions& options, PatchRequest request, Consumer& events,
+                          const TellPatching& tell);
 
 // The patch that was proven for the failure of this repro, by the name of its file without an
 // ending; none: there is no such file.

@@ -206,6 +206,22 @@ class Building {
     return found();
   }
 
+  // As they were in the build that is there, so that what it has generated is found.
+  Result<void> compile_commands() {
+    if (recipe_.system != System::cmake)
+      return usage_error("only CMake can be asked for them", printable(recipe_.build));
+    std::error_code ignored;
+    fs::create_directories(folder_, ignored);
+    source_ = recipe_.sources;
+    if (auto done = configure({"-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"}); !done) return done.error();
+    const std::string path = folder_ + "/compile_commands.json";
+    std::string text = text_of(path);
+    if (text.empty()) return usage_error("CMake wrote none", printable(path));
+    replace_all(text, folder_, recipe_.build);
+    std::ofstream(path) << text;
+    return {};
+  }
+
  private:
   Result<void> build() {
     switch (recipe_.system) {
@@ -221,15 +237,20 @@ class Building {
     return {};
   }
 
+  Result<void> configure(const std::vector<std::string>& more = {}) {
+    std::ofstream(folder_ + "/unflake-cache.cmake") << initial_cache();
+    std::vector<std::string> words = {
+        "cmake", "-S", source_, "-B", folder_, "-C", folder_ + "/unflake-cache.cmake"};
+    if (!recipe_.generator.empty()) words.insert(words.end(), {"-G", recipe_.generator});
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, source_);
+  }
+
   Result<void> with_cmake() {
     std::error_code ignored;
     fs::create_directories(folder_ + "/.cmake/api/v1/query", ignored);
     std::ofstream(folder_ + "/.cmake/api/v1/query/codemodel-v2");
-    std::ofstream(folder_ + "/unflake-cache.cmake") << initial_cache();
-    std::vector<std::string> configure = {
-        "cmake", "-S", source_, "-B", folder_, "-C", folder_ + "/unflake-cache.cmake"};
-    if (!recipe_.generator.empty()) configure.insert(configure.end(), {"-G", recipe_.generator});
-    if (auto done = run(configure, source_); !done) return done.error();
+    if (auto done = configure(); !done) return done.error();
     std::vector<std::string> build = {"cmake", "--build", folder_, "--parallel",
                                       std::to_string(limits_.jobs)};
     if (const std::string config = configuration(); !config.empty())
@@ -445,6 +466,11 @@ Result<BuildRecipe> find_recipe(const std::string& where, const std::string& com
 Result<Built> Builder::operator()(const std::string& root, const std::string& source,
                                   const std::string& folder) const {
   return Building(recipe_, limits_, launcher_, root, source, folder)();
+}
+
+Result<void> Builder::compile_commands(const std::string& folder) const {
+  return Building(recipe_, limits_, launcher_, recipe_.sources, recipe_.sources, folder)
+      .compile_commands();
 }
 
 }  // namespace unflake

@@ -205,6 +205,21 @@ TEST_F(RebuildTest, CMake_is_found_configured_alike_and_makes_the_one_program) {
   EXPECT_FALSE(fs::exists(copy() + "-build/CMakeFiles/broken.dir/src/broken.c.o"));
 }
 
+TEST_F(RebuildTest, CMake_is_asked_how_sources_are_compiled_in_the_build_that_is_there) {
+  use_cmake();
+  commit();
+  shell("cmake -S . -B build -DANSWER='as configured' >/dev/null");
+  const auto recipe = find_recipe(root() + "/build/bin/small_test", "", root());
+  ASSERT_TRUE(recipe) << recipe.error().what;
+  const std::string folder = copy() + "-commands";
+  const auto asked = Builder(*recipe, {}, launcher()).compile_commands(folder);
+  ASSERT_TRUE(asked) << asked.error().what;
+  const std::string commands = contents(folder + "/compile_commands.json");
+  EXPECT_THAT(commands, HasSubstr("as configured"));
+  EXPECT_THAT(commands, HasSubstr("\"directory\": \"" + root() + "/build\""));
+  EXPECT_FALSE(fs::exists(root() + "/build/compile_commands.json"));
+}
+
 TEST_F(RebuildTest, A_build_that_fails_shows_its_last_lines_and_the_command) {
   write(root() + "/Makefile", "all:\n\tcc -c src/broken.c -o broken.o\n");
   write(root() + "/src/broken.c", "this does not compile\n");

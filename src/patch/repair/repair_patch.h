@@ -37,6 +37,9 @@ struct PatchRequest {
   std::vector<RepairIdiom> idioms = {};  // empty: all
 };
 
+// Whether it is known how the sources of a repair are compiled.
+bool has_compile_commands(const PatchRequest& request);
+
 // What a maintainer would write, best idiom first; each was tried with the compiler, none was run.
 // `why_not` gets a sentence for each idiom that is not offered. An error: not a single one is.
 Result<std::vector<RepairPatch>> patches_for(const PatchRequest& request,

@@ -45,7 +45,24 @@ std::string places_text(const PatchRequest& request) {
   return join(places, "; ");
 }
 
+// From the source upward, else from the project's root, else where the program was built.
+std::string commands_folder_of(const PatchRequest& request, const std::string& file) {
+  std::string found = compile_commands_of(file, request.compile_commands_folder);
+  if (found.empty()) found = compile_commands_of(real_path(request.root) + "/source", "");
+  return found.empty() ? compile_commands_above(real_path(request.binary)) : found;
+}
+
 }  // namespace
+
+bool has_compile_commands(const PatchRequest& request) {
+  std::vector<std::string> files{request.failure.file};
+  for (const HandOver& each : request.hand_overs)
+    files.insert(files.end(), {each.critical.spot.file, each.barrier.spot.file});
+  return std::ranges::any_of(files, [&](const std::string& file) {
+    const std::string found = file.empty() ? "" : find_source(file, request.root);
+    return !found.empty() && !commands_folder_of(request, real_path(found)).empty();
+  });
+}
 
 std::string short_place(const std::string& file, int line) {
   return fmt::format("{}:{}", printable(base_name(file)), line);
@@ -74,11 +91,8 @@ std::vector<std::string> RepairSources::files_with(const std::string& word) cons
   return found;
 }
 
-// From the source upward, else from the project's root, else where the program was built.
 std::string RepairSources::commands_folder_of(const std::string& file) const {
-  std::string found = compile_commands_of(file, request_.compile_commands_folder);
-  if (found.empty()) found = compile_commands_of(real_path(request_.root) + "/source", "");
-  return found.empty() ? compile_commands_above(real_path(request_.binary)) : found;
+  return unflake::commands_folder_of(request_, file);
 }
 
 Result<std::string> RepairSources::changeable(const std::string& file) const {
