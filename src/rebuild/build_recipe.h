@@ -53,8 +53,8 @@ class Builder {
   Result<Built> operator()(const std::string& root, const std::string& source,
                            const std::string& folder) const;
 
-  // Lets CMake write what the compiler was called with, into `folder`, which does not exist yet; the
-  // build itself stays as it is. An error where something else builds the program.
+  // Lets CMake write what the compiler was called with, into `folder`, which does not exist yet;
+  // the build itself stays as it is. An error where something else builds the program.
   Result<void> compile_commands(const std::string& folder) const;
 
  private:
