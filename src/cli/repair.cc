@@ -50,6 +50,7 @@ struct RepairCommand {
   std::string target, method = "short-cut";
   std::optional<Duration> budget, proof_budget;
   std::string build_command;
+  std::string compile_commands;  // its folder
   bool no_patch = false;
   uint64_t seed = 1;
   bool json = false;
@@ -325,8 +326,9 @@ class Repairing {
   Result<void> patch() {
     if (command_.no_patch || !repro_ || stop_signal() != 0) return {};
     const std::string binary = recorded_target(one_->project(), *repro_, command_.target);
-    const auto request = patch_request(report_, *repro_, one_->project(), binary);
+    auto request = patch_request(report_, *repro_, one_->project(), binary);
     if (!request) return {};
+    request->compile_commands_folder = command_.compile_commands;
     PatchingOptions options;
     options.repro = *repro_;
     options.repro_path = repro_path_;
@@ -406,6 +408,9 @@ int repair_command(const Words& words) {
   line.option("--build", command.build_command,
               "how the program is built, in a copy of the sources [found for CMake, Meson, make]")
       .takes("COMMAND");
+  line.option("--compile-commands", command.compile_commands,
+              "the folder of compile_commands.json [found from the sources, else CMake is asked]")
+      .takes("FOLDER");
   line.option("--proof-budget", command.proof_budget, "for the runs that prove one patch [10m]");
   line.flag("--json", command.json, "JSON instead of text");
   if (const auto done = line.parse(words)) return *done;
