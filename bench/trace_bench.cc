@@ -1,7 +1,7 @@
 // What it costs to trace which functions each test of a program executes, beside running the tests
 // plainly. Exits with 1 when a bound is missed.
 //
-//   trace_bench [TEST-PROGRAM]   [search_test, which has some 25,000 functions]
+//   trace_bench [TEST-PROGRAM [GLOB...]]   [search_test, which has some 25,000 functions]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 
 #include "run/local_executor.h"
 #include "suite/adapter.h"
+#include "util/text.h"
 
 namespace unflake {
 namespace {
@@ -26,16 +27,23 @@ double ms(Duration duration) {
 }
 
 // Evenly from all over the suite.
-Tests some_tests(const std::string& program, Launcher& launcher) {
+Tests some_tests(const std::string& program, const std::vector<std::string>& globs,
+                 Launcher& launcher) {
   const auto framework = recognise(program);
   if (!framework) return {};
   const Target target{"bench", *framework, program, {}};
   const auto listed = adapter_for(*framework).list(target, {}, launcher);
   Tests tests;
   if (!listed) return tests;
-  const size_t step = std::max<size_t>(1, listed->size() / most_tests);
-  for (size_t i = 0; i < listed->size() && tests.size() < most_tests; i += step)
-    if (!(*listed)[i].disabled) tests.push_back(std::make_shared<unflake::Test>((*listed)[i]));
+  std::vector<const unflake::Test*> wanted;
+  for (const unflake::Test& test : *listed)
+    if (!test.disabled && (globs.empty() || std::ranges::any_of(globs, [&](const auto& glob) {
+                             return glob_match(glob, test.id.name);
+                           })))
+      wanted.push_back(&test);
+  const size_t step = std::max<size_t>(1, wanted.size() / most_tests);
+  for (size_t i = 0; i < wanted.size() && tests.size() < most_tests; i += step)
+    tests.push_back(std::make_shared<unflake::Test>(*wanted[i]));
   return tests;
 }
 
@@ -43,7 +51,8 @@ struct Way {
   std::string name;
   bool traces = false, forks = false;
   std::map<std::string, double> wall{}, cpu{};  // by test, the least of all rounds
-  double prepared_ms = 0;                       // everything around the runs, in the last round
+  std::vector<double> cpu_of_rounds{};
+  double prepared_ms = 0;  // everything around the runs, in the last round
   size_t functions = 0;
 };
 
@@ -60,7 +69,7 @@ void keep_least(std::map<std::string, double>& all, const std::string& test, dou
 
 bool run_all(LocalExecutor& executor, const Tests& tests, Way& way) {
   const auto begun = Clock::now();
-  double inside = 0;
+  double inside = 0, cpu = 0;
   way.functions = 0;
   for (const auto& test : tests) {
     const auto result =
@@ -72,9 +81,11 @@ bool run_all(LocalExecutor& executor, const Tests& tests, Way& way) {
     const ProcessResult& process = result->process;
     keep_least(way.wall, test->id.name, ms(process.duration));
     keep_least(way.cpu, test->id.name, ms(process.user_cpu + process.system_cpu));
+    cpu += ms(process.user_cpu + process.system_cpu);
     inside += ms(process.duration);
     if (result->trace) way.functions += result->trace->functions.size();
   }
+  way.cpu_of_rounds.push_back(cpu);
   way.prepared_ms =
       std::chrono::duration<double, std::milli>(Clock::now() - begun).count() - inside;
   return true;
@@ -92,19 +103,24 @@ void describe(const Way& way, size_t tests) {
              way.name, sum(way.cpu) / count, sum(way.wall) / count, way.prepared_ms / count);
 }
 
-double ratio(const std::string& what, double one, double other, double bound) {
-  const double value = one / other;
+// Of the least times, and how far the rounds lie apart.
+double ratio(const std::string& what, const Way& one, const Way& other, double bound) {
+  const double value = sum(one.cpu) / sum(other.cpu);
+  std::vector<double> of_rounds;
+  for (size_t i = 0; i < one.cpu_of_rounds.size(); ++i)
+    of_rounds.push_back(one.cpu_of_rounds[i] / other.cpu_of_rounds[i]);
+  const auto [least, most] = std::ranges::minmax(of_rounds);
   fmt::print(
-      "{:<60} {:6.2f}{}\n", what, value,
+      "{:<60} {:6.2f} ({:.2f}..{:.2f}){}\n", what, value, least, most,
       bound > 0 ? fmt::format(" (at most {:.2f}){}", bound, value > bound ? "  MISSED" : "") : "");
   return value;
 }
 
-int bench(const std::string& program) {
+int bench(const std::string& program, const std::vector<std::string>& globs) {
   Interrupts interrupts;
   auto executor = LocalExecutor::create({}, interrupts);
   if (!executor) return 1;
-  const Tests tests = some_tests(program, **executor);
+  const Tests tests = some_tests(program, globs, **executor);
   if (tests.empty()) return fmt::print("no tests in {}\n", program), 1;
   std::vector<Way> ways = {{"plain", false, false},
                            {"plain, from a fork server", false, true},
@@ -116,10 +132,10 @@ int bench(const std::string& program) {
   fmt::print("{} tests, {} functions executed by each on average\n", tests.size(),
              ways[3].functions / tests.size());
   for (const Way& way : ways) describe(way, tests.size());
-  ratio("traced / plain, each in a process of its own", sum(ways[2].cpu), sum(ways[0].cpu), 0);
-  ratio("traced / plain, both from a fork server", sum(ways[3].cpu), sum(ways[1].cpu), 0);
-  const double value = ratio("traced as `detect` does / plain as everybody does", sum(ways[3].cpu),
-                             sum(ways[0].cpu), 1.05);
+  ratio("traced / plain, each in a process of its own", ways[2], ways[0], 0);
+  ratio("traced / plain, both from a fork server", ways[3], ways[1], 0);
+  const double value =
+      ratio("traced as `detect` does / plain as everybody does", ways[3], ways[0], 1.05);
   return value <= 1.05 ? 0 : 1;
 }
 
@@ -128,5 +144,6 @@ int bench(const std::string& program) {
 
 int main(int argc, char** argv) {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
-  return unflake::bench(argc > 1 ? argv[1] : (self.parent_path() / "search_test").string());
+  return unflake::bench(argc > 1 ? argv[1] : (self.parent_path() / "search_test").string(),
+                        {argv + std::min(argc, 2), argv + argc});
 }

@@ -91,7 +91,8 @@ class Detecting {
         sink_(command.json ? STDERR_FILENO : STDOUT_FILENO),
         progress_(sink_,
                   wants_colour(command.one.colour, command.json ? STDERR_FILENO : STDOUT_FILENO),
-                  can_be_live(command.json ? STDERR_FILENO : STDOUT_FILENO)) {}
+                  can_be_live(command.json ? STDERR_FILENO : STDOUT_FILENO),
+                  [this] { return time_over(); }) {}
 
   Result<int> operator()() {
     auto options = detect_options();
@@ -106,10 +107,12 @@ class Detecting {
     auto inputs = select();
     if (!inputs) return inputs.error();
     if (auto used = use_history(*inputs, *options); !used) return used.error();
+    budget_ = options->budget;
     options->hunt.extra_functions = one_->functions();
     history_.open(command_.one.history, *one_, command_line_of("detect", words_),
                   [this](const Note& note) { progress_.on(note); });
     one_->events().add(progress_);
+    begun_ = std::chrono::steady_clock::now();
     return detect(*inputs, *options);
   }
 
@@ -439,8 +442,17 @@ class Detecting {
                                                               : ExitCode::success;
   }
 
+  std::string time_over() const {
+    return fmt::format("{} of {}",
+                       format_duration(std::chrono::duration_cast<Duration>(
+                           std::chrono::steady_clock::now() - begun_)),
+                       format_duration(budget_));
+  }
+
   DetectCommand& command_;
   const Words& words_;
+  std::chrono::steady_clock::time_point begun_;
+  Duration budget_{};
   FdSink sink_;
   DetectProgress progress_;
   TrialHistory history_;

@@ -56,6 +56,11 @@ size_t DetectReport::count(DetectedTest::Answer answer) const {
   return static_cast<size_t>(std::ranges::count(tests, answer, &DetectedTest::answer));
 }
 
+size_t DetectReport::lacked_time() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(tests, [](const DetectedTest& test) { return test.lacked_time; }));
+}
+
 std::optional<Duration> slack_of(const Repro& repro) {
   if (repro.slack) return repro.slack->fails;
   if (repro.plan.schedule) return repro.plan.schedule->stall;

@@ -169,6 +169,7 @@ struct DetectedTest {
   std::vector<std::string> waits;  // groups of timing APIs that could make it depend on time
   std::vector<std::string> hints;  // root causes that functions it executed are characteristic of
   bool was_searched = false;       // for a schedule or a delay under which it fails
+  bool lacked_time = false;        // it might have been searched, had there been time
   int factors_tried = 0;           // changes of its surroundings
   int trials = 0;
   std::optional<Repro> perturbed;  // what makes it fail, the least lateness first
@@ -196,6 +197,7 @@ struct DetectReport {
   std::vector<std::string> notes;
 
   size_t count(DetectedTest::Answer answer) const;
+  size_t lacked_time() const;
 };
 
 // What a time spent on plain reruns is expected to find.

@@ -117,6 +117,24 @@ TEST(DetectReport, a_margin_is_told_with_what_has_shown_no_sign) {
   EXPECT_THAT(searched_words(test), HasSubstr("a margin"));
 }
 
+TEST(DetectReport, says_of_how_many_tests_it_knows_less_for_want_of_time) {
+  DetectReport report = some_report();
+  EXPECT_THAT(detect_text(report, Style(false)), Not(HasSubstr("look for lateness")));
+  report.tests.back().lacked_time = true;
+  EXPECT_THAT(detect_text(report, Style(false)), HasSubstr("look for lateness in 1 test:"));
+}
+
+TEST(DetectProgress, counts_what_was_done_and_how_much_of_the_time_is_over) {
+  class : public Sink {
+   public:
+    void write(std::string_view text) override { all += text; }
+    std::string all;
+  } sink;
+  DetectProgress progress(sink, false, true, [] { return std::string("3m 12s of 10m"); });
+  progress.on(RunEnded{});
+  EXPECT_THAT(sink.all, HasSubstr("[3m 12s of 10m] 0 found so far; 1 plain run, 0 trials"));
+}
+
 RerunCurve some_curve() {
   RerunCurve curve;
   curve.source = "by rates.csv";

@@ -98,6 +98,11 @@ std::vector<std::string> summary_of(const DetectReport& report) {
                               counted(report.trials, "trial"), format_duration(report.in_trials),
                               format_duration(report.elapsed), format_duration(report.budget)));
   if (!report.selection.empty()) lines.push_back(report.selection);
+  if (const size_t lacked = report.lacked_time(); lacked > 0 && !report.stopped)
+    lines.push_back(fmt::format(
+        "no time was left to look for lateness in {}: a longer --budget, or fewer tests, "
+        "tell more",
+        counted(static_cast<long long>(lacked), "test")));
   if (report.stopped) lines.push_back("stopped before its time: what was found until then is told");
   if (!report.enough.empty()) lines.push_back("done before its time: " + report.enough);
   for (const std::string& note : report.notes) lines.push_back(note);
@@ -236,10 +241,11 @@ void DetectProgress::print(const std::string& line) {
 
 void DetectProgress::count() {
   if (!live_) return;
-  sink_.write("\r\x1b[K" + cut_to_columns(fmt::format("{} found so far; {}, {}; {}", found_,
-                                                      counted(runs_, "plain run"),
-                                                      counted(trials_, "trial"), now_),
-                                          79));
+  sink_.write("\r\x1b[K" +
+              cut_to_columns(
+                  fmt::format("{}{} found so far; {}, {}; {}", time_ ? "[" + time_() + "] " : "",
+                              found_, counted(runs_, "plain run"), counted(trials_, "trial"), now_),
+                  79));
   is_counting_ = true;
 }
 

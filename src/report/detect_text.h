@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace unflake {
 // that counts.
 class DetectProgress : public Consumer {
  public:
-  DetectProgress(Sink& sink, bool colour, bool live) : sink_(sink), style_(colour), live_(live) {}
+  // `time` says how much of it is over.
+  DetectProgress(Sink& sink, bool colour, bool live, std::function<std::string()> time = {})
+      : sink_(sink), style_(colour), live_(live), time_(std::move(time)) {}
   ~DetectProgress() override { print(""); }
   void on(const Event& event) override;
 
@@ -25,6 +28,7 @@ class DetectProgress : public Consumer {
   Sink& sink_;
   const Style style_;
   const bool live_;
+  const std::function<std::string()> time_;
   bool is_counting_ = false;
   int runs_ = 0, trials_ = 0, found_ = 0;
   std::string now_;

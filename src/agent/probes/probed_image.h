@@ -24,9 +24,10 @@ struct JumpSlot {
 static_assert(sizeof(JumpSlot) == 64);
 
 // Return addresses of calls of other libraries that a framework makes and nobody of the project, by
-// their last bits.
+// their last bits. Two that share a place trap in turn, and in a loop over all tests of a program
+// that would be hundreds of times: so there are many more places than callers.
 struct Strangers {
-  uint64_t callers[1024];
+  uint64_t callers[1 << 16];
 };
 static_assert(sizeof(Strangers) % protocol::page == 0);
 

@@ -177,18 +177,24 @@ void Detection::run_each_once() {
 void Detection::look_into_each() {
   if (is_over()) return;
   say("a traced run of each: which functions, threads and waits it has");
+  std::vector<size_t> all;
+  for (size_t test = 0; test < tests_.size(); ++test)
+    if (known_[test].result.plain.passes + known_[test].result.plain.failures > 0)
+      all.push_back(test);
+  put_promising_first(all);
   const Duration until = budget_.elapsed() + budget_.left() / 4;
-  for (size_t test = 0; test < tests_.size() && !is_over(); ++test) {
-    const DetectedTest& result = known_[test].result;
-    if (result.plain.passes + result.plain.failures == 0) continue;
-    const Duration expected = known_[test].in_plain_runs / result.plain.runs();
-    if (budget_.elapsed() + expected <= until) look_into(test);
-  }
+  for (const size_t test : all)
+    if (!is_over() && budget_.elapsed() + mean_of(test) <= until) look_into(test);
+  for (const size_t test : all)
+    if (!known_[test].was_looked_into)
+      tell_lack_of_time(test, "for a look at its threads and waits");
 }
 
 void Detection::look_into(size_t number) {
   if (!choose(number)) return;
   Known& known = known_[number];
+  known.was_looked_into = true;
+  known.result.lacked_time = false;
   TrialRunner runner(executor_, tests_[number].test, events_, budget_.left());
   runner.teller().begin("detect");
   const Trial trial{looking_plan(options_), {}, "which functions, threads and waits it has"};
@@ -219,9 +225,16 @@ void Detection::take_look(size_t number, const Trace& trace) {
   scheduler_.suspect(number, exposure_.of(exposed).likelihood_ratio);
 }
 
-// What could depend on timing: what was seen flaky first, then by the chance to find something in
-// a second of looking. A look takes about as long whatever the test's length, as it waits under
-// control in no time.
+// What was seen flaky first, then by the chance to find something in a second of looking. A look
+// takes about as long whatever the test's length, as it waits under control in no time.
+void Detection::put_promising_first(std::vector<size_t>& tests) const {
+  std::ranges::stable_sort(tests, {}, [&](size_t test) {
+    const double looking = detection_seconds(patience_for(test, first_patience));
+    return std::pair(!scheduler_.is_unveiled(test), -scheduler_.chance_flaky(test) / looking);
+  });
+}
+
+// What could depend on timing.
 std::vector<size_t> Detection::suspects() const {
   std::vector<size_t> all;
   for (size_t i = 0; i < tests_.size(); ++i) {
@@ -229,10 +242,7 @@ std::vector<size_t> Detection::suspects() const {
     const bool depends = result.threads > 1 || !result.waits.empty();
     if (known_[i].can_be_looked_into && depends && result.plain.passes > 0) all.push_back(i);
   }
-  std::ranges::stable_sort(all, {}, [&](size_t test) {
-    const double looking = detection_seconds(patience_for(test, first_patience));
-    return std::pair(!scheduler_.is_unveiled(test), -scheduler_.chance_flaky(test) / looking);
-  });
+  put_promising_first(all);
   return all;
 }
 
@@ -273,15 +283,23 @@ std::vector<size_t> Detection::look_for_lateness(const std::vector<size_t>& test
 
 // In proportion to the length of a run, or hardly one would fit in.
 Duration Detection::patience_for(size_t test, Duration patience) const {
-  const Known& known = known_[test];
-  const Duration mean = known.in_plain_runs / std::max(1, known.result.plain.runs());
-  return patience + runs_of_a_look * mean;
+  return patience + runs_of_a_look * mean_of(test);
+}
+
+Duration Detection::mean_of(size_t test) const {
+  return known_[test].in_plain_runs / std::max(1, known_[test].result.plain.runs());
 }
 
 void Detection::tell_unsearched(const std::vector<size_t>& tests) {
   for (const size_t test : tests)
     if (!known_[test].result.was_searched)
-      known_[test].result.why = "no time was left to look for a schedule under which it fails";
+      tell_lack_of_time(test, "to look for a schedule under which it fails");
+}
+
+void Detection::tell_lack_of_time(size_t number, const std::string& what) {
+  DetectedTest& test = known_[number].result;
+  test.lacked_time = true;
+  if (test.why.empty()) test.why = "no time was left " + what;
 }
 
 bool Detection::perturb(size_t number, Duration time, Duration patience) {
@@ -302,6 +320,7 @@ bool Detection::perturb(size_t number, Duration time, Duration patience) {
   trials_ += hunt.runner().runs();
   known_[number].result.trials += hunt.runner().runs();
   known_[number].result.was_searched = true;
+  known_[number].result.lacked_time = false;
   take_found(number, hunt);
   stopped_ = stopped_ || hunt.runner().stopped();
   if (hunt.runner().error()) error_ = hunt.runner().error();
@@ -386,6 +405,7 @@ void Detection::explain_flaky(size_t number) {
   Known& known = known_[number];
   if (is_over() || known.was_explained || !scheduler_.is_unveiled(number)) return;
   known.was_explained = true;
+  if (!known.was_looked_into) look_into(number);
   const bool depends = known.result.threads > 1 || !known.result.waits.empty();
   if (!known.result.was_searched && known.can_be_looked_into && depends)
     perturb(number, std::min(options_.longest_search, budget_.left() / 4), Duration::max());
@@ -435,7 +455,7 @@ DetectedTest Detection::judged(size_t number) const {
   DetectedTest test = known_[number].result;
   const Tally& plain = test.plain;
   test.chance = scheduler_.chance_flaky(number);
-  if (plain.runs() > 0) test.mean = known_[number].in_plain_runs / plain.runs();
+  test.mean = mean_of(number);
   if (plain.passes > 0 && plain.failures > 0)
     test.answer = Answer::seen_flaky;
   else if (test.perturbed && !test.is_margin() && (plain.passes > 0 || test.perturbed->order))

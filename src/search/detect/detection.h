@@ -82,7 +82,7 @@ class Detection {
   struct Known {
     DetectedTest result;
     Duration in_plain_runs{};
-    bool can_be_looked_into = true;
+    bool was_looked_into = false, can_be_looked_into = true;
     bool was_explained = false;  // or tried to be
   };
 
@@ -103,6 +103,7 @@ class Detection {
   bool perturb(size_t test, Duration time, Duration patience);
   Duration patience_for(size_t test, Duration patience) const;
   void tell_unsearched(const std::vector<size_t>& tests);
+  void tell_lack_of_time(size_t test, const std::string& what);
   void take_found(size_t test, Hunt& hunt);
   void rerun();
   void look_for_orders();
@@ -110,6 +111,8 @@ class Detection {
   void look_for_factors_of(size_t test);
   void take_kept(size_t test, DetectOptions::Kept kept);
   std::vector<size_t> suspects() const;
+  void put_promising_first(std::vector<size_t>& tests) const;
+  Duration mean_of(size_t test) const;  // of its plain runs
   DetectedTest judged(size_t test) const;
 
   Executor& executor_;

@@ -279,6 +279,30 @@ TEST(Detection, looks_at_every_test_for_a_moment_before_it_looks_at_any_for_long
   for (const DetectedTest& test : report.tests) EXPECT_TRUE(test.was_searched) << test.id.name;
 }
 
+TEST(Detection, looks_into_the_short_tests_first_when_there_is_no_time_for_all) {
+  SimulatedWorld world;
+  for (int i = 0; i < 20; ++i) world.add(fmt::format("Long.Sound{}", i), 4s);
+  world.add_hope("Short.Hopes");
+  const DetectReport report = world.detect(for_a_time(100s));
+  EXPECT_EQ(answer_for(report, "Short.Hopes").answer, Answer::fails_perturbed);
+  EXPECT_GT(report.lacked_time(), 10u);
+  for (const DetectedTest& test : report.tests)
+    if (test.lacked_time) {
+      EXPECT_THAT(test.why, HasSubstr("no time was left for a look"));
+    }
+}
+
+TEST(Detection, looks_into_a_test_that_it_had_no_time_for_when_it_is_seen_flaky) {
+  SimulatedWorld world;
+  for (int i = 0; i < 10; ++i) world.add(fmt::format("Long.Sound{}", i), 4s);
+  world.add("Loud.Flaky", 2s, 0.4);
+  const DetectReport report = world.detect(for_a_time(100s));
+  const DetectedTest& flaky = answer_for(report, "Loud.Flaky");
+  ASSERT_EQ(flaky.answer, Answer::seen_flaky);
+  EXPECT_GT(flaky.threads, 0u);
+  EXPECT_FALSE(flaky.lacked_time);
+}
+
 TEST(Detection, does_not_call_tests_bounded_when_the_time_is_over) {
   SimulatedWorld world;
   for (int i = 0; i < 5; ++i) world.add(fmt::format("Calm.Sound{}", i), 50ms);
