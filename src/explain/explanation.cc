@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "explain/call_order.h"
 #include "explain/hang.h"
@@ -12,19 +13,40 @@
 namespace unflake {
 namespace {
 
+constexpr int most_lines_apart = 100;  // of checks of one function
+
+// Of checks that end alike compilers keep one end, with the line of one of them: whoever printed
+// another line of the same file near there was that one.
+void name_merged_line(TracedFailure& failure, const Failure& told) {
+  Frame* nearest = nullptr;
+  const auto distance = [&](const Frame& frame) { return std::abs(frame.line - told.line); };
+  for (TracedFrame& frame : failure.stack.frames)
+    for (Frame& source : frame.source)
+      if (source.line > 0 && base_name(source.file) == base_name(told.file) &&
+          (nearest == nullptr || distance(source) < distance(*nearest)))
+        nearest = &source;
+  if (nearest == nullptr || distance(*nearest) > most_lines_apart) return;
+  nearest->line = failure.line = told.line;
+  failure.file = nearest->file;
+}
+
 // Where a framework is part of the project, the first project frame of a failed check is the
 // framework's own. The outcome knows better, if the stack has its line.
 void name_failing_line(ObservedRun& run) {
   if (run.outcome.failures.empty() || run.outcome.failures.front().line == 0) return;
   const Failure& told = run.outcome.failures.front();
   const auto is_there = [&](const Frame& frame) { return is_same_line(frame, told); };
-  for (TracedFailure& failure : run.trace.failures)
+  for (TracedFailure& failure : run.trace.failures) {
+    bool is_known = false;
     for (const TracedFrame& frame : failure.stack.frames)
       if (const auto found = std::ranges::find_if(frame.source, is_there);
           found != frame.source.end()) {
         failure.file = found->file;
         failure.line = told.line;
+        is_known = true;
       }
+    if (!is_known) name_merged_line(failure, told);
+  }
 }
 
 class Explainer {
@@ -328,6 +350,7 @@ SuspectedCauses suspected_causes(const Explanation& found) {
     suspected.ordering = suspected.ordering || cause.kind == RootCauseKind::ordering;
   }
   suspected.wake_up = found.wake_up;
+  suspected.lost_wakeup = suspected.lost_wakeup || found.wake_up.has_value();
   if (found.wait)
     suspected.wait = SuspectedWait{found.wait->site, found.wait->executable, found.wait->asked,
                                    found.wait->times, found.wait->is_sleep};

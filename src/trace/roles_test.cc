@@ -31,6 +31,22 @@ TEST(ThreadRoles, Are_what_threads_run) {
   EXPECT_EQ(ThreadRoles(trace).shared_by(2), "Pool::work");
 }
 
+// As a library that starts all its threads in one place.
+TEST(ThreadRoles, Are_counted_among_those_that_run_the_same) {
+  TraceBuilder builder;
+  builder.thread("main");
+  for (const char* name : {"port.c:62~0a1b#1", "port.c:62~0a1b#2", "port.c:62~77ff#1"}) {
+    const bool is_reader = std::string_view(name).ends_with("77ff#1");
+    builder.thread(name, "main", 1)
+        .call(name, "desk.c:40:read", 2, 3)
+        .in("read", "", 0)
+        .called_at(is_reader ? "reader_body" : "writer_body", "/src/desk.c", is_reader ? 20 : 40);
+  }
+  const Trace trace = builder.trace();
+  EXPECT_EQ(role_of(trace, 2), "thread 2 of 2 that run `writer_body`");
+  EXPECT_EQ(role_of(trace, 3), "the thread that runs `reader_body`");
+}
+
 TEST(ThreadRoles, Are_the_names_that_the_program_has_for_them) {
   Trace trace = TraceBuilder()
                     .thread("main")
