@@ -8,6 +8,7 @@
 #include "explain/call_order.h"
 #include "explain/hang.h"
 #include "explain/root_cause.h"
+#include "trace/names.h"
 #include "util/paths.h"
 
 namespace unflake {
@@ -146,10 +147,25 @@ class Explainer {
         late.started_by = started_by(trace, call.thread);
         late.role = role_of(trace, call.thread);
         late.longest = Duration{};
+        late.caller = caller_of(trace, call);
       }
       first = false;
       late.longest = std::max(late.longest, call.exit - call.enter);
     }
+  }
+
+  // The stack is that of the call before or after which it was late.
+  std::optional<CodeSpot> caller_of(const Trace& trace, const TracedCall& late) const {
+    if (!order_) return std::nullopt;
+    const TracedCall* itself = nullptr;
+    for (const TracedCall& call : trace.calls) {
+      if (call.is_intervention || call.thread != late.thread || call.site != late.site) continue;
+      if (itself != nullptr && itself->enter >= late.enter) break;
+      itself = &call;
+    }
+    const Frame* frame = itself ? caller_past(trace, *itself, order_->wrappers) : nullptr;
+    if (frame == nullptr) return std::nullopt;
+    return CodeSpot{frame->file, frame->line, frame->function};
   }
 
   void find_failure() {
