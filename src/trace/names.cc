@@ -294,6 +294,7 @@ class WrapperSearch {
   // Whether this made any difference.
   bool find_layer() {
     std::map<Function, Use> uses;
+    beyond_.clear();
     for (const Reached& call : calls_) add_use(call, uses);
     const size_t before = found_.functions_.size();
     for (const auto& [function, use] : uses)
@@ -307,14 +308,15 @@ class WrapperSearch {
   }
 
   // The functions of a stack up to the first one that does more than call the next.
-  void add_use(const Reached& call, std::map<Function, Use>& uses) const {
+  void add_use(const Reached& call, std::map<Function, Use>& uses) {
     for (size_t i = 0; i + 1 < call.frames.size(); ++i) {
       Use& use = uses[function_of(*call.frames[i])];
       use.callers.insert(function_of(*call.frames[i + 1]));
       use.places.insert({function_of(*call.frames[i + 1]), call.frames[i + 1]->line});
       use.apis.insert(call.site->name.api);
       use.objects[{call.frames[i]->line, call.run}].insert(call.object);
-      if (!found_.contains(*call.frames[i]) && use.apis.size() > 1) return;
+      if (found_.contains(*call.frames[i]) || use.apis.size() < 2) continue;
+      for (++i; i < call.frames.size(); ++i) beyond_.insert(function_of(*call.frames[i]));
     }
   }
 
@@ -330,7 +332,7 @@ class WrapperSearch {
     const auto is_here = [&](const Function& wrapper) {
       return wrapper.second == function.second && !clocks_.contains(wrapper);
     };
-    return std::ranges::all_of(use.callers, is_elsewhere) &&
+    return !beyond_.contains(function) && std::ranges::all_of(use.callers, is_elsewhere) &&
            std::ranges::any_of(found_.functions_, is_here);
   }
 
@@ -356,6 +358,7 @@ class WrapperSearch {
 
   Wrappers& found_;
   std::vector<Reached> calls_;
+  std::set<Function> beyond_;   // one that does more: whatever they do, it is not one thing
   std::set<Function> do_more_;  // than look at a clock
   std::set<Function> clocks_;   // do nothing else: what stands beside them may be anything
   std::set<std::tuple<uint32_t, uint32_t, uint64_t>> known_;  // of the run: once is enough

@@ -98,5 +98,44 @@ TEST(StartedBy, Sees_through_wrappers) {
   EXPECT_EQ(started_by(trace, 2), "main at port.c:62");
 }
 
+// A loop looks at the clock through a wrapper that stands in its file, and does other things in a
+// function that does several.
+TEST(Wrappers, Are_none_of_the_functions_that_do_more_than_one_thing) {
+  TraceBuilder builder;
+  builder.thread("main");
+  const auto calls = [&](const char* site, int at) -> TraceBuilder& {
+    const std::string name = site;
+    return builder.call("main", name, at, at + 0.1, static_cast<uint64_t>(at))
+        .in(name.substr(name.rfind(':') + 1), "", 0);
+  };
+  for (const int line : {20, 30})
+    calls("core.c:5:close", line)
+        .called_at("core_close", "/src/core.c", 5)
+        .called_at(line == 20 ? "stream_close" : "file_close", "/src/stream.c", line);
+  calls("time.c:7:clock_gettime", 40)
+      .called_at("now", "/src/time.c", 7)
+      .called_at("run_loop", "/src/core.c", 50)
+      .called_at("test", "/src/test.c", 9);
+  calls("time.c:7:clock_gettime", 41)
+      .called_at("now", "/src/time.c", 7)
+      .called_at("run_loop", "/src/core.c", 52)
+      .called_at("test", "/src/test.c", 9);
+  for (const char* site : {"poll.c:3:epoll_ctl", "poll.c:4:epoll_wait"})
+    calls(site, 42)
+        .called_at("poll", "/src/poll.c", 3)
+        .called_at("run_loop", "/src/core.c", 51)
+        .called_at("test", "/src/test.c", 9);
+  Trace trace = builder.trace();
+  for (TracedSite& site : trace.sites)
+    if (site.name.api == "clock_gettime") site.group = "clock";
+  const Wrappers wrappers({&trace});
+  const auto is_wrapper = [&](const char* function, const char* file) {
+    return wrappers.contains({function, file, 1, 0, false});
+  };
+  EXPECT_TRUE(is_wrapper("core_close", "/src/core.c"));
+  EXPECT_TRUE(is_wrapper("now", "/src/time.c"));
+  EXPECT_FALSE(is_wrapper("run_loop", "/src/core.c"));
+}
+
 }  // namespace
 }  // namespace unflake
