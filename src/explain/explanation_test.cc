@@ -341,11 +341,10 @@ Explanation of_idle_worker(const Count& waiting_first) {
   const TraceBuilder failing =
       idle_worker(two_threads().delay(worker, "post.cc:24:pthread_cond_wait", 2, 102))
           .fails("main", "post_test.cc", 45, 110);
-  const Trace passed =
-      two_threads()
-          .call(worker, "post.cc:24:pthread_cond_wait", 2, 6, 0xc)
-          .call("main", "post.cc:30:pthread_cond_signal", 5, 5.1, 0xc)
-          .trace();
+  const Trace passed = two_threads()
+                           .call(worker, "post.cc:24:pthread_cond_wait", 2, 6, 0xc)
+                           .call("main", "post.cc:30:pthread_cond_signal", 5, 5.1, 0xc)
+                           .trace();
   ObservedRun passing, failed;
   passing.trace = passed;
   failed.trace = failing.trace();

@@ -168,7 +168,8 @@ class ExplanationWording {
 
   static std::string where(const Lateness& late) {
     if (late.position.starts_with("at the start")) return "before its first line";
-    const std::string caller = late.caller ? fmt::format(" (from {})", place_text(*late.caller)) : "";
+    const std::string caller =
+        late.caller ? fmt::format(" (from {})", place_text(*late.caller)) : "";
     return fmt::format("{} {}{}", late.position, late.site, caller);
   }
 
@@ -231,7 +232,8 @@ class ExplanationWording {
                                                                 : found_.pair->second.place);
     }
     if (found_.wait) add_quotation("the wait", found_.wait->moment.place);
-    for (const Lateness& late : found_.late) add_quotation("made late", late.caller ? *late.caller : late.place);
+    for (const Lateness& late : found_.late)
+      add_quotation("made late", late.caller ? *late.caller : late.place);
     if (found_.failure) add_quotation("failure", found_.failure->place);
   }
 

@@ -339,7 +339,9 @@ class WrapperSearch {
   // Nothing else happens in a function that asks for the time on behalf of several places.
   bool tells_time(const Function& function, const Use& use) const {
     if (do_more_.contains(function)) return false;
-    const auto is_known = [&](const Function& caller) { return found_.functions_.contains(caller); };
+    const auto is_known = [&](const Function& caller) {
+      return found_.functions_.contains(caller);
+    };
     return use.places.size() >= several || std::ranges::all_of(use.callers, is_known);
   }
 

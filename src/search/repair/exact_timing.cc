@@ -86,9 +86,9 @@ class ExactTimingSearch {
     timing_.erase(timing_.begin(), timing_.begin() + static_cast<long>(first));
     std::erase_if(timing_, [&](const ThreadStep& step) { return step.at > last.step.at; });
     itself_ = last.late;
-    found_.evidence.push_back(
-        fmt::format("it fails when {} itself is {} late before it comes to {}, and not after that",
-                    thread_, format_duration(question_.late), step_words(question_.passing, last.step)));
+    found_.evidence.push_back(fmt::format(
+        "it fails when {} itself is {} late before it comes to {}, and not after that", thread_,
+        format_duration(question_.late), step_words(question_.passing, last.step)));
     return !timing_.empty();
   }
 

@@ -217,9 +217,9 @@ class ProofRunning {
   Proof proof_;
   Duration spent_{}, until_{};
   bool count_others_ = true;
-  int at_once_ = 1;  // runs that are alike
+  int at_once_ = 1;                // runs that are alike
   bool fails_in_company_ = false;  // it has a port or a file of its own
-  std::string now_;  // what is being tried
+  std::string now_;                // what is being tried
   std::string refused_;
   ProofEvidence seen_;
 };

@@ -83,7 +83,8 @@ class ProofTest : public testing::Test {
   }
 
   ProofSide side(MockExecutor& executor) {
-    ProofSide one{executor, test_, events_, options.repro.plan, "", is_recorded, {}, {}, {}, "none"};
+    ProofSide one{executor, test_, events_, options.repro.plan, "", is_recorded, {},
+                  {},       {},    "none"};
     one.check = parse_site(place_of_check).value();
     return one;
   }

@@ -319,8 +319,8 @@ std::string step_words(const Trace& trace, const ThreadStep& step) {
   const std::string words = call_words(trace, step.site, itself, wrappers);
   size_t times = 0, which = 0;
   for (const TracedCall& call : trace.calls) {
-    const bool is_here = !call.is_intervention && call.thread == itself.thread &&
-                         call.site == itself.site;
+    const bool is_here =
+        !call.is_intervention && call.thread == itself.thread && call.site == itself.site;
     if (!is_here || call_words(trace, step.site, call, wrappers) != words) continue;
     ++times;
     if (&call == &itself) which = times;
