@@ -102,7 +102,7 @@ class ExactTimingSearch {
                                 ", runs out when it fails, and not when it passes");
       return;
     }
-    found_.evidence.push_back(fmt::format("{} reads a clock at {}, the last time at {}", thread_,
+    found_.evidence.push_back(fmt::format("{} reads a clock, first {} and last {}", thread_,
                                           step_words(question_.passing, timing_.front()),
                                           step_words(question_.passing, timing_.back())));
   }
