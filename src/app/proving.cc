@@ -204,6 +204,21 @@ CheckAfter Proving::find_check() {
   return check_after(changes_, repro.failure.file, check_before_, lines);
 }
 
+namespace {
+
+// A patch moves the lines behind it, and what fails there on both sides is one failure.
+std::string moved_signature(const Outcome& outcome, const LineChanges& changes) {
+  if (outcome.failures.empty()) return outcome.signature;
+  Failure moved = outcome.failures.front();
+  if (moved.file.empty() || moved.line <= 0) return outcome.signature;
+  const int line = changes.line_after(moved.file, moved.line);
+  if (line <= 0 || line == moved.line) return outcome.signature;
+  moved.line = line;
+  return signature_of(moved);
+}
+
+}  // namespace
+
 ProofSide Proving::proof_side(Side& side, int check_line) {
   const auto is_recorded = [this, &side](const Outcome& outcome) {
     const bool hangs = options_.repro.outcome == OutcomeKind::timeout;
@@ -218,7 +233,10 @@ ProofSide Proving::proof_side(Side& side, int check_line) {
                   is_recorded,
                   {},
                   {},
+                  {},
                   ""};
+  if (&side == &before_)
+    proof.signature = [this](const Outcome& outcome) { return moved_signature(outcome, changes_); };
   if (check_line > 0) {
     SiteName check;
     check.file = base_name(options_.repro.failure.file);

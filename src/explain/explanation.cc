@@ -3,14 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "explain/call_order.h"
 #include "explain/hang.h"
 #include "explain/root_cause.h"
+#include "trace/names.h"
 #include "util/paths.h"
 
 namespace unflake {
 namespace {
+
+constexpr int most_lines_apart = 100;  // of checks of one function
+
+// Of checks that end alike compilers keep one end, with the line of one of them: whoever printed
+// another line of the same file near there was that one.
+void name_merged_line(TracedFailure& failure, const Failure& told) {
+  Frame* nearest = nullptr;
+  const auto distance = [&](const Frame& frame) { return std::abs(frame.line - told.line); };
+  for (TracedFrame& frame : failure.stack.frames)
+    for (Frame& source : frame.source)
+      if (source.line > 0 && base_name(source.file) == base_name(told.file) &&
+          (nearest == nullptr || distance(source) < distance(*nearest)))
+        nearest = &source;
+  if (nearest == nullptr || distance(*nearest) > most_lines_apart) return;
+  nearest->line = failure.line = told.line;
+  failure.file = nearest->file;
+}
 
 // Where a framework is part of the project, the first project frame of a failed check is the
 // framework's own. The outcome knows better, if the stack has its line.
@@ -18,13 +37,17 @@ void name_failing_line(ObservedRun& run) {
   if (run.outcome.failures.empty() || run.outcome.failures.front().line == 0) return;
   const Failure& told = run.outcome.failures.front();
   const auto is_there = [&](const Frame& frame) { return is_same_line(frame, told); };
-  for (TracedFailure& failure : run.trace.failures)
+  for (TracedFailure& failure : run.trace.failures) {
+    bool is_known = false;
     for (const TracedFrame& frame : failure.stack.frames)
       if (const auto found = std::ranges::find_if(frame.source, is_there);
           found != frame.source.end()) {
         failure.file = found->file;
         failure.line = told.line;
+        is_known = true;
       }
+    if (!is_known) name_merged_line(failure, told);
+  }
 }
 
 class Explainer {
@@ -124,10 +147,25 @@ class Explainer {
         late.started_by = started_by(trace, call.thread);
         late.role = role_of(trace, call.thread);
         late.longest = Duration{};
+        late.caller = caller_of(trace, call);
       }
       first = false;
       late.longest = std::max(late.longest, call.exit - call.enter);
     }
+  }
+
+  // The stack is that of the call before or after which it was late.
+  std::optional<CodeSpot> caller_of(const Trace& trace, const TracedCall& late) const {
+    if (!order_) return std::nullopt;
+    const TracedCall* itself = nullptr;
+    for (const TracedCall& call : trace.calls) {
+      if (call.is_intervention || call.thread != late.thread || call.site != late.site) continue;
+      if (itself != nullptr && itself->enter >= late.enter) break;
+      itself = &call;
+    }
+    const Frame* frame = itself ? caller_past(trace, *itself, order_->wrappers) : nullptr;
+    if (frame == nullptr) return std::nullopt;
+    return CodeSpot{frame->file, frame->line, frame->function};
   }
 
   void find_failure() {
@@ -328,6 +366,7 @@ SuspectedCauses suspected_causes(const Explanation& found) {
     suspected.ordering = suspected.ordering || cause.kind == RootCauseKind::ordering;
   }
   suspected.wake_up = found.wake_up;
+  suspected.lost_wakeup = suspected.lost_wakeup || found.wake_up.has_value();
   if (found.wait)
     suspected.wait = SuspectedWait{found.wait->site, found.wait->executable, found.wait->asked,
                                    found.wait->times, found.wait->is_sleep};

@@ -52,9 +52,10 @@ struct Lateness {
   std::string thread;
   std::string started_by;
   CodeSpot place;
-  std::string site;      // as the plan names it
-  std::string position;  // "before", "after", "at the start of the thread, before"
-  Duration longest{};    // that one delay took in the run with the plan
+  std::optional<CodeSpot> caller{};  // who came there through wrappers
+  std::string site;                  // as the plan names it
+  std::string position;              // "before", "after", "at the start of the thread, before"
+  Duration longest{};                // that one delay took in the run with the plan
   uint64_t times = 0;
   std::string waits_for{};  // of a hold: the site that another thread has to pass first
   std::string role{};       // as of a moment

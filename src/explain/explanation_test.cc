@@ -331,6 +331,56 @@ TEST(Explanation, Of_a_signal_before_the_wait_is_a_lost_wakeup) {
   EXPECT_EQ(found.pair->second.place.line, 30);
 }
 
+// As workers do when there is nothing left to do.
+TraceBuilder idle_worker(TraceBuilder builder) {
+  return builder.call("main", "post.cc:30:pthread_cond_signal", 5, 5.1, 0xc)
+      .call(worker, "post.cc:26:write", 101, 101.1)
+      .call(worker, "post.cc:24:pthread_cond_wait", 102, 5000, 0xc)
+      .never_ends();
+}
+
+Explanation of_idle_worker(const Count& waiting_first) {
+  const TraceBuilder failing =
+      idle_worker(two_threads().delay(worker, "post.cc:24:pthread_cond_wait", 2, 102))
+          .fails("main", "post_test.cc", 45, 110);
+  const Trace passed = two_threads()
+                           .call(worker, "post.cc:24:pthread_cond_wait", 2, 6, 0xc)
+                           .call("main", "post.cc:30:pthread_cond_signal", 5, 5.1, 0xc)
+                           .trace();
+  ObservedRun passing, failed;
+  passing.trace = passed;
+  failed.trace = failing.trace();
+  failed.outcome.kind = OutcomeKind::fail;
+  ExplainOptions options;
+  options.experiments = {"no step was found"};
+  options.facts.waiting_first = waiting_first;
+  return explain(repro_at("post.cc:24:pthread_cond_wait", worker), &passing, &failed, options);
+}
+
+TEST(Explanation, Takes_no_worker_that_is_idle_at_the_end_for_one_that_lost_a_wakeup) {
+  EXPECT_NE(best(of_idle_worker({})), RootCauseKind::lost_wakeup);
+  EXPECT_EQ(best(of_idle_worker({2, 2})), RootCauseKind::lost_wakeup);
+  EXPECT_TRUE(suspected_causes(of_idle_worker({})).lost_wakeup);
+}
+
+// The compiler has kept the end of one of two checks.
+TEST(Explanation, Takes_the_line_that_was_printed_for_the_one_of_a_merged_check) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  failing.delay("main", "post.cc:24:nanosleep", 2, 102).fails("main", "/src/post_test.cc", 44, 110);
+  ObservedRun passed, failed;
+  passed.trace = passing.trace();
+  failed.trace = failing.trace();
+  failed.outcome.kind = OutcomeKind::crash;
+  failed.outcome.failures = {Failure{}};
+  failed.outcome.failures.front().file = "post_test.cc";
+  failed.outcome.failures.front().line = 45;
+  const Explanation found =
+      explain(repro_at("post.cc:24:nanosleep", "main"), &passed, &failed, ExplainOptions());
+  ASSERT_TRUE(found.failure);
+  EXPECT_EQ(found.failure->place.line, 45);
+  EXPECT_EQ(found.failure->place.function, "Test::TestBody");
+}
+
 TEST(Explanation, Of_a_signal_after_which_nobody_waits_may_be_a_lost_wakeup) {
   TraceBuilder passing = two_threads(), failing = two_threads();
   for (TraceBuilder* builder : {&passing, &failing})

@@ -120,6 +120,19 @@ TEST_F(ExplanationReports, The_first_sentence_tells_two_calls_of_one_function_ap
   EXPECT_THAT(first_sentence(shown), HasSubstr("one call of `Box::put` come before another one"));
 }
 
+TEST_F(ExplanationReports, The_first_sentence_says_that_a_guess_is_one) {
+  report();
+  explanation_.causes = {{RootCauseKind::ordering, 0.7, {"no wait stands between them"}}};
+  explanation_.pair->is_shown = false;
+  explanation_.experiments.clear();
+  const ExplanationReport shown{repro_, explanation_, &passing_, &failing_, {}, nullptr};
+  EXPECT_THAT(first_sentence(shown), Not(HasSubstr("no experiment")));
+  explanation_.experiments = {"no step was found from which on it may be late"};
+  EXPECT_THAT(first_sentence(shown), HasSubstr("suggest, and no experiment has shown it."));
+  explanation_.pair->is_shown = true;
+  EXPECT_THAT(first_sentence(shown), Not(HasSubstr("no experiment")));
+}
+
 TEST_F(ExplanationReports, Say_of_a_gap_that_nobody_may_come_in_between) {
   report();
   explanation_.causes = {{RootCauseKind::teardown_race, 1, {}}};

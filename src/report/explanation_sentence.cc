@@ -30,10 +30,22 @@ class FirstSentence {
   std::string operator()() const {
     if (!found_.unseen.empty()) return "";
     const std::string said = what_happens();
-    return said.empty() ? "" : one_line(said + lateness());
+    return said.empty() ? "" : one_line(said + doubt() + lateness());
   }
 
  private:
+  // Of an order that two runs suggest, and for which experiments were made in vain.
+  std::string doubt() const {
+    const RootCauseKind kind = found_.causes.front().kind;
+    const bool is_about_order =
+        kind == RootCauseKind::ordering || kind == RootCauseKind::lost_wakeup;
+    const bool is_guess = found_.pair && !found_.pair->is_shown && !found_.pair->is_gap &&
+                          !CauseFacts::holds(found_.facts.late_as_a_whole) &&
+                          found_.facts.waiting_first.hits == 0;
+    if (!is_about_order || !is_guess || found_.experiments.empty()) return "";
+    return " That is what two runs suggest, and no experiment has shown it.";
+  }
+
   std::string what_happens() const {
     switch (found_.causes.front().kind) {
       case RootCauseKind::async_wait:

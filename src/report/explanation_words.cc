@@ -166,20 +166,23 @@ class ExplanationWording {
                        format_duration(repro_.slack->passes));
   }
 
-  void tell_wait(const Lateness& late, bool at_start) {
-    const std::string where =
-        at_start ? "before its first line" : fmt::format("{} {}", late.position, late.site);
+  static std::string where(const Lateness& late) {
+    if (late.position.starts_with("at the start")) return "before its first line";
+    const std::string caller =
+        late.caller ? fmt::format(" (from {})", place_text(*late.caller)) : "";
+    return fmt::format("{} {}{}", late.position, late.site, caller);
+  }
+
+  void tell_wait(const Lateness& late) {
     words_.story.push_back(
         one_line(fmt::format("To show it, {} had to wait {} until {} was passed.",
-                             thread_text(late), where, late.waits_for)));
+                             thread_text(late), where(late), late.waits_for)));
   }
 
   void tell_lateness(const Lateness& late) {
-    const bool at_start = late.position.starts_with("at the start");
-    if (!late.waits_for.empty()) return tell_wait(late, at_start);
-    std::string text = fmt::format(
-        "To show it, {} was made late by {} {}", thread_text(late), format_duration(late.longest),
-        at_start ? "before its first line" : fmt::format("{} {}", late.position, late.site));
+    if (!late.waits_for.empty()) return tell_wait(late);
+    std::string text = fmt::format("To show it, {} was made late by {} {}", thread_text(late),
+                                   format_duration(late.longest), where(late));
     if (late.times > 1) text += fmt::format(", {} times", late.times);
     words_.story.push_back(one_line(text + limit_text() + "."));
   }
@@ -229,7 +232,8 @@ class ExplanationWording {
                                                                 : found_.pair->second.place);
     }
     if (found_.wait) add_quotation("the wait", found_.wait->moment.place);
-    for (const Lateness& late : found_.late) add_quotation("made late", late.place);
+    for (const Lateness& late : found_.late)
+      add_quotation("made late", late.caller ? *late.caller : late.place);
     if (found_.failure) add_quotation("failure", found_.failure->place);
   }
 

@@ -273,6 +273,7 @@ class WrapperSearch {
   };
   struct Use {
     std::set<Function> callers;
+    std::set<std::pair<Function, int>> places;  // lines of the callers
     std::set<std::string> apis;
     std::map<std::pair<int, int>, std::set<uint64_t>> objects;  // by line of the function and run
   };
@@ -284,6 +285,8 @@ class WrapperSearch {
     if (!known_.emplace(call.stack, call.site, call.object).second) return;
     calls_.push_back(
         {own_frames(trace.stacks[call.stack]), &trace.sites[call.site], call.object, run_});
+    if (trace.sites[call.site].group == "clock") return;
+    for (const Frame* frame : calls_.back().frames) do_more_.insert(function_of(*frame));
   }
 
   static Function function_of(const Frame& frame) { return {frame.function, frame.file}; }
@@ -291,21 +294,29 @@ class WrapperSearch {
   // Whether this made any difference.
   bool find_layer() {
     std::map<Function, Use> uses;
+    beyond_.clear();
     for (const Reached& call : calls_) add_use(call, uses);
     const size_t before = found_.functions_.size();
     for (const auto& [function, use] : uses)
-      if (is_wrapper(function, use)) found_.functions_.insert(function);
+      if (is_wrapper(function, use)) {
+        found_.functions_.insert(function);
+      } else if (tells_time(function, use)) {
+        found_.functions_.insert(function);
+        clocks_.insert(function);
+      }
     return found_.functions_.size() > before;
   }
 
   // The functions of a stack up to the first one that does more than call the next.
-  void add_use(const Reached& call, std::map<Function, Use>& uses) const {
+  void add_use(const Reached& call, std::map<Function, Use>& uses) {
     for (size_t i = 0; i + 1 < call.frames.size(); ++i) {
       Use& use = uses[function_of(*call.frames[i])];
       use.callers.insert(function_of(*call.frames[i + 1]));
+      use.places.insert({function_of(*call.frames[i + 1]), call.frames[i + 1]->line});
       use.apis.insert(call.site->name.api);
       use.objects[{call.frames[i]->line, call.run}].insert(call.object);
-      if (!found_.contains(*call.frames[i]) && use.apis.size() > 1) return;
+      if (found_.contains(*call.frames[i]) || use.apis.size() < 2) continue;
+      for (++i; i < call.frames.size(); ++i) beyond_.insert(function_of(*call.frames[i]));
     }
   }
 
@@ -318,9 +329,20 @@ class WrapperSearch {
     const auto is_elsewhere = [&](const Function& caller) {
       return caller.second != function.second;
     };
-    const auto is_here = [&](const Function& wrapper) { return wrapper.second == function.second; };
-    return std::ranges::all_of(use.callers, is_elsewhere) &&
+    const auto is_here = [&](const Function& wrapper) {
+      return wrapper.second == function.second && !clocks_.contains(wrapper);
+    };
+    return !beyond_.contains(function) && std::ranges::all_of(use.callers, is_elsewhere) &&
            std::ranges::any_of(found_.functions_, is_here);
+  }
+
+  // Nothing else happens in a function that asks for the time on behalf of several places.
+  bool tells_time(const Function& function, const Use& use) const {
+    if (do_more_.contains(function)) return false;
+    const auto is_known = [&](const Function& caller) {
+      return found_.functions_.contains(caller);
+    };
+    return use.places.size() >= several || std::ranges::all_of(use.callers, is_known);
   }
 
   // A function that takes a lock and gives it back does something in between, for which it is
@@ -338,6 +360,9 @@ class WrapperSearch {
 
   Wrappers& found_;
   std::vector<Reached> calls_;
+  std::set<Function> beyond_;   // one that does more: whatever they do, it is not one thing
+  std::set<Function> do_more_;  // than look at a clock
+  std::set<Function> clocks_;   // do nothing else: what stands beside them may be anything
   std::set<std::tuple<uint32_t, uint32_t, uint64_t>> known_;  // of the run: once is enough
   int run_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "trace/names.h"
 #include "util/text.h"
@@ -76,12 +77,18 @@ std::string routine_words(const std::string& whole, bool several) {
 
 ThreadRoles::ThreadRoles(const Trace& trace)
     : trace_(trace), routines_(find_routines(trace)), places_(trace.threads.size()) {
-  std::map<std::string, std::vector<uint32_t>> members;
+  std::map<std::string, std::set<std::string>> known;  // what the threads of a kind run
   for (uint32_t i = 0; i < trace.threads.size(); ++i) {
     const TracedThread& thread = trace.threads[i];
     kinds_.push_back(fmt::format("{}\n{}\n{}", thread.process, started_at(thread.name.text),
                                  without_number(thread.title)));
-    members[kinds_.back()].push_back(i);
+    if (!routines_[i].empty()) known[kinds_.back()].insert(routines_[i]);
+  }
+  std::map<std::string, std::vector<uint32_t>> members;
+  for (uint32_t i = 0; i < trace.threads.size(); ++i) {
+    const bool is_nameless = trace.threads[i].title.empty();
+    if (is_nameless && known[kinds_[i]].size() > 1) kinds_[i] += "\n" + routines_[i];
+    members[kinds_[i]].push_back(i);
   }
   for (const auto& [kind, all] : members)
     for (size_t i = 0; i < all.size(); ++i) places_[all[i]] = {i + 1, all.size()};

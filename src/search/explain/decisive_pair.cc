@@ -19,16 +19,6 @@ namespace {
 using namespace std::chrono_literals;
 using End = RepairRuns::End;
 
-// Where the test or what it tests comes to it, and not the wrapper in which it happens.
-std::string words_for(const Trace& trace, const ThreadStep& step) {
-  if (step.is_line() || trace.calls[step.call].stack >= trace.stacks.size())
-    return to_string(step.site);
-  const auto frames = frames_above(trace.stacks[trace.calls[step.call].stack], Wrappers({&trace}));
-  if (frames.empty()) return to_string(step.site);
-  return fmt::format("{} at {}:{}", step.site.api, base_name(frames.front()->file),
-                     frames.front()->line);
-}
-
 constexpr Duration longest_bound = 3s;
 constexpr int most_looks = 3;       // for lateness in a failing run
 constexpr size_t most_threads = 4;  // in which a barrier is looked for
@@ -323,7 +313,7 @@ class PairExperiments {
     if (found_.critical)
       found_.tried.push_back(
           fmt::format("with {} late before {} it fails, and late after that it passes", late_one(),
-                      words_for(passing(), found_.critical->step)));
+                      step_words(passing(), found_.critical->step)));
     else
       note(fmt::format("no step of {} was found from which on it may be late", late_one()));
   }
@@ -590,7 +580,7 @@ class PairExperiments {
     found_.tried.push_back(
         fmt::format("the same thread comes to {} when it is in time, and to {} "
                     "when it is late",
-                    words_for(passing(), *first), words_for(failing(), *second)));
+                    step_words(passing(), *first), step_words(failing(), *second)));
     return true;
   }
 
@@ -628,7 +618,7 @@ class PairExperiments {
     found_.gap_from = begin;
     found_.tried.push_back(
         fmt::format("with {} late before {} it passes, and late after that it fails", late_one(),
-                    words_for(passing(), begin)));
+                    step_words(passing(), begin)));
     return true;
   }
 

@@ -280,6 +280,25 @@ TEST(Steps, Go_on_in_the_program_that_took_the_place_of_another) {
               testing::ElementsAre("a.cc:2:execve@a.cc:1#1", "server!b.cc:1:listen@server!main"));
 }
 
+// A library that has a function of its own for the time, and a loop.
+TEST(Steps, Are_told_by_who_comes_there_and_which_time) {
+  TraceBuilder builder;
+  builder.thread("main");
+  for (const int line : {20, 22, 22}) {
+    const double at = static_cast<double>(line);
+    builder.call("main", "clock.c:7:clock_gettime", at, at + 0.1).in("clock_gettime", "", 0);
+    builder.called_at("lib_now", "/src/clock.c", 7).called_at("test", "/src/desk.c", line);
+  }
+  Trace trace = builder.trace();
+  for (TracedSite& site : trace.sites) site.group = "clock";
+  std::vector<std::string> words;
+  for (const ThreadStep& step : steps_of(trace, 0, RepairLines({}, nullptr)))
+    words.push_back(step_words(trace, step));
+  EXPECT_THAT(words, testing::ElementsAre("clock_gettime at desk.c:20",
+                                          "clock_gettime at desk.c:22 (time 1 of 2)",
+                                          "clock_gettime at desk.c:22 (time 2 of 2)"));
+}
+
 // A test that starts its own program again.
 TEST(Steps, Threads_of_one_name_in_two_processes_are_two) {
   TraceBuilder builder;

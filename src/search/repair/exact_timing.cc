@@ -86,9 +86,9 @@ class ExactTimingSearch {
     timing_.erase(timing_.begin(), timing_.begin() + static_cast<long>(first));
     std::erase_if(timing_, [&](const ThreadStep& step) { return step.at > last.step.at; });
     itself_ = last.late;
-    found_.evidence.push_back(
-        fmt::format("it fails when {} itself is {} late before it comes to {}, and not after that",
-                    thread_, format_duration(question_.late), to_string(last.step.site)));
+    found_.evidence.push_back(fmt::format(
+        "it fails when {} itself is {} late before it comes to {}, and not after that", thread_,
+        format_duration(question_.late), step_words(question_.passing, last.step)));
     return !timing_.empty();
   }
 
@@ -98,13 +98,13 @@ class ExactTimingSearch {
       if (reads_clock(question_.passing.sites[call.site])) continue;
       found_.constant = place_of(step);
       found_.asked = std::chrono::duration_cast<Duration>(std::chrono::nanoseconds(call.value));
-      found_.evidence.push_back("a timed wait at " + to_string(step.site) +
-                                " runs out when it fails, and not when it passes");
+      found_.evidence.push_back("a timed wait, " + step_words(question_.passing, step) +
+                                ", runs out when it fails, and not when it passes");
       return;
     }
-    found_.evidence.push_back(fmt::format("{} reads a clock at {}, the last time at {}", thread_,
-                                          to_string(timing_.front().site),
-                                          to_string(timing_.back().site)));
+    found_.evidence.push_back(fmt::format("{} reads a clock, first {} and last {}", thread_,
+                                          step_words(question_.passing, timing_.front()),
+                                          step_words(question_.passing, timing_.back())));
   }
 
   // From the first look at the clock to the last one; of a wait, how long it took.

@@ -141,19 +141,20 @@ class ProofRunning {
         at_once = std::min(at_once, bearable_at_once(*seen));
       }
     for (SideRuns* side : {&before_, &after_}) {
-      at_once = std::min(at_once, static_cast<int>(side->side.executor.slots()));
-      if (!is_welcome || at_once < 2) return;
-      at_once_ = at_once;
-      const auto made = run_some(*side, plain, Purpose::look, at_once);
+      const int slots = static_cast<int>(side->side.executor.slots());
+      if (!is_welcome || slots < 2) return;
+      at_once = std::min(at_once, slots);
+      at_once_ = std::max(at_once, 2);  // whoever is slower may still bear it under control
+      const auto made = run_some(*side, plain, Purpose::look, at_once_);
+      const bool are_all = static_cast<int>(made.size()) == at_once_;
       at_once_ = 1;
       for (const ExperimentResult& result : made) {
         longest = std::max(longest, result.process.duration);
-        is_welcome = is_welcome && !result.outcome.failed();
+        fails_in_company_ = fails_in_company_ || result.outcome.failed();
       }
-      is_welcome = is_welcome && static_cast<int>(made.size()) == at_once &&
-                   longest <= 2 * alone + noise_in_company;
+      is_welcome = are_all && !fails_in_company_ && longest <= 2 * alone + noise_in_company;
     }
-    if (is_welcome) at_once_ = at_once;
+    if (is_welcome && at_once >= 2) at_once_ = at_once;
   }
 
   int bearable_at_once(const ExperimentResult& run) const {
@@ -216,8 +217,9 @@ class ProofRunning {
   Proof proof_;
   Duration spent_{}, until_{};
   bool count_others_ = true;
-  int at_once_ = 1;  // runs that are alike
-  std::string now_;  // what is being tried
+  int at_once_ = 1;                // runs that are alike
+  bool fails_in_company_ = false;  // it has a port or a file of its own
+  std::string now_;                // what is being tried
   std::string refused_;
   ProofEvidence seen_;
 };
@@ -446,7 +448,7 @@ class Prover : ProofRunning {
     options.timeout = limit(after_, {});
     options.latest = latest;
     options.seed = options_.seed;
-    options.at_once = options_.cores;
+    options.at_once = fails_in_company_ ? 1 : options_.cores;
     return options;
   }
 

@@ -19,6 +19,8 @@ struct ProofSide {
   std::string why_no_plan;  // what of it is gone; empty: nothing
   // It failed as recorded.
   std::function<bool(const Outcome&)> is_recorded;
+  // Of any failure, with lines as they are with the patch; empty: the outcome's own.
+  std::function<std::string(const Outcome&)> signature{};
   std::optional<SiteName> check;   // the line that failed; none: not known, or it was changed
   std::optional<TestOrder> whole;  // all tests of the program
   std::string why_not_whole;

@@ -33,7 +33,8 @@ Shown SideRuns::judge(const ExperimentResult& result, bool counts) {
   }
   if (!outcome.failed()) return Shown::pass;
   if (side.is_recorded(outcome)) return Shown::recorded;
-  Failing& failing = (counts ? others_ : far_)[outcome.signature];
+  Failing& failing =
+      (counts ? others_ : far_)[side.signature ? side.signature(outcome) : outcome.signature];
   ++failing.runs;
   failing.headline = headline_of(outcome);
   return Shown::other;

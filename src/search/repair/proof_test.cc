@@ -70,6 +70,7 @@ class ProofTest : public testing::Test {
     options.timeout = 1min;
     options.budget = 1h;
     ProofSide one = side(before), other = side(after);
+    one.signature = before_signature;
     if (after_has_no_plan) other.why_no_plan = "gone: post_test.cc:22:usleep";
     if (!options.changed_check.empty()) other.check.reset();
     auto proof = prove(one, other, options);
@@ -82,7 +83,8 @@ class ProofTest : public testing::Test {
   }
 
   ProofSide side(MockExecutor& executor) {
-    ProofSide one{executor, test_, events_, options.repro.plan, "", is_recorded, {}, {}, "none"};
+    ProofSide one{executor, test_, events_, options.repro.plan, "", is_recorded, {},
+                  {},       {},    "none"};
     one.check = parse_site(place_of_check).value();
     return one;
   }
@@ -94,6 +96,7 @@ class ProofTest : public testing::Test {
   ProofOptions options;
   std::function<bool(const Outcome&)> is_recorded = is_at_check;
   bool after_has_no_plan = false;
+  std::function<std::string(const Outcome&)> before_signature{};
 
  private:
   EventStream events_;
@@ -137,6 +140,44 @@ TEST_F(ProofTest, Runs_that_wait_are_made_side_by_side) {
     return before.elapsed() + after.elapsed();
   };
   EXPECT_LT(2 * elapsed_with(4), elapsed_with(1));
+}
+
+// It has a port of its own, say: of two at once, one fails.
+TEST_F(ProofTest, Schedules_are_sampled_one_by_one_where_the_test_bears_no_company) {
+  const Program joined = post_office(
+      [](Script& main, const Script& carrier) { main.join("post_test.cc:44", carrier); });
+  const Program slept = sleeping(50ms);
+  options.cores = 2;
+  int collisions = 0;
+  const auto with_port = [&](const Program& program, MockExecutor*& self) {
+    return MockExecutor(MockExecutor::FullTruth([&](const Experiment& experiment, int nth) {
+                          ExperimentResult result = simulated::run(program, experiment, nth);
+                          if (experiment.plan.schedule && result.trace)
+                            result = simulated::under_control(std::move(result));
+                          if (self->free_slots() == self->slots()) return result;
+                          ++collisions;
+                          Failure refused;
+                          refused.kind = FailureKind::assertion;
+                          refused.file = "port.cc";
+                          refused.line = 7;
+                          result.outcome.kind = OutcomeKind::fail;
+                          result.outcome.failures = {refused};
+                          result.outcome.signature = signature_of(refused);
+                          return result;
+                        }),
+                        4);
+  };
+  MockExecutor *one_self = nullptr, *other_self = nullptr;
+  MockExecutor before = with_port(slept, one_self), after = with_port(joined, other_self);
+  one_self = &before, other_self = &after;
+  ProofSide one = side(before), other = side(after);
+  options.wanted = options.repro.failure;
+  options.timeout = 1min;
+  options.budget = 1h;
+  const auto proof = prove(one, other, options);
+  ASSERT_TRUE(proof);
+  EXPECT_EQ(proof->verdict, Proof::Verdict::repaired) << proof->why;
+  EXPECT_LE(collisions, 6);  // only while that was tried
 }
 
 TEST_F(ProofTest, A_longer_sleep_passes_the_old_plan_and_is_no_repair) {
@@ -205,6 +246,23 @@ TEST_F(ProofTest, A_failure_that_only_moved_is_worse) {
   EXPECT_NE(proof.why.find("post_test.cc:50"), std::string::npos) << proof.why;
 }
 
+// The patch has moved the line of a check that fails on both sides, whatever the patch does.
+TEST_F(ProofTest, Another_failure_that_was_there_before_is_none_of_the_patch) {
+  const auto fails_at = [&](const char* place) {
+    return post_office([place](Script& main, const Script&) {
+      main.check(place, simulated::is_set("what never comes"));
+    });
+  };
+  const Program before = fails_at("post_test.cc:30"), after = fails_at("post_test.cc:33");
+  EXPECT_EQ(compare(before, after).verdict, Proof::Verdict::worse);
+  before_signature = [](const Outcome& outcome) {
+    Failure moved = outcome.failures.front();
+    moved.line += 3;
+    return signature_of(moved);
+  };
+  EXPECT_NE(compare(before, after).verdict, Proof::Verdict::worse);
+}
+
 TEST_F(ProofTest, A_check_that_is_no_longer_reached_is_no_repair) {
   const Program without =
       post_office([](Script& main, const Script&) { main.sleep("post_test.cc:44", 50ms); }, false);
@@ -219,7 +277,7 @@ TEST_F(ProofTest, A_changed_check_that_cannot_fail_shows_nothing) {
       post_office([](Script& main, const Script&) { main.sleep("post_test.cc:44", 50ms); }, false);
   const Proof proof = compare(sleeping(50ms), without);
   EXPECT_EQ(proof.verdict, Proof::Verdict::not_shown);
-  EXPECT_NE(proof.why.find("changes the check"), std::string::npos) << proof.why;
+  EXPECT_NE(proof.why.find("drops the check"), std::string::npos) << proof.why;
 }
 
 TEST_F(ProofTest, A_changed_check_that_fails_beyond_all_patience_has_teeth) {

@@ -72,8 +72,8 @@ Judgement judged(const Proof& proof, const ProofEvidence& seen, const SideRuns& 
                 : "the failure came too seldom without the patch for its absence to say something"};
   if (!seen.changed_check.empty() && !seen.has_teeth)
     return {ProofVerdict::not_shown,
-            fmt::format("the patch changes the check that failed, `{}`, and no run shows that the "
-                        "new one can fail",
+            fmt::format("the patch changes or drops the check that failed, `{}`, and no run shows "
+                        "that what is checked now can fail",
                         seen.changed_check)};
   return {ProofVerdict::repaired, ""};
 }

@@ -1,5 +1,7 @@
 #include "search/repair/steps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "trace/happens_before.h"
@@ -295,6 +297,35 @@ std::vector<ThreadStep> steps_without_lock(const Trace& trace, std::vector<Threa
       held.insert(call.object);
   }
   return free;
+}
+
+namespace {
+
+std::string call_words(const Trace& trace, const SiteName& site, const TracedCall& call,
+                       const Wrappers& wrappers) {
+  if (site.api.empty() || call.stack >= trace.stacks.size()) return to_string(site);
+  const auto frames = frames_above(trace.stacks[call.stack], wrappers);
+  if (frames.empty()) return to_string(site);
+  return fmt::format("{} at {}:{}", site.api, base_name(frames.front()->file),
+                     frames.front()->line);
+}
+
+}  // namespace
+
+std::string step_words(const Trace& trace, const ThreadStep& step) {
+  if (step.is_line()) return to_string(step.site);
+  const TracedCall& itself = trace.calls[step.call];
+  const Wrappers wrappers({&trace});
+  const std::string words = call_words(trace, step.site, itself, wrappers);
+  size_t times = 0, which = 0;
+  for (const TracedCall& call : trace.calls) {
+    const bool is_here =
+        !call.is_intervention && call.thread == itself.thread && call.site == itself.site;
+    if (!is_here || call_words(trace, step.site, call, wrappers) != words) continue;
+    ++times;
+    if (&call == &itself) which = times;
+  }
+  return times < 2 ? words : fmt::format("{} (time {} of {})", words, which, times);
 }
 
 RepairPlace place_of(const ThreadStep& step) {

@@ -94,6 +94,10 @@ uint32_t thread_like(const Trace& trace, const std::string& name, size_t namesak
 // How many threads of its name were there before it.
 size_t namesake_number(const Trace& trace, uint32_t thread);
 
+// "read at desk.cc:30 (time 2 of 3)": where the test, or what it tests, comes to the call, and not
+// the wrapper in which it happens; which time, where its thread comes there more than once.
+std::string step_words(const Trace& trace, const ThreadStep& step);
+
 // The step as reports and patches name it.
 RepairPlace place_of(const ThreadStep& step);
 
