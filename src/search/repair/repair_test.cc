@@ -415,6 +415,27 @@ TEST(ExactTiming, Begins_with_the_look_at_a_clock_behind_which_nobody_may_be_lat
   EXPECT_LT(report.exact_timing->median, 10ms) << "what comes before is not part of it";
 }
 
+TEST(ExactTiming, Is_found_behind_many_looks_at_a_clock_that_do_not_matter) {
+  Program program;
+  simulated::Script& main = program.main();
+  main.enter("test");
+  for (int i = 0; i < 20; ++i) main.call(fmt::format("log.cc:{}", 10 + i), "clock_gettime");
+  main.call("work.cc:10", "clock_gettime")
+      .change([](auto& state) { state["start"] = static_cast<int>(state.now.count()); })
+      .sleep("work.cc:11", 5ms)
+      .call("work.cc:12", "clock_gettime")
+      .change([](auto& state) { state["end"] = static_cast<int>(state.now.count()); })
+      .call("work.cc:13", "clock_gettime")
+      .check("work.cc:14", [](const auto& state) {
+        return state.values.at("end") - state.values.at("start") < 40'000;
+      });
+  Search search(program, {late_thread("work.cc:11:nanosleep", "main", 100ms)}, 14);
+  const RepairReport report = search();
+  ASSERT_TRUE(report.exact_timing) << told(report);
+  EXPECT_LT(report.exact_timing->median, 10ms);
+  EXPECT_GE(report.exact_timing->median, 5ms);
+}
+
 TEST(ExactTiming, Is_not_a_test_that_waits_for_somebody) {
   Program program;  // nobody can be waited for: the worker is late for good
   simulated::Script& worker = program.thread();
