@@ -372,7 +372,8 @@ class Building {
   std::vector<std::string> places() const {
     const std::string& name = recipe_.executable;
     std::vector<std::string> all = {folder_ + "/" + name, source_ + "/" + name};
-    for (size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1))
+    for (size_t slash = name.find('/'); slash != std::string::npos;
+         slash = name.find('/', slash + 1))
       all.push_back(folder_ + name.substr(slash));
     return all;
   }

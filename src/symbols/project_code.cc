@@ -70,17 +70,15 @@ constexpr std::array compiler_folders = {"/include/c++/", "/lib/gcc/", "/lib/cla
 // By convention, these hold what others wrote below the root. A failure should be shown at the
 // line of the test rather than inside the test framework that was fetched into the build folder;
 // whoever wants to act on such code says so with a project folder, which is longer and so decides.
-constexpr std::array dependency_folders = {"/_deps/",           "/third_party/", "/third-party/",
-                                           "/thirdparty/",      "/3rdparty/",    "/vendor/",
-                                           "/vcpkg_installed/", "/external/",    "/externals/",
-                                           "/extern/",          "/deps/",        "/subprojects/",
-                                           "/bundled/"};
+constexpr std::array dependency_folders = {
+    "/_deps/",  "/third_party/",     "/third-party/", "/thirdparty/", "/3rdparty/",
+    "/vendor/", "/vcpkg_installed/", "/external/",    "/externals/",  "/extern/",
+    "/deps/",   "/subprojects/",     "/bundled/"};
 
 // Test frameworks that are one file are kept beside the tests.
-constexpr std::array framework_files = {"catch.hpp",           "catch_all.hpp",
-                                        "catch_amalgamated.hpp", "catch_amalgamated.cpp",
-                                        "doctest.h",           "gtest-all.cc",
-                                        "gmock-gtest-all.cc",  "gmock-all.cc"};
+constexpr std::array framework_files = {
+    "catch.hpp", "catch_all.hpp", "catch_amalgamated.hpp", "catch_amalgamated.cpp",
+    "doctest.h", "gtest-all.cc",  "gmock-gtest-all.cc",    "gmock-all.cc"};
 
 bool is_framework_file(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);

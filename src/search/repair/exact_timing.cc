@@ -65,6 +65,11 @@ class ExactTimingSearch {
                                [&](const ThreadStep& timing) { return timing.call == step.call; });
   }
 
+  // Where there is nobody else, being late can only be a matter of time.
+  bool is_of_time(const CriticalPoint& last) const {
+    return is_timing(last.step) || question_.passing.threads.size() == 1;
+  }
+
   // Whoever bounds a time must not be late anywhere up to the last look at a clock, and may be as
   // late as it likes after it. Whoever is late elsewhere has come too late for somebody else.
   bool fails_when_late_itself() {
@@ -77,7 +82,7 @@ class ExactTimingSearch {
     for (size_t i = 0; i < timing_.size() && i < most_looks_tried; ++i) {
       search.from = place_behind(search.steps, timing_[i]);
       const auto last = find_critical(runs_, search);
-      if (runs_.is_over() || (last && !is_timing(last->step))) return false;
+      if (runs_.is_over() || (last && !is_of_time(*last))) return false;
       if (last) return keep_time(i, *last);
     }
     return false;
@@ -95,7 +100,7 @@ class ExactTimingSearch {
     size_t first = static_cast<size_t>(after - timing_.begin()) - 1;
     search.from = *question_.behind;
     const auto last = find_critical(runs_, search);
-    if (!last || !is_timing(last->step)) return false;
+    if (!last || !is_of_time(*last)) return false;
     for (size_t low = 0; low < first && !runs_.is_over();) {
       const size_t middle = low + (first - low) / 2;
       if (fails_behind(search, timing_[middle]))

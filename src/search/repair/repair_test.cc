@@ -455,6 +455,43 @@ TEST(ExactTiming, Is_not_a_test_that_waits_for_somebody) {
   EXPECT_FALSE(report.exact_timing);
 }
 
+TEST(RepairLines, Of_many_give_each_file_its_share) {
+  Trace trace;
+  for (const char* file : {"a_large.h", "z_small.cc"}) {
+    TracedFunction function;
+    function.name = function.file = file;
+    trace.functions.push_back(function);
+  }
+  const auto lines_of = [](const std::string&, const std::string& file) {
+    std::vector<CodeLine> lines;
+    for (int line = 1; line <= (file == "z_small.cc" ? 20 : 2000); ++line)
+      lines.push_back({line, file});
+    return lines;
+  };
+  const RepairLines lines({&trace}, lines_of);
+  EXPECT_THAT(lines.of_function("z_small.cc"), SizeIs(20));
+  EXPECT_THAT(lines.of_function("a_large.h"), SizeIs(testing::Gt(100)));
+  EXPECT_LT(lines.size(), 2000u) << "a run can watch only so many";
+}
+
+TEST(ExactTiming, Is_what_it_is_where_nobody_else_could_come_first) {
+  Program program;
+  program.main()
+      .enter("test")
+      .call("work.cc:10", "clock_gettime")
+      .change([](auto& state) { state["start"] = static_cast<int>(state.now.count()); })
+      .sleep("work.cc:11", 5ms)
+      .line("work.cc:12")
+      .change([](auto& state) { state["end"] = static_cast<int>(state.now.count()); })
+      .line("work.cc:13")
+      .check("work.cc:14", [](const auto& state) {
+        return state.values.at("end") - state.values.at("start") < 40'000;
+      });
+  Search search(program, {late_thread("work.cc:11:nanosleep", "main", 100ms)}, 14);
+  const RepairReport report = search();
+  EXPECT_TRUE(report.exact_timing) << told(report);
+}
+
 TEST(LockCycle, Is_told_from_a_wait_that_nobody_ends) {
   TraceBuilder builder;
   Trace trace = builder.thread("main").thread("work.cc:10#1", "main").trace();
