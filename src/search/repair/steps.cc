@@ -247,7 +247,10 @@ uint32_t thread_after(const Trace& trace, uint32_t thread) {
   return no_index;
 }
 
-ThreadStep step_of(const Trace& trace, size_t number, const RepairLines& lines) {
+using SpotsOfSites = std::map<uint32_t, CodeSpot>;  // looked up once: a trace has many calls
+
+ThreadStep step_of(const Trace& trace, size_t number, const RepairLines& lines,
+                   SpotsOfSites& spots) {
   const TracedCall& call = trace.calls[number];
   const TracedThread& self = trace.threads[call.thread];
   const SiteName& site = trace.sites[call.site].name;
@@ -255,7 +258,9 @@ ThreadStep step_of(const Trace& trace, size_t number, const RepairLines& lines) 
   step.site = site;
   step.thread = self.name;
   step.executable = executable_of(trace, self);
-  step.spot = place_of(trace, site);
+  const auto [spot, is_new] = spots.try_emplace(call.site);
+  if (is_new) spot->second = place_of(trace, site);
+  step.spot = spot->second;
   step.at = call.enter;
   step.call = number;
   step.process = self.process;
@@ -288,10 +293,11 @@ std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const Repa
     if (is_meant(trace.calls[i])) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return trace.calls[i].enter; });
   std::map<uint32_t, uint64_t> visits;
+  SpotsOfSites spots;
   for (const size_t i : order) {
     const uint64_t visit = ++visits[trace.calls[i].site];
     if (trace.calls[i].thread != thread) continue;
-    steps.push_back(step_of(trace, i, lines));
+    steps.push_back(step_of(trace, i, lines, spots));
     steps.back().visit = visit;
   }
   if (const uint32_t next = thread_after(trace, thread); next != no_index)
