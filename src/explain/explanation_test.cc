@@ -583,6 +583,20 @@ TEST(Explanation, Of_a_crash_after_a_destructor_is_a_teardown_race) {
   EXPECT_THAT(found.causes[0].evidence, Contains(HasSubstr("Post::~Post")));
 }
 
+// A mock that is called once too often reports it when a guard of its framework goes away.
+TEST(Explanation, Of_a_failure_reported_by_a_destructor_of_the_framework_is_no_teardown_race) {
+  TraceBuilder passing = two_threads(), failing = two_threads();
+  passing.call(worker, "post.cc:24:pthread_mutex_lock", 2, 2.1, 0xa)
+      .call("main", "post.cc:60:nanosleep", 3, 3.1);
+  failing.delay(worker, "post.cc:24:pthread_mutex_lock", 2, 102)
+      .call("main", "post.cc:60:nanosleep", 3, 3.1)
+      .fails("main", "gmock.h", 25, 4, "testing::internal::Cleanup::~Cleanup");
+  const Explanation found =
+      explain_pair(repro_at("post.cc:24:pthread_mutex_lock", worker), passing, failing);
+  for (const RootCause& cause : found.causes)
+    EXPECT_NE(cause.kind, RootCauseKind::teardown_race) << cause.evidence.front();
+}
+
 TEST(Explanation, Of_two_threads_that_hold_what_the_other_wants_is_a_deadlock) {
   TraceBuilder passing = two_threads(), failing = two_threads();
   passing.call(worker, "post.cc:24:pthread_mutex_lock", 2, 2.1, 0xa)

@@ -124,10 +124,12 @@ std::string contradiction(RootCauseKind kind, const Explanation& found) {
 
 namespace {
 
-// The destructors of the standard library are mostly those of locks and pointers, and what a lambda
-// has taken with it goes when it was called.
+// The destructors of the standard library are mostly those of locks and pointers, those of a test
+// framework are how it reports a failure, and what a lambda has taken with it goes when it was
+// called.
 bool is_clean_up(std::string_view function) {
-  return (function.find("::~") != std::string_view::npos && !function.starts_with("std::") &&
+  return (function.find("::~") != std::string_view::npos && !is_system_function(function) &&
+          !is_framework_function(function) &&
           function.find("::~<lambda") == std::string_view::npos) ||
          function.find("__run_exit_handlers") != std::string_view::npos ||
          function.find("__cxa_finalize") != std::string_view::npos;

@@ -389,12 +389,20 @@ class Building {
     return text;
   }
 
+  // Of `build/bin/test`, what a command puts into the folder is `bin/test`, or the file alone.
+  std::vector<std::string> places() const {
+    const std::string& name = recipe_.executable;
+    std::vector<std::string> all = {folder_ + "/" + name, source_ + "/" + name};
+    for (size_t slash = name.find('/'); slash != std::string::npos;
+         slash = name.find('/', slash + 1))
+      all.push_back(folder_ + name.substr(slash));
+    return all;
+  }
+
   Result<Built> found() const {
     Built built{copy_, folder_, folder_, took_};
     if (recipe_.executable.empty()) return built;
-    for (const std::string& path :
-         {folder_ + "/" + recipe_.executable, source_ + "/" + recipe_.executable,
-          folder_ + "/" + base_name(recipe_.executable)})
+    for (const std::string& path : places())
       if (is_there(path)) {
         built.target = path;
         return built;

@@ -261,6 +261,20 @@ TEST_F(RebuildTest, A_command_builds_into_a_folder_of_its_own) {
   EXPECT_EQ(shell(built->target), "by hand\n");
 }
 
+TEST_F(RebuildTest, A_command_may_build_into_a_folder_as_it_is_below_the_usual_one) {
+  const std::string line =
+      "mkdir -p $UNFLAKE_BUILD/bin && "
+      "cc -DANSWER='\"by hand\"' -o $UNFLAKE_BUILD/bin/small_test src/main.c";
+  const auto recipe = find_recipe(root() + "/build/bin/small_test", line, root());
+  ASSERT_TRUE(recipe);
+  Sources tree;
+  tree.root = root();
+  ASSERT_TRUE(copy_tree(tree, copy(), launcher()));
+  const auto built = build(*recipe);
+  ASSERT_TRUE(built) << built.error().what;
+  EXPECT_EQ(shell(built->target), "by hand\n");
+}
+
 TEST_F(RebuildTest, A_command_that_makes_nothing_is_told) {
   const auto recipe = find_recipe(root() + "/build/small_test", "true", root());
   ASSERT_TRUE(recipe);

@@ -21,9 +21,9 @@ constexpr const char* detect_style = R"css(
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2128; --faint: #59636e; --line: #d1d9e0; --bad: #c62828; --good: #1a7f37; --blue: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --paper: #0d1117; --ink: #e6edf3; --faint: #9198a1; --line: #3d444d; --bad: #ff7b72; --good: #3fb950; --blue: #58a6ff; } }
 body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.35rem; overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; } p, li, td { overflow-wrap: anywhere; }
+h1 { font-size: 1.35rem; overflow-wrap: anywhere; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; } p, li { overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0; border-top: 1px solid var(--line); } th { color: var(--faint); }
+th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0; border-top: 1px solid var(--line); } th { color: var(--faint); } td { overflow-wrap: break-word; }
 svg { width: 100%; max-width: 52rem; height: auto; } svg text { fill: var(--faint); font: 11px system-ui, sans-serif; }
 .grid { stroke: var(--line); } .curve { fill: none; stroke-width: 2; } .everything { stroke: var(--faint); stroke-dasharray: 5 3; } .scheduled { stroke: var(--blue); }
 .spread { fill: var(--blue); opacity: .15; } text.tick { text-anchor: middle; } text.side { text-anchor: end; }

@@ -40,6 +40,10 @@ struct Quotation {
   std::vector<QuotedLine> lines;
 };
 
+// As its author would say it: without namespaces, template arguments, and what a compiler calls a
+// lambda.
+std::string spoken_function(std::string name);
+
 // The explanation in sentences; every report says the same. Safe to print, one line each.
 struct ExplanationWords {
   std::string test;

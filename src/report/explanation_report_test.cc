@@ -101,7 +101,7 @@ TEST_F(ExplanationReports, The_first_sentence_names_functions_and_threads_as_the
   EXPECT_THAT(first_sentence(shown), HasSubstr("`Post::deliver` may still have to come when"));
   explanation_.pair->first.place.function = "Post::~Post";
   EXPECT_THAT(first_sentence(shown), HasSubstr("goes on as long as `Post::~Post` has not ended"));
-  explanation_.pair->first.place.function = "Post::deliver";
+  explanation_.pair->first.place.function = "city::mail::Post<std::pair<int, int>>::deliver";
   explanation_.causes = {{RootCauseKind::ordering, 1, {}}};
   EXPECT_THAT(first_sentence(shown), HasSubstr("The test does not wait for `Post::deliver`."));
 }

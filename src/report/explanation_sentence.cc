@@ -10,12 +10,50 @@
 namespace unflake {
 namespace {
 
-// As its author would say it: without unnamed scopes and what a compiler calls a lambda.
+std::string without_template_arguments(const std::string& name) {
+  if (name.find("operator") != std::string::npos) return name;
+  std::string plain;
+  int depth = 0;
+  for (const char c : name) {
+    depth += c == '<';
+    if (depth == 0) plain += c;
+    depth -= c == '>';
+  }
+  return depth == 0 ? plain : name;
+}
+
+// "details::thread_pool::post" -> "thread_pool::post"
+std::string class_and_function(const std::string& name) {
+  size_t from = name.rfind("::");
+  if (from != std::string::npos && from > 0) from = name.rfind("::", from - 1);
+  return from == std::string::npos ? name : name.substr(from + 2);
+}
+
+}  // namespace
+
 std::string spoken_function(std::string name) {
   replace_all(name, "(anonymous namespace)::", "");
   for (const char* end : {"::{lambda", "::<lambda", "::operator()"})
     name = name.substr(0, name.find(end));
-  return name;
+  return class_and_function(without_template_arguments(name));
+}
+
+namespace {
+
+// Whatever is quoted as code.
+std::string with_spoken_functions(const std::string& text) {
+  std::string spoken;
+  size_t from = 0;
+  for (size_t open = text.find('`'); open != std::string::npos; open = text.find('`', from)) {
+    const size_t close = text.find('`', open + 1);
+    if (close == std::string::npos) break;
+    const std::string quoted = text.substr(open + 1, close - open - 1);
+    const bool is_function = quoted.find("::") != std::string::npos;
+    spoken +=
+        text.substr(from, open + 1 - from) + (is_function ? spoken_function(quoted) : quoted) + "`";
+    from = close + 1;
+  }
+  return spoken + text.substr(from);
 }
 
 constexpr const char* the_test = "the test";
@@ -30,7 +68,7 @@ class FirstSentence {
   std::string operator()() const {
     if (!found_.unseen.empty()) return "";
     const std::string said = what_happens();
-    return said.empty() ? "" : one_line(said + doubt() + lateness());
+    return said.empty() ? "" : one_line(with_spoken_functions(said + doubt() + lateness()));
   }
 
  private:

@@ -20,6 +20,7 @@ namespace {
 constexpr size_t most_calls = 1500;
 constexpr double label_width = 190, plot_width = 990, lane_height = 30, axis_height = 26;
 constexpr size_t label_characters = 27;
+constexpr double beside_marker = 11;  // a call may be the one that is marked
 
 // The plan's number of a hold is in its object.
 bool is_hold(const TracedCall& call) {
@@ -99,13 +100,24 @@ class Drawing {
     }
   }
 
+  // "started by Pool::start": of what is too long, the end tells more than the namespaces.
+  static std::string lane_label(const std::string& label) {
+    if (label.size() <= label_characters) return label;
+    const size_t name = label.rfind(' ') == std::string::npos ? 0 : label.rfind(' ') + 1;
+    if (label.find("::", name) == std::string::npos) return shorten(label, label_characters);
+    std::string function = spoken_function(label.substr(name));
+    if (name + function.size() > label_characters)
+      function = "..." + function.substr(function.rfind("::"));
+    return shorten(label.substr(0, name) + function, label_characters);
+  }
+
   void draw_lane(size_t lane) {
     const std::string& name = frame_.lanes[lane];
     const auto role = frame_.roles.find(name);
     const std::string& label = role == frame_.roles.end() ? name : role->second;
     put("<text class=\"lane\" x=\"{:.0f}\" y=\"{:.1f}\"><title>{}</title>{}</text>\n",
         label_width - 8, y_of(lane) + lane_height / 2 + 4, html_text(name),
-        html_text(shorten(label, label_characters)));
+        html_text(lane_label(label)));
     std::optional<Duration> from, to;  // of all that share it
     for (const TracedThread& thread : trace_.threads) {
       if (frame_.lane_of(thread.name.text) != name) continue;
@@ -160,9 +172,9 @@ class Drawing {
     const std::string label = is_hold(call)          ? "waits"
                               : call.is_intervention ? "delay"
                                                      : site.name.api;
-    if (!is_one_of_many && width > 7.0 * static_cast<double>(label.size()) + 6)
-      put("<text class=\"call\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + 4, y + 14,
-          html_text(label, 60));
+    if (!is_one_of_many && width > 7.0 * static_cast<double>(label.size()) + 14)
+      put("<text class=\"call\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + beside_marker,
+          y + 14, html_text(label, 60));
   }
 
   // What a hold of the plan waits for.

@@ -23,7 +23,7 @@ struct Function {
   int line = 0;
 };
 
-// One is_stmt row of a line table.
+// A row of a line table that begins a statement (is_stmt), or any row of a line where none does.
 struct LineRow {
   uint64_t address = 0;
   uint32_t file = 0;  // in Image::files()

@@ -3,6 +3,9 @@
 #include <dwarf.h>
 
 #include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "symbols/elf_file.h"
@@ -302,24 +305,32 @@ class TableReader {
   }
 
  private:
+  using Entries = std::span<const LineEntry>;
+
   void add(const UnitLines& lines) {
-    size_t first = rows_.size();
-    uint64_t start = 0;
-    bool is_first = true;
-    for (const LineEntry& entry : lines.rows) {
-      if (is_first) start = entry.address;
-      is_first = entry.is_end;
-      if (!entry.is_end) {
-        add(lines, entry);
-        continue;
-      }
-      if (first < rows_.size()) pieces_.push_back({start, entry.address, first, rows_.size()});
-      first = rows_.size();
+    const Entries all(lines.rows);
+    for (size_t from = 0, at = 0; at < all.size(); ++at) {
+      if (!all[at].is_end) continue;
+      add(lines, all.subspan(from, at - from), all[at].address);
+      from = at + 1;
     }
   }
 
+  // In optimized code nothing may be said to begin many a line, such as all that follows inlined
+  // calls: then any row of the line will do.
+  void add(const UnitLines& lines, Entries sequence, uint64_t end) {
+    std::set<std::pair<uint32_t, int>> beginning;
+    for (const LineEntry& entry : sequence)
+      if (entry.is_statement) beginning.emplace(entry.file, entry.line);
+    const size_t first = rows_.size();
+    for (const LineEntry& entry : sequence)
+      if (entry.is_statement || !beginning.contains({entry.file, entry.line})) add(lines, entry);
+    if (first < rows_.size())
+      pieces_.push_back({sequence.front().address, end, first, rows_.size()});
+  }
+
   void add(const UnitLines& lines, const LineEntry& entry) {
-    if (!entry.is_statement || entry.line <= 0 || entry.file >= lines.file_count) return;
+    if (entry.line <= 0 || entry.file >= lines.file_count) return;
     const char* file = ::dwarf_filesrc(lines.files, entry.file, nullptr, nullptr);
     if (file == nullptr) return;
     const LineRow row{entry.address, files_.number_of(file), entry.line};

@@ -70,9 +70,20 @@ constexpr std::array compiler_folders = {"/include/c++/", "/lib/gcc/", "/lib/cla
 // By convention, these hold what others wrote below the root. A failure should be shown at the
 // line of the test rather than inside the test framework that was fetched into the build folder;
 // whoever wants to act on such code says so with a project folder, which is longer and so decides.
-constexpr std::array dependency_folders = {"/_deps/",           "/third_party/", "/third-party/",
-                                           "/thirdparty/",      "/3rdparty/",    "/vendor/",
-                                           "/vcpkg_installed/", "/external/"};
+constexpr std::array dependency_folders = {
+    "/_deps/",  "/third_party/",     "/third-party/", "/thirdparty/", "/3rdparty/",
+    "/vendor/", "/vcpkg_installed/", "/external/",    "/externals/",  "/extern/",
+    "/deps/",   "/subprojects/",     "/bundled/"};
+
+// Test frameworks that are one file are kept beside the tests.
+constexpr std::array framework_files = {
+    "catch.hpp", "catch_all.hpp", "catch_amalgamated.hpp", "catch_amalgamated.cpp",
+    "doctest.h", "gtest-all.cc",  "gmock-gtest-all.cc",    "gmock-all.cc"};
+
+bool is_framework_file(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return std::ranges::find(framework_files, name) != framework_files.end();
+}
 
 bool is_below(std::string_view path, std::string_view folder) {
   if (!path.starts_with(folder)) return false;
@@ -176,7 +187,7 @@ bool ProjectCode::decide(const std::vector<Folder>& folders, std::string_view pa
   const bool said = longest != nullptr && !longest->is_root;
   if (said) return longest->is_project;
   const std::string_view rest = longest == nullptr ? "" : path.substr(longest->path.size());
-  return !of_compiler && !contains_any(rest, dependency_folders);
+  return !of_compiler && !contains_any(rest, dependency_folders) && !is_framework_file(path);
 }
 
 bool ProjectCode::is_project_image(std::string_view path) const {
@@ -267,7 +278,7 @@ bool is_framework_function(std::string_view name) {
 bool is_test_function(std::string_view name) {
   constexpr std::array ends = {"::TestBody", "::test_method"};
   constexpr std::array parts = {"CATCH2_INTERNAL_TEST_", "C_A_T_C_H_T_E_S_T_",
-                                "DOCTEST_ANON_FUNC_"};
+                                "C_A_T_C_H____T_E_S_T_", "DOCTEST_ANON_FUNC_"};
   return !is_framework_function(name) &&
          (contains_any(name, parts) ||
           std::ranges::any_of(ends, [&](const char* end) { return name.ends_with(end); }));

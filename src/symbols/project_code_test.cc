@@ -49,6 +49,23 @@ TEST(ProjectCode, Libraries_of_the_system_are_not) {
 TEST(ProjectCode, Dependencies_that_were_fetched_into_the_project_are_not) {
   EXPECT_FALSE(policy.is_project_file("/home/me/project/build/_deps/googletest-src/src/gtest.cc"));
   EXPECT_FALSE(policy.is_project_file("/home/me/project/third_party/zlib/inflate.c"));
+  EXPECT_FALSE(policy.is_project_file("/home/me/project/subprojects/fmt/include/fmt/format.h"));
+  EXPECT_FALSE(policy.is_project_file("/home/me/project/include/log/fmt/bundled/format.h"));
+}
+
+TEST(ProjectCode, A_test_framework_of_one_file_is_not_unless_the_user_says_so) {
+  EXPECT_FALSE(policy.is_project_file("/home/me/project/tests/catch.hpp"));
+  EXPECT_FALSE(policy.is_project_file("/home/me/project/tests/doctest/doctest.h"));
+  EXPECT_TRUE(policy.is_project_file("/home/me/project/tests/catch_the_event.cc"));
+  const ProjectCode told({"/p", {"tests/catch.hpp"}, {}});
+  EXPECT_TRUE(told.is_project_file("/p/tests/catch.hpp"));
+}
+
+TEST(TestFunction, Is_what_old_and_new_macros_make_of_a_test) {
+  EXPECT_TRUE(is_test_function("____C_A_T_C_H____T_E_S_T____14"));
+  EXPECT_TRUE(is_test_function("C_A_T_C_H_T_E_S_T_0"));
+  EXPECT_TRUE(is_test_function("Queue_Pops_Test::TestBody"));
+  EXPECT_FALSE(is_test_function("Catch::RunContext::runTest"));
 }
 
 TEST(ProjectCode, The_root_itself_may_be_in_such_a_folder) {

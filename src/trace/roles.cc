@@ -16,6 +16,7 @@ bool is_test_itself(const std::string& function) {
   return function == "main" || function.ends_with("::TestBody") ||
          function.ends_with("::test_method") || function.starts_with("_DOCTEST_ANON_FUNC_") ||
          function.starts_with("DOCTEST_ANON_FUNC_") || function.starts_with("C_A_T_C_H_T_E_S_T_") ||
+         function.starts_with("____C_A_T_C_H____T_E_S_T____") ||
          function.starts_with("CATCH2_INTERNAL_TEST_");
 }
 

@@ -65,6 +65,11 @@ class ExactTimingSearch {
                                [&](const ThreadStep& timing) { return timing.call == step.call; });
   }
 
+  // Where there is nobody else, being late can only be a matter of time.
+  bool is_of_time(const CriticalPoint& last) const {
+    return is_timing(last.step) || question_.passing.threads.size() == 1;
+  }
+
   // Whoever bounds a time must not be late anywhere up to the last look at a clock, and may be as
   // late as it likes after it. Whoever is late elsewhere has come too late for somebody else.
   bool fails_when_late_itself() {
@@ -72,14 +77,47 @@ class ExactTimingSearch {
     search.steps =
         steps_of(question_.passing, thread_named(question_.passing, thread_), question_.lines);
     search.late.duration = question_.late;
+    if (fails_around_the_plan(search)) return true;
     // The time begins with the first look after which it must not be late.
     for (size_t i = 0; i < timing_.size() && i < most_looks_tried; ++i) {
       search.from = place_behind(search.steps, timing_[i]);
       const auto last = find_critical(runs_, search);
-      if (runs_.is_over() || (last && !is_timing(last->step))) return false;
+      if (runs_.is_over() || (last && !is_of_time(*last))) return false;
       if (last) return keep_time(i, *last);
     }
     return false;
+  }
+
+  // The plan knows a place within the time: its beginning is the last look before that, or an
+  // earlier one behind which it fails, too.
+  bool fails_around_the_plan(CriticalSearch& search) {
+    if (!question_.behind) return false;
+    const auto is_behind = [&](const ThreadStep& look) {
+      return place_behind(search.steps, look) <= *question_.behind;
+    };
+    const auto after = std::ranges::partition_point(timing_, is_behind);
+    if (after == timing_.begin()) return false;
+    size_t first = static_cast<size_t>(after - timing_.begin()) - 1;
+    search.from = *question_.behind;
+    const auto last = find_critical(runs_, search);
+    if (!last || !is_of_time(*last)) return false;
+    for (size_t low = 0; low < first && !runs_.is_over();) {
+      const size_t middle = low + (first - low) / 2;
+      if (fails_behind(search, timing_[middle]))
+        first = middle;
+      else
+        low = middle + 1;
+    }
+    return !runs_.is_over() && keep_time(first, *last);
+  }
+
+  bool fails_behind(const CriticalSearch& search, const ThreadStep& look) {
+    CriticalSearch one = search;
+    const size_t place = place_behind(search.steps, look);
+    if (place >= search.steps.size()) return false;
+    one.steps = {search.steps[place]};
+    one.from = 0;
+    return find_critical(runs_, one).has_value();
   }
 
   bool keep_time(size_t first, const CriticalPoint& last) {

@@ -13,9 +13,11 @@ struct TimingQuestion {
   Duration late{};             // that makes it fail
   std::optional<Slack> slack;  // if it was measured
   MachineLateness machine{};   // that was seen; none: what others are known for
+  // Where the plan makes the failing thread itself late: so many of its steps come before it.
+  std::optional<size_t> behind{};
   // Before the bound is measured: whether an order helps when the failing thread itself is late
   // there. Then it is not its time that matters, but who comes first.
-  std::function<bool(const Intervention& itself)> is_order;
+  std::function<bool(const Intervention& itself)> is_order{};
 };
 
 // Whether the outcome follows a duration, by experiment. The thread that fails is made late itself,

@@ -94,7 +94,11 @@ class RepairSearch {
   // Orders for what is a matter of time are tried long, and in vain.
   void ask_for_timing_first() {
     is_timing_asked_ = true;
-    timing_ = recognise_exact_timing(runs_, timing_question());
+    TimingQuestion question = timing_question();
+    LateThread late = late_.front();
+    search_for(runs_.test().failing.plan, passing(), lines(), late);
+    if (!late.behind.empty()) question.behind = late.behind.back();
+    timing_ = recognise_exact_timing(runs_, question);
     if (timing_) most_barriers_ = std::min(most_barriers_, most_barriers_of_timing);
   }
 

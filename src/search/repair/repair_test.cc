@@ -415,6 +415,27 @@ TEST(ExactTiming, Begins_with_the_look_at_a_clock_behind_which_nobody_may_be_lat
   EXPECT_LT(report.exact_timing->median, 10ms) << "what comes before is not part of it";
 }
 
+TEST(ExactTiming, Is_found_behind_many_looks_at_a_clock_that_do_not_matter) {
+  Program program;
+  simulated::Script& main = program.main();
+  main.enter("test");
+  for (int i = 0; i < 20; ++i) main.call(fmt::format("log.cc:{}", 10 + i), "clock_gettime");
+  main.call("work.cc:10", "clock_gettime")
+      .change([](auto& state) { state["start"] = static_cast<int>(state.now.count()); })
+      .sleep("work.cc:11", 5ms)
+      .call("work.cc:12", "clock_gettime")
+      .change([](auto& state) { state["end"] = static_cast<int>(state.now.count()); })
+      .call("work.cc:13", "clock_gettime")
+      .check("work.cc:14", [](const auto& state) {
+        return state.values.at("end") - state.values.at("start") < 40'000;
+      });
+  Search search(program, {late_thread("work.cc:11:nanosleep", "main", 100ms)}, 14);
+  const RepairReport report = search();
+  ASSERT_TRUE(report.exact_timing) << told(report);
+  EXPECT_LT(report.exact_timing->median, 10ms);
+  EXPECT_GE(report.exact_timing->median, 5ms);
+}
+
 TEST(ExactTiming, Is_not_a_test_that_waits_for_somebody) {
   Program program;  // nobody can be waited for: the worker is late for good
   simulated::Script& worker = program.thread();
@@ -432,6 +453,43 @@ TEST(ExactTiming, Is_not_a_test_that_waits_for_somebody) {
   const RepairReport report = search();
   EXPECT_THAT(report.repairs, IsEmpty());
   EXPECT_FALSE(report.exact_timing);
+}
+
+TEST(RepairLines, Of_many_give_each_file_its_share) {
+  Trace trace;
+  for (const char* file : {"a_large.h", "z_small.cc"}) {
+    TracedFunction function;
+    function.name = function.file = file;
+    trace.functions.push_back(function);
+  }
+  const auto lines_of = [](const std::string&, const std::string& file) {
+    std::vector<CodeLine> lines;
+    for (int line = 1; line <= (file == "z_small.cc" ? 20 : 2000); ++line)
+      lines.push_back({line, file});
+    return lines;
+  };
+  const RepairLines lines({&trace}, lines_of);
+  EXPECT_THAT(lines.of_function("z_small.cc"), SizeIs(20));
+  EXPECT_THAT(lines.of_function("a_large.h"), SizeIs(testing::Gt(100)));
+  EXPECT_LT(lines.size(), 2000u) << "a run can watch only so many";
+}
+
+TEST(ExactTiming, Is_what_it_is_where_nobody_else_could_come_first) {
+  Program program;
+  program.main()
+      .enter("test")
+      .call("work.cc:10", "clock_gettime")
+      .change([](auto& state) { state["start"] = static_cast<int>(state.now.count()); })
+      .sleep("work.cc:11", 5ms)
+      .line("work.cc:12")
+      .change([](auto& state) { state["end"] = static_cast<int>(state.now.count()); })
+      .line("work.cc:13")
+      .check("work.cc:14", [](const auto& state) {
+        return state.values.at("end") - state.values.at("start") < 40'000;
+      });
+  Search search(program, {late_thread("work.cc:11:nanosleep", "main", 100ms)}, 14);
+  const RepairReport report = search();
+  EXPECT_TRUE(report.exact_timing) << told(report);
 }
 
 TEST(LockCycle, Is_told_from_a_wait_that_nobody_ends) {

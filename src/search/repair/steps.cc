@@ -91,32 +91,54 @@ RepairLines::RepairLines(const std::vector<const Trace*>& seen, const LinesOf& l
   for (const Trace* trace : seen)
     for (const TracedFunction& function : trace->functions) executed_.insert(function.name);
   for (const CodeSeen* part : {&first, &others}) {
+    std::vector<File> files;
     for (const auto& [place, functions] : part->functions)
-      add_file(place.first, place.second, lines, functions);
+      files.push_back(file_of(place.first, place.second, lines, functions));
+    add_files(std::move(files));
     paths_.insert(part->paths.begin(), part->paths.end());
   }
 }
 
-void RepairLines::add_file(const std::string& image, const std::string& file, const LinesOf& lines,
-                           const std::set<std::string>& functions) {
-  for (const CodeLine& line : lines(image, file)) {
-    SiteName any;
-    any.image = image;
-    any.file = file;
-    any.line = line.line;
-    functions_[any].insert(line.function);
-    functions_[any].insert(line.functions.begin(), line.functions.end());
-    if (lines_.size() >= most_watched_lines) return;
-    const auto is_executed = [&](const std::string& name) { return executed_.contains(name); };
+// Large files must not take the places of small ones, whatever they are called.
+void RepairLines::add_files(std::vector<File> files) {
+  std::ranges::stable_sort(files, {}, [](const File& file) { return file.lines.size(); });
+  for (size_t i = 0; i < files.size(); ++i) {
+    const size_t share = (most_watched_lines - lines_.size()) / (files.size() - i);
+    for (size_t line = 0; line < std::min(share, files[i].lines.size()); ++line)
+      add_line(files[i], files[i].lines[line]);
+  }
+}
+
+namespace {
+
+SiteName site_of(const std::string& image, const std::string& file, int line) {
+  SiteName site;
+  site.image = image;
+  site.file = file;
+  site.line = line;
+  return site;
+}
+
+}  // namespace
+
+void RepairLines::add_line(const File& file, const CodeLine& line) {
+  lines_.try_emplace(site_of(file.image, file.name, line.line), line.function);
+}
+
+RepairLines::File RepairLines::file_of(const std::string& image, const std::string& name,
+                                       const LinesOf& lines,
+                                       const std::set<std::string>& functions) {
+  const auto is_executed = [&](const std::string& one) { return executed_.contains(one); };
+  File file{image, name, {}};
+  for (CodeLine& line : lines(image, name)) {
+    std::set<std::string>& known = functions_[site_of(image, name, line.line)];
+    known.insert(line.function);
+    known.insert(line.functions.begin(), line.functions.end());
     if (!functions.contains(line.function) && std::ranges::none_of(line.inlined_into, is_executed))
       continue;
-    if (std::ranges::any_of(line.hidden_in, is_executed)) continue;
-    SiteName site;
-    site.image = image;
-    site.file = file;
-    site.line = line.line;
-    lines_.try_emplace(site, line.function);
+    if (std::ranges::none_of(line.hidden_in, is_executed)) file.lines.push_back(std::move(line));
   }
+  return file;
 }
 
 void RepairLines::watch_in(Plan& plan) const {
@@ -227,7 +249,10 @@ uint32_t thread_after(const Trace& trace, uint32_t thread) {
   return no_index;
 }
 
-ThreadStep step_of(const Trace& trace, size_t number, const RepairLines& lines) {
+using SpotsOfSites = std::map<uint32_t, CodeSpot>;  // looked up once: a trace has many calls
+
+ThreadStep step_of(const Trace& trace, size_t number, const RepairLines& lines,
+                   SpotsOfSites& spots) {
   const TracedCall& call = trace.calls[number];
   const TracedThread& self = trace.threads[call.thread];
   const SiteName& site = trace.sites[call.site].name;
@@ -235,7 +260,9 @@ ThreadStep step_of(const Trace& trace, size_t number, const RepairLines& lines) 
   step.site = site;
   step.thread = self.name;
   step.executable = executable_of(trace, self);
-  step.spot = place_of(trace, site);
+  const auto [spot, is_new] = spots.try_emplace(call.site);
+  if (is_new) spot->second = place_of(trace, site);
+  step.spot = spot->second;
   step.at = call.enter;
   step.call = number;
   step.process = self.process;
@@ -268,10 +295,11 @@ std::vector<ThreadStep> steps_of(const Trace& trace, uint32_t thread, const Repa
     if (is_meant(trace.calls[i])) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return trace.calls[i].enter; });
   std::map<uint32_t, uint64_t> visits;
+  SpotsOfSites spots;
   for (const size_t i : order) {
     const uint64_t visit = ++visits[trace.calls[i].site];
     if (trace.calls[i].thread != thread) continue;
-    steps.push_back(step_of(trace, i, lines));
+    steps.push_back(step_of(trace, i, lines, spots));
     steps.back().visit = visit;
   }
   if (const uint32_t next = thread_after(trace, thread); next != no_index)

@@ -47,7 +47,8 @@ std::set<std::string> project_files(const Trace& trace);
 class RepairLines {
  public:
   // From runs with stacks: the functions on them, and others that were executed. Those on the
-  // stacks of the failure and of late threads come first; no more than a run can watch.
+  // stacks of the failure and of late threads come first; no more than a run can watch, of which
+  // each file has its share.
   RepairLines(const std::vector<const Trace*>& seen, const LinesOf& lines);
 
   // A watch at each of them, but for those that the plan names in another way.
@@ -67,8 +68,14 @@ class RepairLines {
   size_t size() const { return lines_.size(); }
 
  private:
-  void add_file(const std::string& image, const std::string& file, const LinesOf& lines,
-                const std::set<std::string>& functions);
+  struct File {
+    std::string image, name;
+    std::vector<CodeLine> lines;
+  };
+  void add_files(std::vector<File> files);
+  void add_line(const File& file, const CodeLine& line);
+  File file_of(const std::string& image, const std::string& name, const LinesOf& lines,
+               const std::set<std::string>& functions);
 
   std::set<std::string> executed_;         // functions; a line that was inlined into one is its own
   std::map<SiteName, std::string> lines_;  // the function of each
