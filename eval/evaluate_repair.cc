@@ -32,6 +32,7 @@ struct EvaluateRepair {
   std::string reproduce_budget = "1m";
   std::string method = "short-cut";
   std::string compare;
+  std::string compare_budget = "1m";
   std::string keep;
   int jobs = 3;
   int reruns = 20;
@@ -142,12 +143,14 @@ class RepairEvaluation {
   // Another search on the same failure.
   Result<void> compare(const ZooRepository& place, Repaired& repaired) const {
     if (command_.compare.empty()) return {};
-    const auto result = run_tool({unflake(), "repair", place.repro(), "--json", "--no-patch",
-                                  "--method", command_.compare, "--budget", command_.budget},
-                                 place.path(), longest_repair);
+    const auto result =
+        run_tool({unflake(), "repair", place.repro(), "--json", "--no-patch", "--method",
+                  command_.compare, "--budget", command_.compare_budget},
+                 place.path(), longest_repair);
     if (!result) return result.error();
-    repaired.compared = compared_by(command_.compare, result->output,
-                                    std::chrono::duration<double>(result->elapsed).count());
+    repaired.compared =
+        compared_by(command_.compare + " --budget " + command_.compare_budget, result->output,
+                    std::chrono::duration<double>(result->elapsed).count());
     return {};
   }
 
@@ -209,6 +212,7 @@ int evaluate_repair(int argc, char** argv) {
   app.add_option("--method", command.method, "short-cut or flakesync [short-cut]");
   app.add_option("--compare", command.compare,
                  "another method, without patches, on the same failures: a second table");
+  app.add_option("--compare-budget", command.compare_budget, "of that one [1m]");
   app.add_option("--reruns", command.reruns, "plain runs with a proven patch [20]");
   app.add_option("--keep", command.keep, "a folder for what unflake repair says");
   app.add_option("-j,--jobs", command.jobs, "programs side by side [3]");
