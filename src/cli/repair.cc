@@ -86,7 +86,7 @@ class Repairing {
     if (auto done = one_->set_up(); !done) return done.error();
     one_->events().add(events_);
     for (auto step : {&Repairing::reproduce_first, &Repairing::leave_control, &Repairing::locate,
-                      &Repairing::search, &Repairing::patch}) {
+                      &Repairing::search, &Repairing::patch, &Repairing::search_on_free_cores}) {
       if (auto done = (this->*step)(); !done) return done.error();
       if (one_->stop_signal() != 0 && report_.repairs.empty())
         return exit_code_of_signal(one_->stop_signal());
@@ -260,6 +260,7 @@ class Repairing {
     options.verification.seed = command_.seed;
     options.slack = repro_->slack;
     options.machine = repro_->machine_lateness.value_or(MachineLateness{});
+    options.under_control = !has_left_control_;
     options.compare = [this](const ExperimentResult& passing, const ExperimentResult& failing) {
       return compare(passing, failing);
     };
@@ -329,6 +330,7 @@ class Repairing {
     auto request = patch_request(report_, *repro_, one_->project(), binary);
     if (!request) return {};
     request->compile_commands_folder = command_.compile_commands;
+    if (!wanted_idioms_.empty()) request->idioms = wanted_idioms_;
     PatchingOptions options;
     options.repro = *repro_;
     options.repro_path = repro_path_;
@@ -345,6 +347,31 @@ class Repairing {
     if (!stopped) return stopped.error();
     stopped_patching_ = *stopped;
     return {};
+  }
+
+  // An order that is kept under control may be none that a patch can keep, or that anybody would
+  // write: on free cores another one may do.
+  Result<void> search_on_free_cores() {
+    const auto is_good = [](const TriedPatch& tried) {
+      return tried.is_proven() && tried.patch.idiom != RepairIdiom::hand_over;
+    };
+    if (!report_.under_control || report_.repairs.empty() || report_.patches.empty() ||
+        std::ranges::any_of(report_.patches, is_good) || stop_signal() != 0)
+      return {};
+    RepairReport first = std::exchange(report_, {});
+    has_left_control_ = true;
+    if (first.has_proven_patch())
+      wanted_idioms_ = {RepairIdiom::join, RepairIdiom::notify, RepairIdiom::poll};
+    events_.emit(SearchStep{
+        "repair", first.has_proven_patch()
+                      ? "only a hand-over keeps that order: looking for a better one on free cores"
+                      : "no patch keeps that order: looking for another one on free cores"});
+    const auto searched = search();
+    const auto patched = searched ? patch() : searched;
+    if (report_.has_proven_patch()) return patched;
+    report_ = std::move(first);
+    save(report_.repairs.front());
+    return patched;
   }
 
   std::string name_of_files() const {
@@ -381,6 +408,8 @@ class Repairing {
   EventStream events_;
   TrialHistory history_;
   std::unique_ptr<OneTest> one_;
+  bool has_left_control_ = false;
+  std::vector<RepairIdiom> wanted_idioms_;  // empty: all
   std::string path_;        // of the repro that is used; empty: it was found just now
   std::string repro_path_;  // of that, or of what was reproduced first
   std::string fix_path_;

@@ -215,6 +215,7 @@ struct RepairReport {
   int runs = 0;
   Duration elapsed{};
   bool interrupted = false, out_of_budget = false;
+  bool under_control = false;  // the order was found there
 
   bool has_proven_patch() const { return std::ranges::any_of(patches, &TriedPatch::is_proven); }
 };

@@ -525,8 +525,9 @@ class RepairSearch {
 
 RepairReport find_repair(RepairRuns& runs, const RepairOptions& options,
                          const std::function<void(const EnforcedRepair&)>& found) {
-  const bool controlled = runs.go_under_control();
+  const bool controlled = options.under_control && runs.go_under_control();
   RepairReport report = RepairSearch(runs, options, found)();
+  report.under_control = controlled;
   if (!controlled || runs.is_over() || has_answer(report)) return report;
   runs.leave_control();
   runs.say("nothing found under control: the same on free cores");

@@ -11,6 +11,7 @@ struct RepairOptions {
   size_t most_barriers = 60;   // that are tried for each critical point
   std::optional<Slack> slack;  // of the repro, if it was measured
   MachineLateness machine{};   // that was seen when the failure was reproduced
+  bool under_control = true;   // first, where the test goes the same way there
 };
 
 // From a test that can be made to fail to what must wait for what, tried in the running binary. The

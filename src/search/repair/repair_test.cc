@@ -76,6 +76,22 @@ TEST(Repair, Finds_the_same_step_where_the_failure_also_comes_by_itself) {
   EXPECT_EQ(to_string(report.repairs[0].hand_overs.at(0).critical.site), "work.cc:22");
 }
 
+TEST(Repair, Is_looked_for_under_control_unless_somebody_wants_free_cores) {
+  const Program program = sleeping_test();
+  for (const bool under_control : {true, false}) {
+    Search search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
+    search.executor = MockExecutor([&](const Experiment& experiment, int nth) {
+      ExperimentResult result = simulated::run(program, experiment, nth);
+      return experiment.plan.schedule ? simulated::under_control(std::move(result)) : result;
+    });
+    RepairOptions options;
+    options.under_control = under_control;
+    const RepairReport report = find_repair(search.runs, options);
+    ASSERT_THAT(report.repairs, SizeIs(1)) << told(report);
+    EXPECT_EQ(report.under_control, under_control);
+  }
+}
+
 TEST(Repair, Comes_with_its_evidence) {
   const Program program = sleeping_test();
   Search search(program, {late_thread("work.cc:20:nanosleep", "work.cc:10#1", 200ms)}, 13);
