@@ -11,6 +11,7 @@ namespace unflake::eval {
 constexpr const char* repeatability_heading = "## The same schedule again";
 constexpr const char* factors_heading = "## Causes in the surroundings";
 constexpr const char* bisect_heading = "## Commits that made tests flaky";
+constexpr const char* orders_heading = "## Tests that depend on an order";
 constexpr const char* suite_heading = "## Flaky tests among sound ones";
 
 // docs/EVALUATION.md: what was measured, against the targets, then program by program. `appended`

@@ -51,7 +51,7 @@ class Evaluation {
     std::string text = document(results_, all, appended);
     for (const char* heading :
          {repeatability_heading, races_heading, fixes_heading, repairs_heading, factors_heading,
-          bisect_heading, suite_heading, detect_heading, balance_heading})
+          orders_heading, bisect_heading, suite_heading, detect_heading, balance_heading})
       text = with_section(text, heading, section_of(contents(command_.out), heading));
     if (auto done = write_file(command_.out, text); !done) return done.error();
     int missed = 0;

@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* orders_heading = "## Tests that depend on an order";
 constexpr double most_suite_runs = 60;
 constexpr Duration longest_search = std::chrono::minutes(20);
 
