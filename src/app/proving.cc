@@ -379,11 +379,11 @@ namespace {
 // folder of its own, which has to be kept as long as patches are made.
 std::optional<WorkFolder> ask_for_compile_commands(PatchRequest& request,
                                                    const PatchingOptions& options,
+                                                   Interrupts& interrupts,
                                                    const TellPatching& tell) {
   const auto recipe = find_recipe(request.binary, options.build_command, request.root);
   if (!recipe || recipe->system != BuildRecipe::System::cmake || has_compile_commands(request))
     return std::nullopt;
-  Interrupts interrupts;
   auto launcher = LocalExecutor::create({}, interrupts);
   auto work = WorkFolder::make();
   if (!launcher || !work) return std::nullopt;
@@ -400,7 +400,9 @@ std::optional<WorkFolder> ask_for_compile_commands(PatchRequest& request,
 Result<int> write_patches(RepairReport& report, const Project& project,
                           const PatchingOptions& options, PatchRequest request, Consumer& events,
                           const TellPatching& tell) {
-  const auto commands = ask_for_compile_commands(request, options, tell);
+  Interrupts interrupts;
+  const auto commands = ask_for_compile_commands(request, options, interrupts, tell);
+  if (interrupts.stop_signal() != 0) return interrupts.stop_signal();
   std::vector<std::string> why_not;
   const auto patches = patches_for(request, &why_not);
   for (std::string& note : refusals(why_not)) report.notes.push_back(std::move(note));

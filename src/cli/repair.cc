@@ -368,9 +368,14 @@ class Repairing {
                       : "no patch keeps that order: looking for another one on free cores"});
     const auto searched = search();
     const auto patched = searched ? patch() : searched;
-    if (report_.has_proven_patch()) return patched;
-    report_ = std::move(first);
-    save(report_.repairs.front());
+    const int runs = first.runs + report_.runs;
+    const Duration elapsed = first.elapsed + report_.elapsed;
+    if (!report_.has_proven_patch()) {
+      report_ = std::move(first);
+      save(report_.repairs.front());
+    }
+    report_.runs = runs;
+    report_.elapsed = elapsed;
     return patched;
   }
 

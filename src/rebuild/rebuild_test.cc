@@ -75,6 +75,17 @@ class RebuildTest : public testing::Test {
     write(root() + "/src/broken.c", "this does not compile\n");
   }
 
+  void expect_built_by(const std::string& line, const std::string& usual) {
+    const auto recipe = find_recipe(root() + usual, line, root());
+    ASSERT_TRUE(recipe);
+    Sources tree;
+    tree.root = root();
+    ASSERT_TRUE(copy_tree(tree, copy(), launcher()));
+    const auto built = build(*recipe);
+    ASSERT_TRUE(built) << built.error().what;
+    EXPECT_EQ(shell(built->target), "by hand\n");
+  }
+
   Result<Built> build(const BuildRecipe& recipe) {
     return Builder(recipe, BuildLimits{1, 2min}, launcher())(root(), copy(), copy() + "-build");
   }
@@ -250,29 +261,15 @@ TEST_F(RebuildTest, Make_builds_in_the_copy) {
 }
 
 TEST_F(RebuildTest, A_command_builds_into_a_folder_of_its_own) {
-  const std::string line = "cc -DANSWER='\"by hand\"' -o $UNFLAKE_BUILD/small_test src/main.c";
-  const auto recipe = find_recipe(root() + "/build/deep/small_test", line, root());
-  ASSERT_TRUE(recipe);
-  Sources tree;
-  tree.root = root();
-  ASSERT_TRUE(copy_tree(tree, copy(), launcher()));
-  const auto built = build(*recipe);
-  ASSERT_TRUE(built) << built.error().what;
-  EXPECT_EQ(shell(built->target), "by hand\n");
+  expect_built_by("cc -DANSWER='\"by hand\"' -o $UNFLAKE_BUILD/small_test src/main.c",
+                  "/build/deep/small_test");
 }
 
 TEST_F(RebuildTest, A_command_may_build_into_a_folder_as_it_is_below_the_usual_one) {
-  const std::string line =
+  expect_built_by(
       "mkdir -p $UNFLAKE_BUILD/bin && "
-      "cc -DANSWER='\"by hand\"' -o $UNFLAKE_BUILD/bin/small_test src/main.c";
-  const auto recipe = find_recipe(root() + "/build/bin/small_test", line, root());
-  ASSERT_TRUE(recipe);
-  Sources tree;
-  tree.root = root();
-  ASSERT_TRUE(copy_tree(tree, copy(), launcher()));
-  const auto built = build(*recipe);
-  ASSERT_TRUE(built) << built.error().what;
-  EXPECT_EQ(shell(built->target), "by hand\n");
+      "cc -DANSWER='\"by hand\"' -o $UNFLAKE_BUILD/bin/small_test src/main.c",
+      "/build/bin/small_test");
 }
 
 TEST_F(RebuildTest, A_command_that_makes_nothing_is_told) {
